@@ -1,0 +1,5 @@
+"""Embedded port of the Unity ML-Agents Reacher environment (v0.4), in MuJoCo."""
+
+from reacher.environment import BrainInfo, BrainParameters, ReacherEnvironment
+
+__all__ = ["BrainInfo", "BrainParameters", "ReacherEnvironment"]

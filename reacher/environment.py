@@ -1,0 +1,224 @@
+"""The embedded Reacher with the interface of `unityagents.UnityEnvironment` 0.4.0."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from reacher.physics import MAX_AGENTS
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, Task
+
+BRAIN_NAME = "ReacherBrain"
+ACADEMY_NAME = "Academy"
+
+
+@dataclass(frozen=True)
+class BrainParameters:
+    """What the agents observe and do (the fields of `unityagents.BrainParameters`)."""
+
+    brain_name: str = BRAIN_NAME
+    vector_observation_space_size: int = OBSERVATION_SIZE
+    num_stacked_vector_observations: int = 1
+    number_visual_observations: int = 0
+    camera_resolutions: tuple = ()
+    vector_action_space_size: int = ACTION_SIZE
+    vector_action_descriptions: tuple[str, ...] = ("",) * ACTION_SIZE
+    vector_action_space_type: str = "continuous"
+    vector_observation_space_type: str = "continuous"
+
+    def __str__(self) -> str:
+        return "\n        ".join([
+            f"Unity brain name: {self.brain_name}",
+            f"Number of Visual Observations (per agent): {self.number_visual_observations}",
+            f"Vector Observation space type: {self.vector_observation_space_type}",
+            f"Vector Observation space size (per agent): {self.vector_observation_space_size}",
+            f"Number of stacked Vector Observation: {self.num_stacked_vector_observations}",
+            f"Vector Action space type: {self.vector_action_space_type}",
+            f"Vector Action space size (per agent): {self.vector_action_space_size}",
+            f"Vector Action descriptions: {', '.join(self.vector_action_descriptions)}",
+        ])
+
+
+@dataclass
+class BrainInfo:
+    """The answer to a reset or a step (the fields of `unityagents.BrainInfo`).
+
+    Attributes:
+        vector_observations: (agents, 33) float64 that hold single-precision values, as Unity's do.
+        rewards: one float per agent, of the last decision.
+        local_done: one bool per agent; true in the 1001st answer of an episode.
+        max_reached: one bool per agent; true where `local_done` comes from the time limit: always.
+        agents: one number per agent.
+        previous_vector_actions: (agents, 4) what was last sent, zeros at an episode's start.
+        visual_observations, text_observations, memories, previous_text_actions: empty.
+    """
+
+    vector_observations: np.ndarray
+    rewards: list[float]
+    local_done: list[bool]
+    max_reached: list[bool]
+    agents: list[int]
+    previous_vector_actions: np.ndarray
+    visual_observations: list = field(default_factory=list)
+    text_observations: list[str] = field(default_factory=list)
+    memories: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    previous_text_actions: list[str] = field(default_factory=list)
+
+
+class ReacherEnvironment:
+    """Two-joint arms that follow a moving goal: the Unity build's task, without Unity.
+
+    Args:
+        num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
+        seed: an integer >= 0. The same seed and actions give the same numbers, bit for bit, on
+            one machine; an arm's numbers do not depend on how many others there are.
+
+    Raises:
+        TypeError, ValueError: an argument is no integer, or out of range.
+
+    Example:
+        with ReacherEnvironment(num_agents=20, seed=0) as env:
+            brain_name = env.brain_names[0]
+            states = env.reset(train_mode=True)[brain_name].vector_observations
+            answer = env.step(np.zeros((20, 4)))[brain_name]
+    """
+
+    def __init__(self, num_agents: int = 20, seed: int = 0):
+        self.num_agents = _integer("num_agents", num_agents, 1, MAX_AGENTS)
+        self._task = Task(self.num_agents, _integer("seed", seed, 0, 2**63 - 1))
+        self._is_open, self._is_reset = True, False
+        self.academy_name = ACADEMY_NAME
+        self.brain_names = self.external_brain_names = [BRAIN_NAME]
+        self.brains = {BRAIN_NAME: BrainParameters()}
+        self.number_brains = self.number_external_brains = 1
+        self.global_done = None
+
+    def __enter__(self) -> ReacherEnvironment:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._is_open = False
+
+    def __str__(self) -> str:
+        parameters = "\n\t\t".join(f"{k} -> {v}" for k, v in self._task.parameters.items())
+        return "\n".join([
+            f"Unity Academy name: {ACADEMY_NAME}",
+            "        Number of Brains: 1",
+            "        Number of External Brains : 1",
+            f"        Reset Parameters :\n\t\t{parameters}",
+            *map(str, self.brains.values()),
+        ])
+
+    def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
+              lesson: int | None = None) -> dict[str, BrainInfo]:
+        """Begin a new episode in all arms.
+
+        Args:
+            train_mode: taken for the interface's sake. Unity draws faster with True; here there
+                is nothing to draw.
+            config: `goal_size` (diameter, m, 5.0) and `goal_speed` (bound of the goals' speeds,
+                degrees per physics step, 1.0). They stay until they are changed again, as in Unity.
+            lesson: taken for the interface's sake; the Unity build has no curriculum.
+
+        Raises:
+            ValueError: an unknown key or a bad value in `config`; nothing has changed then.
+            RuntimeError: the environment is closed.
+        """
+        self._require_open("reset")
+        if config is not None:
+            if not isinstance(config, Mapping):
+                raise ValueError("config must be a mapping such as {'goal_size': 5.0}, "
+                                 f"not {config!r}")
+            self._task.set_parameters(config)
+        self._is_reset, self.global_done = True, False
+        return self._answer(self._task.reset(), np.zeros(self.num_agents), done=False)
+
+    def step(self, vector_action=None, memory=None, text_action=None) -> dict[str, BrainInfo]:
+        """Hold the actions for one decision: four physics steps, 0.08 s.
+
+        In the 1001st decision of an episode all arms are done and, as in Unity, reset before
+        they answer: that answer holds the last reward of the old episode and the first
+        observation of the next one, which goes on with the next step.
+
+        Args:
+            vector_action: (agents, 4) or flat, array or list or CPU tensor, or {brain name: any
+                of these}; None stands for zeros. Values are cut to [-1, 1].
+            memory, text_action: taken for the interface's sake, not used by this brain.
+
+        Raises:
+            ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
+            RuntimeError: before the first reset, or after close.
+        """
+        self._require_open("step")
+        if not self._is_reset:
+            raise RuntimeError("step() before the first reset(): call reset() to begin an episode")
+        actions = self._checked_actions(vector_action)
+        observations, rewards, done = self._task.step(actions)
+        if done:
+            observations = self._task.reset()
+        return self._answer(observations, rewards, done, actions)
+
+    def close(self) -> None:
+        """End the environment; as in unityagents, closing it twice is an error."""
+        self._require_open("close")
+        self._is_open = False
+
+    def _require_open(self, call: str) -> None:
+        if not self._is_open:
+            raise RuntimeError(f"{call}() on a closed environment: make a new ReacherEnvironment")
+
+    def _checked_actions(self, actions) -> np.ndarray:
+        """Any accepted form of actions as (agents, 4) float64, or an error that says what is off.
+
+        They pass through single precision first, since that is what reaches the Unity build.
+        """
+        shape = (self.num_agents, ACTION_SIZE)
+        if isinstance(actions, Mapping):
+            for name in actions.keys() - {BRAIN_NAME}:
+                raise ValueError(f"unknown brain {name!r}; the only one is {BRAIN_NAME!r}")
+            actions = actions.get(BRAIN_NAME)
+        if actions is None:
+            return np.zeros(shape)
+        try:
+            array = np.asarray(actions, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"actions must be numbers of shape {shape}: {error}") from None
+        if array.shape not in (shape, (shape[0] * shape[1],)):
+            raise ValueError(f"actions must have shape {shape} or ({shape[0] * shape[1]},), "
+                             f"not {array.shape}")
+        array = array.reshape(shape).astype(np.float64)
+        if not np.isfinite(array).all():
+            arm, index = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(f"actions must be finite, but action {index} of arm {arm} "
+                             f"is {array[arm, index]}")
+        return array
+
+    def _answer(self, observations, rewards, done, actions=None) -> dict[str, BrainInfo]:
+        if actions is None or done:
+            actions = np.zeros((self.num_agents, ACTION_SIZE))
+        return {BRAIN_NAME: BrainInfo(
+            vector_observations=observations.astype(np.float64),
+            rewards=rewards.astype(np.float32).tolist(),
+            local_done=[done] * self.num_agents,
+            max_reached=[done] * self.num_agents,
+            agents=list(range(self.num_agents)),
+            previous_vector_actions=actions,
+            text_observations=[""] * self.num_agents,
+            previous_text_actions=[""] * self.num_agents,
+        )}
+
+
+def _integer(name: str, value, low: int, high: int) -> int:
+    """`value` as an int within [low, high], or an error that names it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, not {number}")
+    return number

@@ -1,0 +1,160 @@
+"""The Reacher task: what the arms are asked to do, what they see and what they are paid.
+
+A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own.  Every physics
+step in which the hand, a sphere of radius 1, overlaps the goal pays 0.01.  An agent decides once
+in four physics steps, so a decision pays at most 0.04 and an episode of 1001 decisions 40.04.
+
+The end of an episode is a time limit (a truncation), not a terminal state: nothing in the world
+ends there, and an agent should go on counting on the rewards that would have followed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numba
+import numpy as np
+
+from reacher.physics import Physics
+
+OBSERVATION_SIZE = 33
+ACTION_SIZE = 4
+EPISODE_DECISIONS = 1001
+STEPS_PER_DECISION = 4  # physics steps; the action is held over them
+MAX_TORQUE = 150.0  # N m, at an action of 1
+STEP_REWARD = 0.01
+HAND_RADIUS = 1.0  # m
+GOAL_ORBIT = 8.0  # m, radius of the goal's circle
+GOAL_HEIGHT = -1.0  # m
+RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
+
+# Unity's half turn about x is a single-precision one: its quaternion is not (1, 0, 0, 0) but
+# (1, 0, 0, cos 90 deg in float32). The difference shows in the first observation only.
+HALF_TURN_W = -4.3711388e-08
+
+
+class Task:
+    """Goals, rewards and observations of all arms.
+
+    Args:
+        num_agents: number of arms, each with its own goal.
+        seed: seed of the goals. Every arm has a random generator of its own, so what arm 3 sees
+            does not depend on how many other arms there are.
+    """
+
+    def __init__(self, num_agents: int, seed: int):
+        self.num_agents = num_agents
+        self.physics = Physics(num_agents)
+        self.parameters = dict(RESET_PARAMETERS)
+        self.decisions = 0  # taken in this episode
+        self._generators = [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
+        self._goal_angle = np.zeros(num_agents)  # degrees
+        self._goal_speed = np.zeros(num_agents)  # degrees per physics step
+        self._goal = np.zeros((num_agents, 3))  # m
+        self._torques = np.zeros((2 * num_agents, 3))  # N m, world axes
+
+    def set_parameters(self, parameters: Mapping[str, float]) -> None:
+        """Change `goal_size` (diameter, m) or `goal_speed` (largest, degrees per physics step).
+
+        The new values hold from the next reset on.
+
+        Raises:
+            ValueError: an unknown name, or a value that is not a finite number >= 0.
+        """
+        for name, value in parameters.items():
+            if name not in RESET_PARAMETERS:
+                raise ValueError(f"unknown reset parameter {name!r}; "
+                                 f"known are {', '.join(RESET_PARAMETERS)}")
+            number = isinstance(value, (int, float, np.integer, np.floating))
+            if not number or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+                raise ValueError(f"reset parameter {name!r} must be a finite number >= 0, "
+                                 f"not {value!r}")
+        self.parameters.update({name: float(value) for name, value in parameters.items()})
+
+    def reset(self) -> np.ndarray:
+        """Hang all arms down, draw new goals and return the first observations, (agents, 33)."""
+        self.physics.reset()
+        self.decisions = 0
+        self._goal_radius = self.parameters["goal_size"] / 2
+        for arm, generator in enumerate(self._generators):
+            self._goal_angle[arm] = generator.integers(360)
+            self._goal_speed[arm] = generator.uniform(-1, 1) * self.parameters["goal_speed"]
+        place_goals(self._goal_angle, self._goal)
+        return self.observe()
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Hold the actions for one decision (four physics steps, 0.08 s).
+
+        Args:
+            actions: (agents, 4) torques as a share of 150 N m, cut to [-1, 1]: upper arm about
+                x and z, forearm about x and z (world axes).
+
+        Returns:
+            observations (agents, 33) float32, rewards (agents,) float64, and whether the time
+            limit is reached.
+        """
+        rewards = np.zeros(self.num_agents)
+        share = np.clip(actions, -1.0, 1.0).reshape(-1, 2)  # (2 * agents, 2)
+        self._torques[:, ::2] = MAX_TORQUE * share
+        for _ in range(STEPS_PER_DECISION):
+            # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
+            self._goal_angle += self._goal_speed
+            place_goals(self._goal_angle, self._goal)
+            reward_overlap(self.physics.hand, self._goal, HAND_RADIUS + self._goal_radius, rewards)
+            self.physics.step(self._torques)
+        self.decisions += 1
+        return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
+
+    def observe(self) -> np.ndarray:
+        """Observations of all arms, (agents, 33) float32.
+
+        | index | meaning                                       | unit                     |
+        |-------|-----------------------------------------------|--------------------------|
+        | 0-2   | upper arm: position                           | m                        |
+        | 3-6   | upper arm: orientation, quaternion x, y, z, w | -                        |
+        | 7-9   | upper arm: angular velocity                   | rad/s                    |
+        | 10-12 | upper arm: velocity of its centre of mass     | m/s                      |
+        | 13-25 | forearm: the same thirteen numbers            |                          |
+        | 26-28 | goal: position                                | m                        |
+        | 29-31 | hand as the forearm sees it, always 0, 1, 0   | of 3 m                   |
+        | 32    | goal: speed on its circle                     | degrees per physics step |
+
+        Positions are relative to the arm's own base; axes are Unity's, y up.
+        """
+        observation = np.zeros((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
+        physics = self.physics
+        bodies = observation[:, :26].reshape(self.num_agents, 2, 13)
+        per_body = (self.num_agents, 2, -1)
+        bodies[..., 0:3] = physics.position.reshape(per_body)
+        bodies[..., 3:6] = physics.quaternion[:, 1:].reshape(per_body)
+        bodies[..., 6] = physics.quaternion[:, 0].reshape(per_body[:2]) + HALF_TURN_W
+        bodies[..., 7:13] = physics.velocity.reshape(per_body)
+        observation[:, 26:29] = self._goal
+        observation[:, 30] = 1.0
+        observation[:, 32] = self._goal_speed
+        return observation
+
+
+@numba.njit(cache=True)
+def place_goals(angle, goal):
+    """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
+    for arm in range(len(angle)):
+        radians = np.radians(angle[arm])
+        goal[arm, 0] = GOAL_ORBIT * np.sin(radians)
+        goal[arm, 1] = GOAL_HEIGHT
+        goal[arm, 2] = GOAL_ORBIT * np.cos(radians)
+
+
+@numba.njit(cache=True)
+def reward_overlap(hand, goal, reach, rewards):
+    """Add one physics step's pay to `rewards` (agents,) where hand and goal, (agents, 3), overlap.
+
+    `reach` is the sum of both radii, m.
+    """
+    for arm in range(len(rewards)):
+        squared = 0.0
+        for k in range(3):
+            squared += (hand[arm, k] - goal[arm, k]) ** 2
+        if squared <= reach * reach:
+            rewards[arm] += STEP_REWARD
