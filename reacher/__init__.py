@@ -1,5 +1,6 @@
 """Embedded port of the Unity ML-Agents Reacher environment (v0.4), in MuJoCo."""
 
 from reacher.environment import BrainInfo, BrainParameters, ReacherEnvironment
+from reacher.launcher import unity_launcher
 
-__all__ = ["BrainInfo", "BrainParameters", "ReacherEnvironment"]
+__all__ = ["BrainInfo", "BrainParameters", "ReacherEnvironment", "unity_launcher"]

@@ -1,0 +1,420 @@
+"""The Unity build of Reacher on today's Python: `unityagents` 0.4.0, adapted as it is imported.
+
+The course's builds are Unity programs ("players") that speak the protocol of ML-Agents v0.4,
+for which PyPI's `unityagents` is the client. It pins packages of 2018. Four things keep its code
+from running on Python 3.10 and later, and importing this module mends them without a change to
+the installed package:
+
+1. Its message classes were generated for protobuf 3.5, and current protobuf refuses to load them.
+   They are rebuilt from the descriptions that those files contain, in `_install_messages`.
+2. It names `np.float_`, which NumPy 2 has not: the module that uses it gets it, not NumPy itself.
+3. It keeps its connection in a class attribute, so that no second environment works in a process,
+   waits forever for a player that has died, and leaves a thread behind on which Python hangs at
+   its exit. `_Communicator` takes that part's place.
+4. It sets up Python's root logger at import; that is held off.
+
+After `import reacher.unity` the original `unityagents.UnityEnvironment` works as well, with the
+arguments that course notebooks give it. `open_unity` adds the finding of the file, a free port
+and errors that say what to do.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import importlib.util
+import itertools
+import logging
+import math
+import os
+import platform
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+from concurrent import futures
+from pathlib import Path
+
+import numpy as np
+
+from reacher.environment import _integer
+
+try:
+    import grpc
+    from google.protobuf import descriptor_database, descriptor_pb2, descriptor_pool
+    from google.protobuf import message_factory
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"the Unity build needs {error.name}, which is not installed; run\n"
+        "    pip install grpcio protobuf pillow\n"
+        "    pip install --no-deps unityagents==0.4.0", name=error.name) from error
+
+EXCHANGE = "/communicator_objects.UnityToExternal/Exchange"  # the protocol's only call
+API_VERSION = "API-4"
+OK, QUIT = 200, 400  # status in a message's header
+TIMEOUT = 50.0  # s, for the player to start and connect
+POLL = 0.2  # s between two looks whether the player is still alive
+SUFFIXES = {"linux": (".x86_64", ".x86"), "darwin": (".app",), "win32": (".exe",)}
+SYSTEMS = {".x86_64": "Linux", ".x86": "Linux", ".app": "macOS", ".exe": "Windows"}
+
+
+def _install_messages() -> None:
+    """Put working message classes where unityagents imports `communicator_objects.*_pb2` from.
+
+    Each of those files holds its messages' description as bytes (`serialized_pb=_b('...')`),
+    followed by code for protobuf 3.5. The bytes are read out of the source, the code is not run.
+    The descriptors go to a pool of their own, so that they cannot clash with other packages.
+    """
+    package = importlib.util.find_spec("communicator_objects")
+    if package is None:
+        raise ModuleNotFoundError(
+            "the Unity build needs unityagents, which is not installed; run\n"
+            "    pip install --no-deps unityagents==0.4.0\n"
+            "(--no-deps, since it asks for tensorflow 1.7.1, which no current Python has)",
+            name="unityagents")
+    database = descriptor_database.DescriptorDatabase()
+    modules = {}
+    for path in Path(package.submodule_search_locations[0]).glob("*_pb2.py"):
+        (text,) = [node.value.args[0].value for node in ast.walk(ast.parse(path.read_bytes()))
+                   if isinstance(node, ast.keyword) and node.arg == "serialized_pb"]
+        description = descriptor_pb2.FileDescriptorProto.FromString(text.encode("latin1"))
+        database.Add(description)
+        modules[f"communicator_objects.{path.stem}"] = description.name
+    pool = descriptor_pool.DescriptorPool(database)
+    for name, file in modules.items():
+        module = types.ModuleType(name, "Messages of ML-Agents v0.4, rebuilt by reacher.unity.")
+        for message, descriptor in pool.FindFileByName(file).message_types_by_name.items():
+            setattr(module, message, message_factory.GetMessageClass(descriptor))
+        sys.modules[name] = module
+
+
+def _import_unityagents() -> types.ModuleType:
+    """unityagents, without the handler that its `logging.basicConfig` would give the root logger.
+
+    basicConfig does nothing where the root logger has a handler already.
+    """
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
+    try:
+        import unityagents
+    except ModuleNotFoundError as error:  # Pillow is all that it needs beyond what we have
+        package = {"PIL": "pillow"}.get(error.name, error.name)
+        raise ModuleNotFoundError(f"unityagents needs {package}, which is not installed; run\n"
+                                  f"    pip install {package}", name=error.name) from error
+    finally:
+        root.removeHandler(handler)
+    return unityagents
+
+
+if sys.modules.get("communicator_objects") is None:  # else an old protobuf has loaded it
+    _install_messages()
+unityagents = _import_unityagents()
+unityagents.environment.np = types.SimpleNamespace(**{**vars(np), "float_": np.float64})
+
+import communicator_objects as messages  # noqa: E402
+
+
+class UnityError(unityagents.UnityEnvironmentException, RuntimeError):
+    """The player did not start, speaks another protocol, or has gone. It is closed by then."""
+
+
+def open_unity(location: str | os.PathLike, seed: int = 0, no_graphics: bool | None = None,
+               timeout: float = TIMEOUT) -> unityagents.UnityEnvironment:
+    """Start the Unity build of Reacher (or `reacher.unity_launcher`'s stand-in) and connect to it.
+
+    Args:
+        location: the `.x86_64`, `.x86`, `.app` or `.exe`, or the folder it was unpacked into.
+        seed: of the build's random numbers, 0 to 2**31 - 1.
+        no_graphics: no window; None means True on Linux without a display, False elsewhere.
+        timeout: s to wait for the build to start and connect.
+
+    Returns:
+        A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, which
+        may be called twice, or use it in a `with` statement. If the player dies, `reset` and
+        `step` raise UnityError.
+
+    Raises:
+        TypeError: `seed` is no integer.
+        ValueError: no build at `location` that this system can run, or `seed` out of range.
+        UnityError: the build ends at once, does not connect in time, or speaks another version.
+            Its process has ended and its port is free then.
+    """
+    player = _find_player(location)
+    seed = _integer("seed", seed, 0, 2**31 - 1)  # the protocol sends it as an int32
+    if no_graphics is None:
+        no_graphics = sys.platform == "linux" and not os.environ.get("DISPLAY")
+    return _UnityEnvironment(player, seed, no_graphics, timeout)
+
+
+def _find_player(location: str | os.PathLike, system: str = sys.platform) -> Path:
+    """The file to execute for a player on `system` (a key of SUFFIXES), given in any form."""
+    if not os.fspath(location).strip():
+        raise ValueError("the Unity build's location is empty")
+    path = Path(os.fspath(location).strip()).expanduser().absolute()
+    if path.suffix in SYSTEMS and (path.is_file() or path.suffix == ".app" and path.is_dir()):
+        found = [path]
+    elif path.is_dir():
+        found = [child for pattern in ("*", "*/*") for child in sorted(path.glob(pattern))
+                 if child.suffix in SYSTEMS and not child.name.startswith("UnityCrashHandler")]
+    elif not path.exists():  # unityagents takes names without the ending as well
+        found = [child for child in (path.with_name(path.name + end) for end in SYSTEMS)
+                 if child.exists()]
+    else:
+        hint = ("unpack it first, and give the unpacked folder" if path.suffix == ".zip" else
+                f"a build's name ends in {', '.join(SYSTEMS)}")
+        raise ValueError(f"{path} is not a Unity build: {hint}")
+
+    if not found:
+        problem = "holds no Unity build" if path.is_dir() else "does not exist"
+        raise ValueError(f"{path} {problem}: give the path of the {', '.join(SYSTEMS)}, or of the "
+                         "folder that it was unpacked into")
+    fits = [child for child in found if child.suffix in SUFFIXES.get(system, ())]
+    if not fits:
+        raise ValueError(f"{found[0]} is a build for {SYSTEMS[found[0].suffix]}, which does not "
+                         f"run on {platform.system()}: download the build for this system")
+    best = min((child.suffix for child in fits), key=SUFFIXES[system].index)
+    fits = [child for child in fits if child.suffix == best]
+    if len(fits) > 1:
+        raise ValueError(f"{path} holds several builds; give the path of one of them:\n    "
+                         + "\n    ".join(map(str, fits)))
+    player = fits[0]
+    if best == ".app":
+        inside = player / "Contents" / "MacOS"
+        programs = sorted(inside.glob("*"))
+        if not programs:
+            raise ValueError(f"{player} is incomplete: {inside} holds no program; unpack it again")
+        player = inside / player.stem if inside / player.stem in programs else programs[0]
+    if system != "win32" and not os.access(player, os.X_OK):
+        raise ValueError(f"{player} is not executable; run\n    chmod +x '{player}'")
+    return player
+
+
+class _UnityEnvironment(unityagents.UnityEnvironment):
+    """The original, with another way to start the player's process and to end it."""
+
+    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float):
+        self._timeout = timeout
+        self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
+        try:
+            super().__init__(str(player), base_port=0, seed=seed, no_graphics=no_graphics)
+        except BaseException:
+            self._close()
+            raise
+
+    def __enter__(self) -> _UnityEnvironment:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._close()
+
+    def get_communicator(self, worker_id, base_port):
+        return _Communicator(self, base_port + worker_id, self._timeout, self._log)
+
+    def executable_launcher(self, file_name, docker_training, no_graphics):
+        # The original cuts every ".app", ".exe" and ".x86" out of the path, not only at its end.
+        self.port = self.communicator.listen()
+        flags = ["-nographics", "-batchmode"] if no_graphics else []
+        try:
+            # A session of its own: Jupyter's interrupt goes to the kernel's whole process group.
+            self.proc1 = subprocess.Popen([file_name, *flags, "--port", str(self.port)],
+                                          stdin=subprocess.DEVNULL, stdout=self._log,
+                                          stderr=self._log, start_new_session=True)
+        except OSError as error:
+            raise UnityError(
+                f"{file_name} cannot be started: {error.strerror}. It is damaged or made for "
+                "another processor (an Apple silicon Mac needs Rosetta: softwareupdate "
+                "--install-rosetta)") from error
+
+    def close(self) -> None:
+        self._close()
+
+    def _close(self):
+        super()._close()
+        if self.proc1 is not None:
+            self.proc1.wait()
+        self._log.close()
+        atexit.unregister(self._close)  # else every closed environment stays in memory
+
+
+class _Communicator(unityagents.communicator.Communicator):
+    """Python's side of the connection, in the place of unityagents' RpcCommunicator.
+
+    The player is the caller in this protocol: a call carries its answer to our last message and
+    returns with our next one. So it is always inside a call while Python thinks.
+
+    Args:
+        environment: whose player this is; its `proc1` is watched.
+        port: to listen at, 0 for any free one.
+        timeout: s to wait for the player to connect.
+        log: file with the player's output, for error messages.
+    """
+
+    def __init__(self, environment, port: int, timeout: float, log=None):
+        self._environment, self._port = environment, port
+        self._timeout, self._log = timeout, log
+        self._server = None
+        self._thread = _DaemonThread()
+        self._player = _PlayerCalls()
+        self._tickets = itertools.count()
+
+    def listen(self) -> int:
+        """Take the port and start the server; return the port."""
+        # Without this option two servers may share a port, and players reach either.
+        server = grpc.server(self._thread, options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers((self._player,))
+        try:
+            self._port = server.add_insecure_port(f"localhost:{self._port}")
+        except RuntimeError as error:
+            self._fail(f"port {self._port} is in use, maybe by an environment that was not closed: "
+                       "close it, restart the kernel, or give another worker_id", error)
+        server.start()
+        self._server = server
+        return self._port
+
+    def initialize(self, inputs: messages.UnityInput) -> messages.UnityOutput:
+        """Wait for the player's academy parameters and answer with the seed."""
+        if self._server is None:  # the original launcher has started the player already
+            self.listen()
+        deadline = time.monotonic() + self._timeout
+        academy = self._receive(None, deadline)
+        version = academy.rl_initialization_output.version
+        if version != API_VERSION:
+            self._fail_version(f"version {version!r}")
+        self._receive(self._send(inputs), deadline)  # an empty message: it waits for a command
+        return academy
+
+    def exchange(self, inputs: messages.UnityInput) -> messages.UnityOutput:
+        """Send a reset or a step and wait for the player's answer to it."""
+        return self._receive(self._send(inputs))
+
+    def close(self) -> None:
+        """Tell the player to quit and free the port."""
+        if self._server is not None:
+            message = messages.UnityMessage()
+            message.header.status = QUIT
+            self._player.to_send.put((next(self._tickets), message))
+            self._server.stop(grace=1.0).wait()
+            self._server = None
+        self._thread.shutdown()
+
+    def _send(self, inputs: messages.UnityInput) -> int:
+        message = messages.UnityMessage(unity_input=inputs)
+        message.header.status = OK
+        ticket = next(self._tickets)
+        self._player.to_send.put((ticket, message))
+        return ticket
+
+    def _receive(self, ticket: int | None, deadline: float = math.inf) -> messages.UnityOutput:
+        """The answer to message `ticket`; None stands for the player's first call."""
+        while True:
+            try:
+                answered, message = self._player.received.get(timeout=POLL)
+            except queue.Empty:
+                self._check_player(deadline)
+                continue
+            if message.header.status != OK:
+                self._fail("the player was closed (its window, or by itself); reopen the "
+                           "environment to go on")
+            # Another ticket: a late answer to a call that the user interrupted.
+            if answered == ticket:
+                return message.unity_output
+
+    def _check_player(self, deadline: float) -> None:
+        process = self._environment.proc1
+        connecting = deadline < math.inf
+        if self._player.unknown_call is not None:
+            self._fail_version(f"the call {self._player.unknown_call}")
+        if process is not None and process.poll() is not None:
+            code = process.returncode
+            how = (f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else
+                   f"with exit code {code}")
+            if connecting:
+                self._fail(f"{process.args[0]} ended {how} before it connected. Start it by hand "
+                           "in a terminal to see why")
+            self._fail(f"the player ended {how} in the middle of an episode; reopen the "
+                       "environment to go on")
+        if time.monotonic() > deadline:
+            self._fail(f"the player did not connect to port {self._port} within "
+                       f"{self._timeout:g} s. Is it the Reacher build, does it wait for a click, "
+                       "does a firewall block it? On a slow machine, give a longer timeout")
+
+    def _fail_version(self, theirs: str) -> None:
+        self._fail(f"the player speaks {theirs} of ML-Agents, this client {API_VERSION} (v0.4): "
+                   "download the course's own build, see doc/unity.md")
+
+    def _fail(self, text: str, cause: Exception | None = None) -> None:
+        """Close the environment and raise UnityError with the last lines that the player wrote."""
+        if self._log is not None:
+            self._log.seek(0)
+            lines = self._log.read().decode(errors="replace").strip().splitlines()[-10:]
+            if lines:
+                text += "\nThe last lines that it printed:\n    " + "\n    ".join(lines)
+        self._environment._close()
+        raise UnityError(text) from cause
+
+
+class _PlayerCalls(grpc.GenericRpcHandler):
+    """What the player's calls meet: a message in, and out again with the next one for it.
+
+    Attributes:
+        received: pairs of the ticket of the message that is answered, and the answer.
+        to_send: pairs of a ticket and a message.
+        unknown_call: name of a call that this protocol does not have, as later versions make.
+    """
+
+    def __init__(self):
+        self.received, self.to_send = queue.SimpleQueue(), queue.SimpleQueue()
+        self.unknown_call = None
+        self._ticket = None
+        self._handler = grpc.unary_unary_rpc_method_handler(
+            self._exchange, messages.UnityMessage.FromString,
+            messages.UnityMessage.SerializeToString)
+
+    def service(self, handler_call_details):
+        if handler_call_details.method == EXCHANGE:
+            return self._handler
+        self.unknown_call = handler_call_details.method
+        return None
+
+    def _exchange(self, request, context):
+        self.received.put((self._ticket, request))
+        self._ticket, reply = self.to_send.get()
+        return reply
+
+
+class _DaemonThread(futures.Executor):
+    """Runs the calls one by one.
+
+    Python waits for a ThreadPoolExecutor's threads at its exit, and before it runs what atexit
+    holds: it would hang on an environment that was not closed.
+    """
+
+    def __init__(self):
+        self._calls = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def submit(self, function, /, *args, **kwargs):
+        future = futures.Future()
+        self._calls.put((future, function, args, kwargs))
+        return future
+
+    def shutdown(self, wait=True, *, cancel_futures=False):
+        self._calls.put(None)
+
+    def _run(self):
+        for future, function, args, kwargs in iter(self._calls.get, None):
+            try:
+                future.set_result(function(*args, **kwargs))
+            except Exception as error:
+                future.set_exception(error)
+
+
+def _get_communicator(self, worker_id, base_port):
+    return _Communicator(self, base_port + worker_id, TIMEOUT)
+
+
+unityagents.UnityEnvironment.get_communicator = _get_communicator
