@@ -31,16 +31,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--num-agents", type=int, default=20, help="number of arms")
     parser.add_argument("--seed", type=int, default=0,
                         help="of the goals, used unless the Python side sends another than 0")
+    parser.add_argument("--timeout", type=float, default=CONNECT_TIMEOUT,
+                        help="s to wait for the Python side")
     for flag in ("-nographics", "-batchmode"):
         parser.add_argument(flag, action="store_true", help="taken, as Unity's players do")
     options = parser.parse_args(arguments)
     try:
-        serve(options.port, options.num_agents, options.seed)
+        serve(options.port, options.num_agents, options.seed, options.timeout)
     except (TypeError, ValueError, TimeoutError) as error:
         sys.exit(f"reacher.unity_server: {error}")
 
 
-def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
+def serve(port: int, num_agents: int = 20, seed: int = 0,
+          timeout: float = CONNECT_TIMEOUT) -> None:
     """Play the Unity player until the Python side quits or goes.
 
     Args:
@@ -48,6 +51,7 @@ def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
         num_agents: number of arms.
         seed: of the goals, unless the Python side sends one; 0 is what its message holds when
             nobody has set it, so a 0 does not count as one.
+        timeout: s to wait for the Python side to listen.
 
     Raises:
         TimeoutError: nobody listens at the port.
@@ -57,10 +61,10 @@ def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
                ("grpc.max_reconnect_backoff_ms", 1000)]
     with grpc.insecure_channel(f"localhost:{port}", options) as channel:
         try:
-            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT)
+            grpc.channel_ready_future(channel).result(timeout=timeout)
         except grpc.FutureTimeoutError:
             raise TimeoutError(f"nobody listens at port {port}: start the Python side, "
-                               f"unityagents.UnityEnvironment, first") from None
+                               "unityagents.UnityEnvironment, with that port") from None
         call = channel.unary_unary(EXCHANGE, messages.UnityMessage.SerializeToString,
                                    messages.UnityMessage.FromString)
         try:
