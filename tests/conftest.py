@@ -84,7 +84,7 @@ def unity_policies():
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def defaults(notebook):
     """`defaults(n_step=5, ...)`: the default hyperparameters with overrides."""
     return lambda **overrides: notebook.make_hyperparameters("default", overrides)

@@ -18,7 +18,8 @@ def test_only_definitions_are_executed(tmp_path):
         tmp_path / "tiny.ipynb",
         "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
         "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
-        "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\nfor _ in [0]:\n    1 / 0"))
+        "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\n",
+        "for _ in [0]:\n    1 / 0"))
     assert module.area(1) == module.math.pi
     assert (module.Thing.limit, module.LIMIT_OF_ALL) == (3, 4)
     for name in ("value", "thing"):

@@ -195,7 +195,8 @@ def test_goal_speed_is_honoured_and_stays():
 def test_academy_and_brain_are_described_as_in_unityagents():
     with ReacherEnvironment() as env:
         assert env.brain_names == env.external_brain_names == [BRAIN]
-        assert (env.academy_name, env.number_brains, env.number_external_brains) == ("Academy", 1, 1)
+        assert env.academy_name == "Academy"
+        assert env.number_brains == env.number_external_brains == 1
         brain = env.brains[BRAIN]
         assert brain.brain_name == BRAIN
         assert (brain.vector_observation_space_size, brain.vector_action_space_size) == (33, 4)
