@@ -1,0 +1,262 @@
+"""Exploration noise: statistics of the action noise and of NoisyLinear.
+
+Tolerances are five standard errors: a right implementation fails with chance 6e-7 a comparison,
+and the seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
+OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
+
+
+def make_noise(notebook, defaults, shape, seed=0, **overrides):
+    return notebook.ActionNoise(shape, defaults(**overrides), np.random.default_rng(seed))
+
+
+def assert_white(samples):
+    """No correlation between columns, nor between a row and the next; samples are (n, columns)."""
+    n, columns = samples.shape
+    tolerance = 5 / np.sqrt(n - 1)  # a correlation of independent numbers has deviation 1/sqrt(n)
+    together = np.corrcoef(np.hstack([samples[:-1], samples[1:]]), rowvar=False)
+    assert np.abs(together - np.eye(2 * columns)).max() < tolerance
+
+
+def assert_moments(samples, variance):
+    """Mean 0 and this variance, for independent normal samples."""
+    assert abs(samples.mean()) < 5 * np.sqrt(variance / samples.size)
+    assert abs(samples.var() / variance - 1) < 5 * np.sqrt(2 / samples.size)
+
+
+# ------------------------------------------------------------------------------------ action noise
+
+def test_gaussian_noise_is_white_and_independent(notebook, defaults):
+    noise = make_noise(notebook, defaults, (3, 4), **GAUSSIAN)
+    samples = np.array([noise.sample() for _ in range(20_000)])
+    assert samples.shape == (20_000, 3, 4)
+    assert_moments(samples, 0.3**2)
+    assert_white(samples.reshape(len(samples), -1))
+
+
+def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(notebook, defaults):
+    """Variance sigma^2 / (1 - (1 - theta)^2) and correlation (1 - theta)^k over k decisions."""
+    noise = make_noise(notebook, defaults, (5_000, 4), **OU)
+    for _ in range(60):  # the start from zero is forgotten as 0.85^60 = 6e-5
+        start = noise.sample()
+    assert_moments(start, 0.2**2 / (1 - 0.85**2))
+    for k in range(1, 6):
+        later = noise.sample()
+        correlation = np.corrcoef(start.ravel(), later.ravel())[0, 1]
+        assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
+
+
+def test_ornstein_uhlenbeck_noise_is_independent_for_every_arm_and_torque(notebook, defaults):
+    """Its pushes, x' - (1 - theta) x, are white, centred and as large as sigma."""
+    noise = make_noise(notebook, defaults, (3, 4), **OU)
+    path = np.array([noise.sample() for _ in range(20_000)]).reshape(20_000, -1)
+    pushes = path[1:] - 0.85 * path[:-1]
+    assert_moments(pushes, 0.2**2)
+    assert_white(pushes)
+
+
+def test_reset_starts_the_process_at_zero(notebook, defaults):
+    noise = make_noise(notebook, defaults, (5_000, 4), **OU)
+    for _ in range(30):
+        noise.sample()
+    noise.reset()
+    assert_moments(noise.sample(), 0.2**2)  # one push from zero, not the stationary 0.38^2
+
+
+def test_samples_are_copies(notebook, defaults):
+    noise = make_noise(notebook, defaults, (2, 4), **OU)
+    first = noise.sample()
+    kept = first.copy()
+    noise.sample()
+    noise.reset()
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_the_same_seed_gives_the_same_noise(notebook, defaults):
+    for kind in (GAUSSIAN, OU):
+        one, same, other = (make_noise(notebook, defaults, (2, 4), seed, **kind)
+                            for seed in (1, 1, 2))
+        for _ in range(3):
+            sample = one.sample()
+            np.testing.assert_array_equal(sample, same.sample())
+            assert not np.array_equal(sample, other.sample())
+
+
+# --------------------------------------------------------------------------------------- schedules
+
+@given(decisions=st.integers(0, 10_000), episodes=st.integers(0, 300), average=st.floats(0, 40),
+       scale=st.floats(0.5, 3), floor=st.floats(0, 0.5))
+def test_noise_factors_follow_their_schedules(notebook, defaults, decisions, episodes, average,
+                                              scale, floor):
+    fading = {"action_noise": "ou", "noise_scale": scale, "noise_floor": floor}
+    expected = {
+        ("linear", 1e-4): scale - 1e-4 * decisions,
+        ("geometric", 0.999): scale * 0.999**decisions,
+        ("episode", 0.95): scale * 0.95**episodes,
+    }
+    for (schedule, decay), factor in expected.items():
+        settings = defaults(noise_schedule=schedule, noise_decay=decay, **fading)
+        assert (notebook.noise_factor(settings, decisions, episodes, average)
+                == pytest.approx(max(factor, floor)))
+    settings = defaults(noise_schedule="score", **fading)
+    assert (notebook.noise_factor(settings, decisions, episodes, average)
+            == pytest.approx(max(scale * (1 - average / 30), floor)))
+    constant = defaults(action_noise="ou", noise_scale=scale)
+    assert notebook.noise_factor(constant, decisions, episodes, average) == scale
+
+
+# ------------------------------------------------------------------------------------- NoisyLinear
+
+def deviations(layer, x):
+    """Noisy output minus the mean output, (rows, outputs)."""
+    with torch.no_grad():
+        noisy = layer(x)
+        noise, layer.noise = layer.noise, None
+        mean = layer(x)
+        layer.noise = noise
+    return (noisy - mean).double().numpy()
+
+
+def any_sigma(layer):
+    """Let every sigma differ, so that a transposed or shared one is seen."""
+    with torch.no_grad():
+        layer.sigma_weight.uniform_(0.1, 1.0)
+        layer.sigma_bias.uniform_(0.1, 1.0)
+    return layer
+
+
+def test_initialisation_is_that_of_the_paper(notebook):
+    """mu uniform within 1 / sqrt(inputs), sigma constant sigma_0 / sqrt(inputs) (section 3.2)."""
+    torch.manual_seed(0)
+    layer = notebook.NoisyLinear(400, 300, sigma=0.5)
+    for mean in (layer.weight, layer.bias):
+        values = mean.detach().numpy()
+        assert np.abs(values).max() <= 1 / 20
+        # Uniform: mean 0 +- b / sqrt(3 n), variance b^2 / 3 +- b^2 sqrt(4 / 45 n).
+        assert abs(values.mean()) < 5 * (1 / 20) / np.sqrt(3 * values.size)
+        assert abs(values.var() - (1 / 20) ** 2 / 3) < 5 * (1 / 20) ** 2 * np.sqrt(4 / 45
+                                                                                   / values.size)
+    for sigma in (layer.sigma_weight, layer.sigma_bias):
+        np.testing.assert_allclose(sigma.detach(), 0.5 / 20, rtol=1e-6)
+    assert {name for name, _ in layer.named_parameters()} == {
+        "weight", "bias", "sigma_weight", "sigma_bias"}
+
+
+def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
+    """Output j deviates by f_j (sum_i sigma_ji x_i f_i + sigma_j), f = sgn(e) sqrt|e|.
+
+    E f = 0 and E f^2 = E|e| = sqrt(2 / pi) =: m, so its variance is
+    m^2 sum_i (sigma_ji x_i)^2 + m sigma_j^2.
+    """
+    torch.manual_seed(0)
+    layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(6)
+    rows = 200_000
+    layer.sample_noise(rows)
+    samples = deviations(layer, x.expand(rows, 6))
+    m = np.sqrt(2 / np.pi)
+    sigma, bias = layer.sigma_weight.detach().numpy(), layer.sigma_bias.detach().numpy()
+    variance = m**2 * ((sigma * x.numpy()) ** 2).sum(axis=1) + m * bias**2
+    squared = samples**2
+    assert (np.abs(samples.mean(0)) < 5 * np.sqrt(variance / rows)).all()
+    assert (np.abs(squared.mean(0) - variance) < 5 * squared.std(0) / np.sqrt(rows)).all()
+
+
+def test_every_weight_has_the_factorised_noise_itself(notebook):
+    """eps_ij = f(eps_i) f(eps_j): one row of noise, spelled out as a weight matrix."""
+    torch.manual_seed(0)
+    layer, x = any_sigma(notebook.NoisyLinear(4, 3, sigma=0.5)), torch.randn(7, 4)
+    layer.sample_noise(1)
+    noise_in, noise_out = (noise[0].double() for noise in layer.noise)
+    weight = layer.weight.double() + layer.sigma_weight.double() * torch.outer(noise_out, noise_in)
+    bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
+    expected = x.double() @ weight.T + bias
+    torch.testing.assert_close(layer(x).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_noise_are_independent_and_one_row_serves_a_batch(notebook):
+    torch.manual_seed(0)
+    layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(8)
+    layer.sample_noise(40_000)
+    samples = deviations(layer, x.expand(40_000, 8))
+    # Products of f are not normal, but correlations of n independent numbers still have 1/sqrt(n).
+    for j in range(3):
+        assert abs(np.corrcoef(samples[:-1, j], samples[1:, j])[0, 1]) < 5 / np.sqrt(40_000)
+    layer.sample_noise(1)
+    samples = deviations(layer, x.expand(10, 8))
+    np.testing.assert_allclose(samples, np.tile(samples[0], (10, 1)), atol=1e-6)
+    assert np.abs(samples).min() > 0
+
+
+def test_without_noise_the_layer_is_its_mean(notebook):
+    torch.manual_seed(0)
+    layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(10, 8)
+    expected = x @ layer.weight.T + layer.bias
+    torch.testing.assert_close(layer(x), expected)
+    layer.sample_noise(10)
+    assert not torch.allclose(layer(x), expected)
+    layer.noise = None
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_gradients_reach_mean_and_sigma(notebook):
+    torch.manual_seed(0)
+    layer, x = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(10, 4)
+    layer.sample_noise(1)
+    layer(x).sum().backward()
+    noise_in, noise_out = layer.noise
+    torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
+    torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
+    torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
+
+
+def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook):
+    """Correlation 1 - theta from one decision to the next, and independent from arm to arm."""
+    torch.manual_seed(0)
+    layer, memory = notebook.NoisyLinear(6, 4, sigma=0.5), 0.85
+    path = []
+    for _ in range(20):
+        layer.sample_noise(1_000, memory)
+        path.append(layer.state.double().numpy().copy())
+    for epsilon in (path[0], path[-1]):  # from the first decision on
+        assert_moments(epsilon, 1.0)
+        assert_white(epsilon)
+    before, after = path[-2], path[-1]
+    correlation = np.corrcoef(before.ravel(), after.ravel())[0, 1]
+    assert abs(correlation - memory) < 5 * (1 - memory**2) / np.sqrt(before.size)
+    assert_moments((after - memory * before) / np.sqrt(1 - memory**2), 1.0)
+    noise_in, noise_out = layer.noise
+    scaled = np.sign(after) * np.sqrt(np.abs(after))
+    np.testing.assert_allclose(np.hstack([noise_in, noise_out]), scaled, rtol=1e-5)
+
+
+def test_white_noise_leaves_the_process_alone(notebook):
+    """The actor's loss draws its own noise between two decisions."""
+    torch.manual_seed(0)
+    layer = notebook.NoisyLinear(6, 4, sigma=0.5)
+    layer.sample_noise(3, memory=0.85)
+    state = layer.state.clone()
+    layer.sample_noise(1)
+    assert torch.equal(layer.state, state)
+    layer.sample_noise(3, memory=0.85)
+    assert layer.state.shape == (3, 10) and not torch.equal(layer.state, state)
+
+
+@pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])
+def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults, hidden, noisy):
+    actor = notebook.Actor(np.ones(5, np.float32), 2, defaults(actor_hidden=hidden))
+    assert len(actor.noisy_layers) == noisy
+    plain = [module for module in actor.modules() if type(module) is torch.nn.Linear]
+    assert len(plain) == 1 and plain[0].in_features == 5
+    quiet = notebook.Actor(np.ones(5, np.float32), 2,
+                           defaults(actor_hidden=hidden, noisy_layers=False))
+    assert quiet.noisy_layers == []
