@@ -1,0 +1,39 @@
+# make run    install into .venv, run the whole notebook, say where the results are
+# make test   the same environment, then all tests and the notebook's checked outputs
+# make lab    open the notebook in JupyterLab
+
+PYTHON ?= python3
+BIN := .venv/bin
+NOTEBOOK := Continuous_Control.ipynb
+READY := .venv/ready
+
+.PHONY: run test lab pictures clean
+
+run: $(READY)
+	mkdir -p runs
+	$(BIN)/papermill $(NOTEBOOK) runs/$(NOTEBOOK) --kernel python3 --no-progress-bar --stdout-file /dev/stdout
+	$(BIN)/jupyter nbconvert --log-level WARN --to html runs/$(NOTEBOOK)
+	@echo
+	@echo "executed notebook  runs/$(NOTEBOOK)"
+	@echo "the same as HTML   runs/$(NOTEBOOK:.ipynb=.html)"
+	@echo "scores, weights    $$(dirname $$(ls -t runs/*/*/scores.csv | head -n 1))/"
+
+test: $(READY)
+	$(BIN)/python -m pytest -q tests --nbval-lax --nbval-current-env --nbval-cell-timeout=1800 $(NOTEBOOK)
+
+lab: $(READY)
+	$(BIN)/jupyter lab $(NOTEBOOK)
+
+pictures: $(READY)
+	$(BIN)/python doc/pictures.py
+
+clean:
+	rm -rf .venv runs
+
+$(READY): requirements.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v <= (3, 13) else \
+	    f"Python {v[0]}.{v[1]} found, 3.10 to 3.13 needed; choose one by make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r requirements.txt
+	$(BIN)/python -m pip install --disable-pip-version-check -q --no-deps unityagents==0.4.0
+	touch $(READY)
