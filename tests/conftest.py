@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 import sys
 import types
 from pathlib import Path
 
-# Before the first import of matplotlib or torch: no window, and one thread, as in the notebook.
-os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import hypothesis  # noqa: E402
-import nbformat  # noqa: E402
-import pytest  # noqa: E402
-import torch  # noqa: E402
+import hypothesis
+import matplotlib
+import nbformat
+import pytest
+import torch
 
 PROJECT = Path(__file__).resolve().parents[1]
 NOTEBOOK = PROJECT / "Continuous_Control.ipynb"
 
 sys.path.insert(0, str(PROJECT))  # for `import helpers` and `import reacher`
-torch.set_num_threads(1)
+matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
+torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
 
 # The same examples in every run; no deadline, since the first example waits for numba.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
