@@ -1,0 +1,545 @@
+"""Hyperparameters, networks, losses, targets, and one learning phase with every setting."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
+SMALL = {"actor_hidden": (16, 16), "critic_hidden": (16, 16), "batch_size": 16,
+         "learning_starts": 20, "replay_capacity": 1000}
+
+
+def make_agent(notebook, defaults, arms=4, seed=0, **overrides):
+    """A small agent for three observations and two actions."""
+    torch.manual_seed(seed)
+    return notebook.Agent(SCALE, 2, arms, defaults(**{**SMALL, **overrides}),
+                          np.random.default_rng(seed))
+
+
+def seen_by(arms, generator):
+    return generator.normal(size=(arms, 3)).astype(np.float32)
+
+
+def fill(notebook, agent, arms=4, decisions=30, seed=1):
+    """Let the agent live through one short episode of random observations and rewards."""
+    generator = np.random.default_rng(seed)
+    agent.begin_episode()
+    for _ in range(decisions):
+        observations = seen_by(arms, generator)
+        agent.remember(observations, agent.act(observations), generator.normal(size=arms))
+    agent.end_episode(terminal=False)
+    notebook.store_new_transitions(agent)
+
+
+def make_batch(notebook, size=16, seed=0, discount=0.9):
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator)
+
+    return notebook.Batch(draw(size, 3), draw(size, 2).tanh(), draw(size),
+                          torch.full((size,), discount), draw(size, 3))
+
+
+def weights_of(*networks):
+    """All parameters and running statistics, copied."""
+    return [tensor.clone() for network in networks for tensor in network.state_dict().values()]
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+# --------------------------------------------------------------------------------- hyperparameters
+
+def test_the_default_preset_is_the_whole_system(notebook, defaults):
+    """Prioritized replay, n-step returns and NoisyNet exploration, all on."""
+    settings = defaults()
+    assert settings.replay == "prioritized" and settings.n_step > 1 and settings.noisy_layers
+
+
+@pytest.mark.parametrize("overrides, message", [
+    ({"n_steps": 5}, "n_steps"),  # unknown
+    ({"n_step": 0}, "n_step"), ({"n_step": 101}, "n_step"),  # out of range
+    ({"discount": 1.0}, "discount"), ({"discount": -0.1}, "discount"),
+    ({"tau": 0.0}, "tau"), ({"tau": 1.5}, "tau"), ({"tau": float("nan")}, "tau"),
+    ({"actor_learning_rate": float("inf")}, "actor_learning_rate"),
+    ({"batch_size": 1}, "batch_size"), ({"actor_hidden": ()}, "actor_hidden"),
+    ({"actor_hidden": (0,)}, "actor_hidden"), ({"critic_gradient_clip": 0.0}, "gradient_clip"),
+    ({"replay_capacity": 0}, "replay_capacity"), ({"replay_lifetime": 0}, "replay_lifetime"),
+    ({"n_step": 2.5}, "n_step"), ({"n_step": "5"}, "n_step"), ({"n_step": True}, "n_step"),
+    ({"noisy_layers": 1}, "noisy_layers"), ({"noisy_layers": "yes"}, "noisy_layers"),
+    ({"replay": "ring"}, "replay"), ({"actor_hidden": 128}, "actor_hidden"),
+    ({"discount": "0.9"}, "discount"), ({"tau": None}, "tau"),
+    ({"critic_action_layer": 3}, "critic_action_layer is 3"),  # contradictory
+    ({"replay_capacity": 100}, "must not exceed replay_capacity"),
+    ({"replay_capacity": 500, "batch_size": 600, "learning_starts": 10},
+     "must not exceed replay_capacity"),
+    ({"importance_start": 0.9, "importance_end": 0.5}, "importance_start"),
+    ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
+    ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
+    ({"noisy_layers": False, "noisy_noise": "ou"}, "'noisy_noise' has no effect"),
+    ({"gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
+    ({"action_noise": "gaussian", "ou_sigma": 0.1}, "'ou_sigma' has no effect"),
+    ({"noise_schedule": "linear"}, "'noise_schedule' has no effect"),
+    ({"action_noise": "ou", "noise_decay": 0.5}, "'noise_decay' has no effect"),
+    ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
+    ({"replay": "uniform", "importance_steps": 5}, "'importance_steps' has no effect"),
+])
+def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
+    with pytest.raises(ValueError, match=message):
+        notebook.make_hyperparameters("default", overrides)
+
+
+def test_unknown_presets_and_overrides_that_are_no_dict_are_errors(notebook):
+    with pytest.raises(ValueError, match="unknown preset 'fast'; known are .*default"):
+        notebook.make_hyperparameters("fast", {})
+    for overrides in (None, [("n_step", 5)], "n_step=5"):
+        with pytest.raises(ValueError, match="overrides must be a dict"):
+            notebook.make_hyperparameters("default", overrides)
+
+
+def test_every_preset_is_valid(notebook):
+    for preset, differences in notebook.PRESETS.items():
+        settings = notebook.make_hyperparameters(preset, {})
+        assert differences == {name: getattr(settings, name) for name in differences}
+
+
+def test_hyperparameters_are_immutable(defaults):
+    settings = defaults()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.n_step = 5
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.something = 5
+
+
+@pytest.mark.parametrize("overrides", [
+    {}, {"actor_hidden": (4, 5, 6), "discount": 0.1 + 0.2, "replay_lifetime": 7,
+         "critic_gradient_clip": 1.5, "action_noise": "ou", "ou_theta": 1 / 3}])
+def test_hyperparameters_survive_json(notebook, defaults, overrides):
+    settings = defaults(**overrides)
+    text = json.dumps(settings.model_dump())
+    assert notebook.Hyperparameters.model_validate_json(text) == settings
+    # And the same by hand: JSON knows lists only, where the settings have tuples.
+    assert notebook.Hyperparameters(**json.loads(text)) == settings
+
+
+def test_lists_serve_as_sizes(defaults):
+    """Papermill writes parameters as lists."""
+    assert defaults(actor_hidden=[8, 4]).actor_hidden == (8, 4)
+
+
+def test_every_setting_has_a_meaning_and_a_row_in_the_table(notebook, defaults):
+    table = notebook.settings_table(defaults(n_step=7))
+    for name, field in notebook.Hyperparameters.model_fields.items():
+        assert field.description and f"| `{name}` |" in table
+    assert "| `n_step` | 7 |" in table
+
+
+def test_conditions_on_settings_name_settings_and_their_values(notebook):
+    fields = notebook.Hyperparameters.model_fields
+    for name, (other, values) in notebook.COUNTS_ONLY_IF.items():
+        assert name in fields and other in fields
+        known = set(typing.get_args(fields[other].annotation)) or {True, False}
+        assert values < known  # some value makes it count, some does not
+
+
+# ---------------------------------------------------------------------------------- losses, targets
+
+def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook):
+    """By hand: y = R + gamma^k Q'(s', mu'(s')), with k = 3, k = 1 and a terminal state."""
+    batch = notebook.Batch(
+        observations=torch.zeros(3, 2), actions=torch.zeros(3, 1),
+        returns=torch.tensor([1.0, 2.0, 3.0]), discounts=torch.tensor([0.5**3, 0.5, 0.0]),
+        next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]))
+
+    def target_actor(observations):
+        return 10 * observations[:, :1]
+
+    def target_critic(observations, actions):
+        return observations[:, 0] + actions[:, 0]  # 11, 22, 44
+
+    targets = notebook.td_targets(batch, target_actor, target_critic)
+    assert targets.tolist() == [1 + 11 / 8, 2 + 22 / 2, 3]
+    errors = notebook.td_error(batch, lambda s, a: torch.tensor([2.0, 15.0, 3.0]), targets)
+    assert errors.tolist() == [0.375, -2.0, 0.0]
+    loss = notebook.critic_loss(errors, torch.tensor([1.0, 0.25, 0.5]))
+    assert loss.item() == pytest.approx((0.375**2 + 0.25 * 2.0**2) / 3)
+
+
+def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
+    """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
+    w = torch.tensor(0.5, requires_grad=True)
+    loss = notebook.actor_loss(torch.tensor([[1.0], [2.0]]), lambda s: w * s,
+                               lambda s, a: (3 * a**2 + s)[:, 0])
+    assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
+    (gradient,) = torch.autograd.grad(loss, [w])
+    assert gradient.item() == -(6 * 0.5 * 2.5)
+
+
+def test_no_gradient_reaches_the_targets(notebook, defaults):
+    ddpg = make_agent(notebook, defaults).ddpg
+    targets = notebook.td_targets(make_batch(notebook), ddpg.target_actor, ddpg.target_critic)
+    assert not targets.requires_grad
+    ddpg.learn(make_batch(notebook), torch.ones(16))
+    for network in (ddpg.target_actor, ddpg.target_critic):
+        assert all(p.grad is None and not p.requires_grad for p in network.parameters())
+
+
+def test_values_have_one_axis(notebook, defaults):
+    """A (batch, 1) here would silently broadcast against returns (batch,) to (batch, batch)."""
+    ddpg = make_agent(notebook, defaults).ddpg
+    batch = make_batch(notebook)
+    assert ddpg.critic(batch.observations, batch.actions).shape == (16,)
+    assert ddpg.td_errors(batch).shape == (16,)
+    assert ddpg.actor(batch.observations).shape == (16, 2)
+
+
+def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
+    """The actor's loss runs through the critic, and must not change it."""
+    ddpg, batch = make_agent(notebook, defaults).ddpg, make_batch(notebook)
+    actor, critic = weights_of(ddpg.actor), weights_of(ddpg.critic)
+    ddpg.actor.sample_noise(1)
+    loss = notebook.actor_loss(batch.observations, ddpg.actor, ddpg.critic)
+    notebook.descend(loss, ddpg.actor_parameters, ddpg.actor_optimizer)
+    assert not same(actor, weights_of(ddpg.actor)) and same(critic, weights_of(ddpg.critic))
+    assert all(parameter.grad is None for parameter in ddpg.critic.parameters())
+
+    actor = weights_of(ddpg.actor)
+    errors = notebook.td_error(batch, ddpg.critic, torch.zeros(16))
+    notebook.descend(notebook.critic_loss(errors, torch.ones(16)), ddpg.critic_parameters,
+                     ddpg.critic_optimizer)
+    assert same(actor, weights_of(ddpg.actor)) and not same(critic, weights_of(ddpg.critic))
+
+
+def test_gradients_are_clipped_by_their_norm(notebook):
+    """Plain gradient descent with rate 1 moves by the gradient itself: (3, 4), norm 5."""
+    for clip, expected in ((None, [-3, -4]), (1.0, [-0.6, -0.8]), (10.0, [-3, -4])):
+        x = torch.zeros(2, requires_grad=True)
+        loss = 3 * x[0] + 4 * x[1]
+        notebook.descend(loss, [x], torch.optim.SGD([x], lr=1.0), clip)
+        np.testing.assert_allclose(x.detach(), expected, rtol=1e-5)
+
+
+# ------------------------------------------------------------------------------------ soft updates
+
+def test_targets_start_as_copies(notebook, defaults):
+    ddpg = make_agent(notebook, defaults, input_normalization="batch").ddpg
+    assert same(weights_of(ddpg.actor), weights_of(ddpg.target_actor))
+    assert same(weights_of(ddpg.critic), weights_of(ddpg.target_critic))
+    online = {p.data_ptr() for net in (ddpg.actor, ddpg.critic) for p in net.parameters()}
+    target = {p.data_ptr() for net in (ddpg.target_actor, ddpg.target_critic)
+              for p in net.parameters()}
+    assert not online & target
+
+
+def test_a_zero_target_critic_values_nothing(notebook, defaults):
+    ddpg = make_agent(notebook, defaults, zero_target_critic=True).ddpg
+    batch = make_batch(notebook)
+    with torch.no_grad():
+        assert not ddpg.target_critic(batch.observations, batch.actions).any()
+        assert ddpg.critic(batch.observations, batch.actions).any()
+
+
+@pytest.mark.parametrize("normalization", ["layer", "batch", "none"])
+def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook, defaults,
+                                                                    normalization):
+    """Every floating-point number of both networks: theta' <- tau theta + (1 - tau) theta'."""
+    tau = 0.25
+    ddpg = make_agent(notebook, defaults, tau=tau, actor_normalization=normalization,
+                      critic_normalization=normalization, input_normalization="batch").ddpg
+    ddpg.actor.train(), ddpg.critic.train()
+    pairs = ((ddpg.actor, ddpg.target_actor), (ddpg.critic, ddpg.target_critic))
+    for step in range(3):
+        before = [{k: v.clone() for k, v in target.state_dict().items()} for _, target in pairs]
+        ddpg.learn(make_batch(notebook, seed=step), torch.ones(16))
+        for (online, target), old in zip(pairs, before):
+            statistics = 0
+            for name, leader in online.state_dict().items():
+                if not leader.is_floating_point():
+                    continue  # batch normalisation counts its batches
+                expected = tau * leader + (1 - tau) * old[name]
+                torch.testing.assert_close(target.state_dict()[name], expected)
+                statistics += "running" in name and not torch.equal(leader, old[name])
+            assert statistics >= 2  # mean and variance of the inputs at the least
+
+
+def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(notebook, defaults):
+    agent = make_agent(notebook, defaults, input_normalization="batch")
+    fill(notebook, agent)
+    name = "layers.0.running_mean"
+    before = agent.ddpg.actor.state_dict()[name].clone()
+    agent.act(seen_by(4, np.random.default_rng(0)))
+    assert torch.equal(agent.ddpg.actor.state_dict()[name], before)
+    notebook.learning_phase(agent)
+    assert not torch.equal(agent.ddpg.actor.state_dict()[name], before)
+    assert not agent.ddpg.actor.training and not agent.ddpg.critic.training
+
+
+# ----------------------------------------------------------------------------------------- learner
+
+def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, defaults):
+    ddpg = make_agent(notebook, defaults, tau=1e-6).ddpg
+    batch, losses = make_batch(notebook, size=64), []
+    for _ in range(100):
+        errors, loss, _ = ddpg.learn(batch, torch.ones(64))
+        assert loss == pytest.approx((errors**2).mean(), rel=1e-4)
+        losses.append(loss)
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_learning_steps_raise_the_value_of_the_actors_actions(notebook, defaults):
+    """With a critic that stays as it is, the actor climbs it."""
+    ddpg = make_agent(notebook, defaults, critic_learning_rate=1e-12).ddpg
+    batch, values = make_batch(notebook, size=64), []
+    for _ in range(100):
+        values.append(-ddpg.learn(batch, torch.zeros(64))[2])
+    # The noise in the weights makes single values jump, so ends of ten are compared.
+    assert np.mean(values[-10:]) > np.mean(values[:10]) + 0.01
+
+
+def test_importance_weights_count_in_the_critics_step(notebook, defaults):
+    """Weight 0 is the same as not being in the batch, but for the mean's denominator."""
+    weights = torch.zeros(16)
+    weights[:8] = 1.0
+    gradients = []
+    for batch, weight in ((make_batch(notebook), weights),
+                          (notebook.Batch(*(part[:8] for part in make_batch(notebook))),
+                           torch.full((8,), 0.5))):
+        ddpg = make_agent(notebook, defaults).ddpg
+        ddpg.learn(batch, weight)
+        gradients.append([p.grad for p in ddpg.critic.parameters()])
+    for half, alone in zip(*gradients):
+        torch.testing.assert_close(half, alone)
+    assert any(gradient.abs().max() > 1e-3 for gradient in gradients[0])
+
+
+def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
+    """The importance weights belong into the loss alone."""
+    batch = make_batch(notebook)
+    one, other = (make_agent(notebook, defaults).ddpg.learn(batch, torch.full((16,), w))[0]
+                  for w in (1.0, 0.01))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
+    agent = make_agent(notebook, defaults, learn_steps=1, priority_exponent=1.0,
+                       priority_epsilon=1e-4)
+    fill(notebook, agent)
+    seen = {}
+    learn, update = agent.ddpg.learn, agent.replay.update
+    agent.ddpg.learn = lambda *inputs: seen.setdefault("learned", learn(*inputs))
+    agent.replay.update = lambda *inputs: (seen.setdefault("updated", inputs), update(*inputs))
+    notebook.learning_phase(agent)
+    places, errors = seen["updated"]
+    np.testing.assert_array_equal(errors, seen["learned"][0])
+    leaves = agent.replay.tree[len(agent.replay.tree) // 2:]
+    last = {place: error for place, error in zip(places, errors)}
+    for place, error in last.items():
+        assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
+
+
+def test_beta_rises_linearly_to_its_end(notebook, defaults):
+    agent = make_agent(notebook, defaults, learn_steps=3, importance_start=0.4,
+                       importance_end=1.0, importance_steps=6)
+    fill(notebook, agent)
+    betas, sample = [], agent.replay.sample
+    agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
+    for _ in range(3):
+        notebook.learning_phase(agent)
+    np.testing.assert_allclose(betas, [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1])
+
+
+def test_learning_steps_change_at_the_late_episode(notebook, defaults):
+    agent = make_agent(notebook, defaults, learn_steps=3, late_learn_steps=1, late_episode=3)
+    agent.replay.add(np.zeros((20, 10), np.float32), np.ones(20))
+    steps = []
+    for _ in range(4):  # episodes
+        before = agent.learning_steps
+        notebook.learning_phase(agent)
+        steps.append(agent.learning_steps - before)
+        agent.end_episode(terminal=False)
+    assert steps == [3, 3, 1, 1]
+
+
+def test_the_memory_is_emptied_after_its_lifetime(notebook, defaults):
+    agent = make_agent(notebook, defaults, learn_steps=5, replay_lifetime=3)
+    fill(notebook, agent)
+    notebook.learning_phase(agent)
+    assert agent.learning_steps == 3 and len(agent.replay) == 0
+
+
+# ------------------------------------------------------------------------------ every option works
+
+OPTIONS = [
+    {},
+    {"input_normalization": "batch", "actor_normalization": "batch",
+     "critic_normalization": "batch"},
+    {"input_normalization": "none", "actor_normalization": "none",
+     "critic_normalization": "none", "noisy_layers": False, "action_noise": "ou"},
+    {"critic_action_layer": 2}, {"critic_action_layer": 2, "input_normalization": "batch"},
+    {"critic_hidden": (16, 16, 16), "critic_action_layer": 3},
+    {"actor_hidden": (16,), "critic_hidden": (8,)},
+    {"actor_hidden": (8, 4, 6)},
+    {"negative_slope": 0.1}, {"initialization": "fan_in"},
+    {"initialization": "fan_in", "noisy_layers": False, "action_noise": "gaussian"},
+    {"noisy_noise": "ou"}, {"noisy_noise": "ou", "action_noise": "ou"},
+    {"action_noise": "gaussian", "noise_schedule": "linear", "noise_decay": 1e-3},
+    {"action_noise": "ou", "noise_schedule": "geometric", "noise_decay": 0.99},
+    {"action_noise": "ou", "noise_schedule": "episode", "noise_decay": 0.9, "noise_floor": 0.1},
+    {"action_noise": "ou", "noise_schedule": "score"},
+    {"replay": "uniform"}, {"replay": "uniform", "n_step": 1, "replay_lifetime": 8},
+    {"priority_error": "squared"}, {"new_priority": "max"}, {"priority_exponent": 0.0},
+    {"actor_gradient_clip": 0.1, "critic_gradient_clip": 0.1}, {"weight_decay": 0.01},
+    {"zero_target_critic": True}, {"n_step": 1}, {"n_step": 10}, {"discount": 0.0}, {"tau": 1.0},
+]
+
+
+@pytest.mark.parametrize("overrides", OPTIONS, ids=lambda options: ",".join(options) or "defaults")
+def test_every_option_acts_and_learns(notebook, defaults, overrides):
+    agent = make_agent(notebook, defaults, **overrides)
+    networks = agent.ddpg.actor, agent.ddpg.critic
+    before = weights_of(*networks)
+    fill(notebook, agent)
+    assert len(agent.replay) == 4 * 29  # the last decision of each arm is dropped
+    notebook.learning_phase(agent)
+    fill(notebook, agent)
+    assert agent.learning_steps > 0
+    moved = weights_of(*networks)
+    assert all(tensor.isfinite().all() for tensor in moved)
+    names = [name for network in networks for name, _ in network.state_dict().items()]
+    fixed = [name for name, old, new in zip(names, before, moved) if torch.equal(old, new)]
+    assert all("factor" in name for name in fixed), fixed  # all but the constant scale has learned
+    actions = agent.act(seen_by(4, np.random.default_rng(5)))
+    assert actions.shape == (4, 2) and actions.dtype == np.float32
+    assert np.abs(actions).max() <= 1
+    assert all(np.isfinite(value) for value in agent.log.values())
+    assert agent.log["noise"] > 0
+
+
+def test_the_options_above_are_all_options(notebook):
+    """A new choice in the hyperparameters must be added to the list."""
+    for name, field in notebook.Hyperparameters.model_fields.items():
+        choices = typing.get_args(field.annotation)
+        if typing.get_origin(field.annotation) is typing.Literal:
+            tried = {options.get(name, field.default) for options in OPTIONS}
+            assert tried == set(choices), name
+
+
+def test_normalisations_are_where_the_settings_say(notebook, defaults):
+    kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+    for where, make in (("actor_normalization", notebook.Actor),
+                        ("critic_normalization", notebook.Critic)):
+        for choice in ("layer", "batch", "none"):
+            network = make(SCALE, 2, defaults(**SMALL, **{where: choice}))
+            found = [type(module) for module in network.modules()
+                     if isinstance(module, tuple(kinds.values()))]
+            assert found == ([kinds[choice]] * 2 if choice != "none" else [])
+
+
+def test_the_fixed_scale_divides_observations_and_not_actions(notebook, defaults):
+    x, a = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[0.5, -0.5]])
+    for layer, expected in ((1, [[1, 1, 1, 0.5, -0.5]]), (2, [[1, 1, 1]])):
+        critic = notebook.Critic(SCALE, 2, defaults(**SMALL, critic_action_layer=layer))
+        seen = []
+        critic.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        critic.blocks[1].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        critic(x, a)
+        assert seen[0].tolist() == expected
+        assert seen[1].shape[1] == (16 if layer == 1 else 18)
+        if layer == 2:
+            assert seen[1][0, 16:].tolist() == a[0].tolist()
+
+
+def test_fan_in_initialisation_has_its_bounds(notebook, defaults):
+    """DDPG, section 7: 1 / sqrt(inputs), and 3e-3 at the output."""
+    torch.manual_seed(0)
+    settings = defaults(actor_hidden=(400, 300), critic_hidden=(400, 300),
+                        initialization="fan_in", critic_action_layer=2)
+    for network in (notebook.Actor(SCALE, 2, settings), notebook.Critic(SCALE, 2, settings)):
+        linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
+        for k, layer in enumerate(linear):
+            bound = 3e-3 if k == len(linear) - 1 else layer.in_features**-0.5
+            weight = layer.weight.abs()
+            assert 0.95 * bound < weight.max() <= bound and layer.bias.abs().max() <= bound
+
+
+def test_the_slope_of_the_activation_is_used(notebook, defaults):
+    layer = notebook.block(1, 1, "none", defaults(negative_slope=0.25))
+    with torch.no_grad():
+        layer[0].weight.fill_(1.0), layer[0].bias.fill_(0.0)
+        assert layer(torch.tensor([[-4.0], [4.0]])).tolist() == [[-1.0], [4.0]]
+        rectified = notebook.block(1, 1, "none", defaults())
+        rectified[0].weight.fill_(1.0), rectified[0].bias.fill_(0.0)
+        assert rectified(torch.tensor([[-4.0], [4.0]])).tolist() == [[0.0], [4.0]]
+
+
+# ------------------------------------------------------------------------------------------ acting
+
+@pytest.mark.parametrize("overrides", [
+    {}, {"noisy_noise": "ou"}, {"noisy_layers": False, "action_noise": "gaussian"},
+    {"noisy_layers": False, "action_noise": "ou"}], ids=lambda options: ",".join(options))
+def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(notebook, defaults,
+                                                                      overrides):
+    agent = make_agent(notebook, defaults, arms=10, **overrides)
+    observations = np.tile(seen_by(1, np.random.default_rng(0)), (10, 1))
+    agent.begin_episode()
+    explored = agent.act(observations)
+    assert len(np.unique(explored, axis=0)) == 10  # every arm has noise of its own
+    assert not np.array_equal(agent.act(observations), explored)  # and every decision
+    greedy = agent.act(observations, explore=False)
+    # One batch may round the same row differently in different places, so not bit for bit.
+    np.testing.assert_allclose(greedy, np.tile(greedy[:1], (10, 1)), atol=1e-6)
+    np.testing.assert_array_equal(agent.act(observations, explore=False), greedy)
+
+
+def test_without_any_noise_exploring_is_greedy(notebook, defaults):
+    agent = make_agent(notebook, defaults, noisy_layers=False)
+    observations = seen_by(4, np.random.default_rng(0))
+    np.testing.assert_array_equal(agent.act(observations), agent.act(observations, explore=False))
+
+
+def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
+    for scale in (0.0, 1.0):
+        agent = make_agent(notebook, defaults, arms=500, noisy_layers=False,
+                           action_noise="gaussian", gaussian_sigma=0.1, noise_scale=scale)
+        observations = seen_by(500, np.random.default_rng(0))
+        difference = agent.act(observations) - agent.act(observations, explore=False)
+        # 1000 normal numbers: the standard deviation is right within 2.2 %; five times that.
+        assert difference.std() == pytest.approx(0.1 * scale, rel=0.11, abs=1e-7)
+
+
+def test_a_new_episode_begins_with_new_noise_processes(notebook, defaults):
+    agent = make_agent(notebook, defaults, noisy_noise="ou", action_noise="ou")
+    fill(notebook, agent)
+    assert agent.noise.state.any() and all(layer.state is not None
+                                           for layer in agent.ddpg.actor.noisy_layers)
+    agent.begin_episode()
+    assert not agent.noise.state.any()
+    assert all(layer.state is None for layer in agent.ddpg.actor.noisy_layers)
+
+
+def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook, defaults):
+    agent = make_agent(notebook, defaults, act_steps=1)
+    observations = seen_by(4, np.random.default_rng(0))
+    actions = agent.act(observations)
+    agent.remember(observations, actions, np.zeros(4))
+    expected = np.abs(actions - agent.act(observations, explore=False)).mean()
+    assert agent.log["noise"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_same_seed_learns_the_same(notebook, defaults):
+    results = []
+    for seed in (0, 0, 1):
+        agent = make_agent(notebook, defaults, seed=seed, action_noise="ou")
+        fill(notebook, agent)
+        notebook.learning_phase(agent)
+        results.append(weights_of(agent.ddpg.actor, agent.ddpg.target_critic))
+    assert same(results[0], results[1]) and not same(results[0], results[2])
