@@ -1,0 +1,276 @@
+"""The training loop, in the notebook's definitions and in whole runs of the notebook itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import papermill
+import pytest
+import torch
+from conftest import NOTEBOOK, PROJECT
+
+import helpers
+
+BRAIN = "ReacherBrain"
+SMALL = {"actor_hidden": (16,), "critic_hidden": (16,), "batch_size": 16, "learning_starts": 20,
+         "replay_capacity": 20_000, "learn_steps": 2, "act_steps": 50}
+
+
+class ShortEnvironment:
+    """Episodes of a few decisions with given rewards, in the interface of the real one.
+
+    Observations number the decisions from 0 on, through all episodes, as observed[:, 0].
+
+    Args:
+        rewards: one number per episode, the reward of each of its decisions.
+        by_time_limit: whether an episode ends as the real ones do, or in a terminal state.
+        interrupt: (episode, decision), from 1 on, in which the user presses Ctrl-C.
+    """
+
+    brain_names = [BRAIN]
+
+    def __init__(self, rewards, arms=2, decisions=5, by_time_limit=True, interrupt=None):
+        self.rewards, self.arms, self.decisions = list(rewards), arms, decisions
+        self.by_time_limit, self.interrupt = by_time_limit, interrupt
+        self.episode = self.number = 0
+        self.actions = []
+
+    def answer(self, reward, done=False):
+        observations = np.random.default_rng(self.number).normal(size=(self.arms, 33))
+        observations[:, 0] = self.number
+        self.number += 1
+        return {BRAIN: SimpleNamespace(
+            vector_observations=observations, rewards=[reward] * self.arms,
+            local_done=[done] * self.arms, max_reached=[done and self.by_time_limit] * self.arms,
+            agents=list(range(self.arms)))}
+
+    def reset(self, train_mode=True, config=None):
+        self.episode, self.decision = self.episode + 1, 0
+        return self.answer(0.0)
+
+    def step(self, actions):
+        self.decision += 1
+        if (self.episode, self.decision) == self.interrupt:
+            raise KeyboardInterrupt
+        self.actions.append(np.array(actions))
+        reward = self.rewards[(self.episode - 1) % len(self.rewards)]
+        return self.answer(reward, done=self.decision == self.decisions)
+
+
+def make_agent(notebook, defaults, arms=2, seed=0, **overrides):
+    generator = helpers.seed_everything(seed)
+    return notebook.Agent(notebook.OBSERVATION_SCALE, 4, arms, defaults(**{**SMALL, **overrides}),
+                          generator)
+
+
+def train(notebook, defaults, folder, environment, max_episodes, stop_when_solved=True,
+          **overrides):
+    agent = make_agent(notebook, defaults, environment.arms, **overrides)
+    return notebook.train_agent(environment, agent, folder, max_episodes, stop_when_solved)
+
+
+def actor_in(notebook, defaults, path, **overrides):
+    """Weights of a saved actor, once loaded into a network."""
+    network = notebook.Actor(notebook.OBSERVATION_SCALE, 4, defaults(**{**SMALL, **overrides}))
+    helpers.load_network(path, network)
+    return [tensor.clone() for tensor in network.state_dict().values()]
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+# ------------------------------------------------------------------------------ what is remembered
+
+def test_transitions_are_what_happened(notebook, defaults):
+    """s, a, r and s' belong together, and none reaches over the end of an episode."""
+    environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
+    agent = make_agent(notebook, defaults, arms=3, n_step=1, act_steps=1, learning_starts=1_000)
+    scores = [notebook.run_episode(environment, agent) for _ in range(2)]
+    np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
+    notebook.store_new_transitions(agent)
+    batch = notebook.split_rows(agent.replay.rows[:len(agent.replay)], 33, 4)
+    # Episodes observe the numbers 0..6 and 7..13. In 6 and 13 the real environment has reset, and
+    # the transitions into them are dropped.
+    starts, ends = batch.observations[:, 0].tolist(), batch.next_observations[:, 0].tolist()
+    expected = [number for number in (*range(0, 5), *range(7, 12)) for _ in range(3)]
+    assert starts == expected and ends == [number + 1 for number in expected]
+    assert batch.returns.tolist() == [1.0 if number < 6 else 2.0 for number in expected]
+    assert set(batch.discounts.tolist()) == {np.float32(agent.settings.discount).item()}
+    taken = {number: environment.actions[number if number < 6 else number - 1]
+             for number in set(expected)}
+    for k, number in enumerate(expected):
+        np.testing.assert_array_equal(batch.actions[k], taken[number][k % 3])
+
+
+@pytest.mark.parametrize("by_time_limit", [True, False])
+def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
+    environment = ShortEnvironment([1.0], decisions=6, by_time_limit=by_time_limit)
+    agent = make_agent(notebook, defaults, n_step=4, discount=0.5, act_steps=1,
+                       learning_starts=1_000)
+    notebook.run_episode(environment, agent)
+    notebook.store_new_transitions(agent)
+    batch = notebook.split_rows(agent.replay.rows[:len(agent.replay)], 33, 4)
+    if by_time_limit:  # five first decisions, all windows bootstrap, the last of them early
+        expected = [0.5**k for k in (4, 4, 3, 2, 1)]
+    else:  # all six, and those that reach the end have no future
+        expected = [0.5**4, 0.5**4, 0, 0, 0, 0]
+    assert batch.discounts.tolist() == [factor for factor in expected for _ in range(2)]
+
+
+def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
+    agent = make_agent(notebook, defaults, act_steps=1, learning_starts=1)
+    before = [p.clone() for p in agent.ddpg.actor.parameters()]
+    environment = ShortEnvironment([1.0], decisions=30)
+    notebook.run_episode(environment, agent, learning=False)
+    assert (len(agent.replay), agent.decisions, agent.episodes) == (0, 0, 0)
+    assert same(before, list(agent.ddpg.actor.parameters()))
+
+
+def test_acting_and_learning_alternate_as_the_settings_say(notebook, defaults):
+    """A phase after every 7 decisions, as soon as 20 transitions are held."""
+    agent = make_agent(notebook, defaults, act_steps=7, learn_steps=3, n_step=1)
+    notebook.run_episode(ShortEnvironment([1.0], decisions=50), agent)
+    # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
+    assert agent.learning_steps == 3 * 6  # after 14, 21, 28, 35, 42 and 49
+    assert len(agent.replay) == 2 * 48 and len(agent.new_rows) > 0
+
+
+# ---------------------------------------------------------------------------------- what is written
+
+def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_path, capsys):
+    """Episodes score 5, 15 and 10: the best weights are those after the second."""
+    settings = {"act_steps": 2, "learning_starts": 16}
+    scores = train(notebook, defaults, tmp_path / "three", ShortEnvironment([1, 3, 2]), 3,
+                   **settings)
+    assert scores == [5, 15, 10]
+    table = helpers.read_scores(tmp_path / "three" / "scores.csv")
+    assert table["episode"].tolist() == [1, 2, 3] and table["score"].tolist() == [5, 15, 10]
+    assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
+    names = sorted(path.name for path in (tmp_path / "three").iterdir())
+    assert names == ["actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
+                     "critic_last.safetensors", "scores.csv"]
+    shown = capsys.readouterr().out
+    for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "actor loss="):
+        assert word in shown
+
+    train(notebook, defaults, tmp_path / "two", ShortEnvironment([1, 3]), 2, **settings)
+    best, last, second = (actor_in(notebook, defaults, tmp_path / path, **settings) for path in (
+        "three/actor_best.safetensors", "three/actor_last.safetensors",
+        "two/actor_last.safetensors"))
+    assert same(best, second) and not same(best, last)
+
+
+def test_an_interrupt_leaves_everything_before_it(notebook, defaults, tmp_path, capsys):
+    environment = ShortEnvironment([1, 2, 3], interrupt=(3, 4))
+    scores = train(notebook, defaults, tmp_path, environment, 10)
+    assert scores == [5, 10]
+    assert "interrupted in episode 3" in capsys.readouterr().out
+    table = helpers.read_scores(tmp_path / "scores.csv")
+    assert table["score"].tolist() == [5, 10]
+    helpers.plt.close(helpers.plot_scores(table))
+    for name in ("actor_best", "actor_last"):
+        assert actor_in(notebook, defaults, tmp_path / f"{name}.safetensors")
+
+
+def test_an_interrupt_in_the_first_episode_is_no_crash(notebook, defaults, tmp_path):
+    assert train(notebook, defaults, tmp_path, ShortEnvironment([1], interrupt=(1, 1)), 10) == []
+    with pytest.raises(ValueError, match="no episode yet"):
+        helpers.read_scores(tmp_path / "scores.csv")
+
+
+@pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
+def test_training_stops_when_solved_unless_told_to_go_on(notebook, defaults, tmp_path,
+                                                         monkeypatch, stop_when_solved, episodes):
+    monkeypatch.setattr(notebook, "save_agent", lambda *_: None)  # hundreds of files, for nothing
+    environment = ShortEnvironment([6.0], decisions=5)  # 30 an episode: just enough
+    scores = train(notebook, defaults, tmp_path, environment, 103, stop_when_solved,
+                   learning_starts=20_000)
+    assert len(scores) == episodes
+    assert len(helpers.read_scores(tmp_path / "scores.csv")["score"]) == episodes
+
+
+def test_the_same_seed_trains_the_same(notebook, defaults, tmp_path):
+    """Whole episodes of the real environment: scores and weights, bit for bit."""
+    results = []
+    for run, seed in enumerate((0, 0, 1)):
+        agent = make_agent(notebook, defaults, seed=seed)
+        with helpers.open_environment("", 2, seed) as environment:
+            scores = notebook.train_agent(environment, agent, tmp_path / str(run), 2)
+        results.append((scores, [p.detach().clone() for p in agent.ddpg.actor.parameters()]))
+    (scores, weights), (again, same_weights), (_, other) = results
+    assert scores == again and same(weights, same_weights)
+    assert not same(weights, other)
+
+
+def test_it_learns(notebook, defaults):
+    """Five episodes of 20 arms reach 2.5.
+
+    Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. Small
+    networks, but otherwise the defaults: a wrong sign or a target without a future fails here.
+    """
+    generator = helpers.seed_everything(0)
+    settings = defaults(actor_hidden=(64, 64), critic_hidden=(64, 64), n_step=5)
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 20, settings, generator)
+    with helpers.open_environment("", 20, 0) as environment:
+        scores = [notebook.run_episode(environment, agent).mean() for _ in range(5)]
+    assert scores[-1] > 2.5, scores
+
+
+# ------------------------------------------------------------------------- the notebook as a whole
+
+def run_notebook(output, **parameters):
+    """Execute the notebook as a user of papermill would."""
+    papermill.execute_notebook(NOTEBOOK, output, parameters=parameters, kernel_name="python3",
+                               cwd=str(PROJECT), progress_bar=False)
+    return nbformat.read(output, as_version=4)
+
+
+def pictures(executed):
+    return sum("image/png" in output.get("data", {}) for cell in executed.cells
+               for output in cell.get("outputs", []))
+
+
+def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
+    overrides = {"actor_hidden": [16, 16], "critic_hidden": [16, 16], "learn_steps": 2,
+                 "n_step": 2, "noisy_noise": "ou"}
+    executed = run_notebook(tmp_path / "run.ipynb", seed=3, num_agents=4, max_episodes=2,
+                            out_dir=str(tmp_path / "runs"), overrides=overrides)
+    folder = tmp_path / "runs" / "default" / "seed3"
+    assert {path.name for path in folder.iterdir()} == {
+        "scores.csv", "hyperparameters.json", "scores.png", "actor_best.safetensors",
+        "actor_last.safetensors", "critic_best.safetensors", "critic_last.safetensors"}
+
+    assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
+    scores = helpers.read_scores(folder / "scores.csv")
+    assert scores["episode"].tolist() == [1, 2]
+    assert (scores["min"] <= scores["score"]).all() and (scores["score"] <= scores["max"]).all()
+    assert (scores["min"] >= 0).all() and (scores["max"] <= 40.04).all()
+    assert 0 < scores["seconds"][0] < scores["seconds"][1]
+
+    content = json.loads((folder / "hyperparameters.json").read_text())
+    assert (content["preset"], content["seed"], content["num_agents"]) == ("default", 3, 4)
+    settings = notebook.Hyperparameters(**content["hyperparameters"])
+    assert settings == notebook.make_hyperparameters("default", overrides)
+    for name in ("best", "last"):
+        helpers.load_network(folder / f"actor_{name}.safetensors",
+                             notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings))
+        helpers.load_network(folder / f"critic_{name}.safetensors",
+                             notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings))
+    assert pictures(executed) >= 4  # two plots and two animations
+
+
+def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
+    """`train=False`: no training, nothing written, and the arms from checkpoints/ hold the goal."""
+    executed = run_notebook(tmp_path / "show.ipynb", train=False, num_agents=3,
+                            out_dir=str(tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()
+    text = "".join(output.get("text", "") for cell in executed.cells
+                   for output in cell.get("outputs", []))
+    assert re.search(r"solved at episode: 100\b", text)
+    assert re.search(r"one episode without noise: mean 3\d\.", text)
+    assert pictures(executed) >= 4
