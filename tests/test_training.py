@@ -70,7 +70,10 @@ def make_agent(notebook, defaults, arms=2, seed=0, **overrides):
 def train(notebook, defaults, folder, environment, max_episodes, stop_when_solved=True,
           **overrides):
     agent = make_agent(notebook, defaults, environment.arms, **overrides)
-    return notebook.train_agent(environment, agent, folder, max_episodes, stop_when_solved)
+    try:
+        return notebook.train_agent(environment, agent, folder, max_episodes, stop_when_solved)
+    except KeyboardInterrupt:  # would end the whole test session
+        pytest.fail("train_agent let an interrupt through")
 
 
 def actor_in(notebook, defaults, path, **overrides):
