@@ -86,10 +86,12 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
     ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
     ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
     ({"noisy_layers": False, "noisy_noise": "ou"}, "'noisy_noise' has no effect"),
-    ({"gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
+    ({"action_noise": "none", "gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
     ({"action_noise": "gaussian", "ou_sigma": 0.1}, "'ou_sigma' has no effect"),
-    ({"noise_schedule": "linear"}, "'noise_schedule' has no effect"),
-    ({"action_noise": "ou", "noise_decay": 0.5}, "'noise_decay' has no effect"),
+    ({"action_noise": "none", "noise_schedule": "linear"}, "'noise_schedule' has no effect"),
+    ({"action_noise": "none", "noise_floor": 0.1}, "'noise_floor' has no effect"),
+    ({"action_noise": "ou", "noise_schedule": "constant", "noise_decay": 0.5},
+     "'noise_decay' has no effect"),
     ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
     ({"replay": "uniform", "importance_steps": 5}, "'importance_steps' has no effect"),
 ])
@@ -357,15 +359,15 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     np.testing.assert_allclose(betas, [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1])
 
 
-def test_learning_steps_change_at_the_late_episode(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=3, late_learn_steps=1, late_episode=3)
+def test_learning_steps_change_at_the_late_score(notebook, defaults):
+    agent = make_agent(notebook, defaults, learn_steps=3, late_learn_steps=1, late_score=20.0)
     agent.replay.add(np.zeros((20, 10), np.float32), np.ones(20))
     steps = []
-    for _ in range(4):  # episodes
+    for best_score in (-np.inf, 19.9, 20.0, 30.0):
+        agent.best_score = best_score
         before = agent.learning_steps
         notebook.learning_phase(agent)
         steps.append(agent.learning_steps - before)
-        agent.end_episode(terminal=False)
     assert steps == [3, 3, 1, 1]
 
 
@@ -390,7 +392,9 @@ OPTIONS = [
     {"actor_hidden": (8, 4, 6)},
     {"negative_slope": 0.1}, {"initialization": "fan_in"},
     {"initialization": "fan_in", "noisy_layers": False, "action_noise": "gaussian"},
-    {"noisy_noise": "ou"}, {"noisy_noise": "ou", "action_noise": "ou"},
+    {"action_noise": "none"}, {"action_noise": "none", "noisy_noise": "ou"},
+    {"noisy_noise": "ou", "action_noise": "ou"},
+    {"action_noise": "gaussian", "noise_schedule": "constant"},
     {"action_noise": "gaussian", "noise_schedule": "linear", "noise_decay": 1e-3},
     {"action_noise": "ou", "noise_schedule": "geometric", "noise_decay": 0.99},
     {"action_noise": "ou", "noise_schedule": "episode", "noise_decay": 0.9, "noise_floor": 0.1},
@@ -402,7 +406,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("overrides", OPTIONS, ids=lambda options: ",".join(options) or "defaults")
+@pytest.mark.parametrize("overrides", OPTIONS, ids=str)
 def test_every_option_acts_and_learns(notebook, defaults, overrides):
     agent = make_agent(notebook, defaults, **overrides)
     networks = agent.ddpg.actor, agent.ddpg.critic
@@ -484,8 +488,9 @@ def test_the_slope_of_the_activation_is_used(notebook, defaults):
 # ------------------------------------------------------------------------------------------ acting
 
 @pytest.mark.parametrize("overrides", [
-    {}, {"noisy_noise": "ou"}, {"noisy_layers": False, "action_noise": "gaussian"},
-    {"noisy_layers": False, "action_noise": "ou"}], ids=lambda options: ",".join(options))
+    {"action_noise": "none"}, {"action_noise": "none", "noisy_noise": "ou"},
+    {"action_noise": "gaussian", "noisy_layers": False},
+    {"action_noise": "ou", "noisy_layers": False}], ids=str)
 def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(notebook, defaults,
                                                                       overrides):
     agent = make_agent(notebook, defaults, arms=10, **overrides)
@@ -501,7 +506,7 @@ def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(notebook, 
 
 
 def test_without_any_noise_exploring_is_greedy(notebook, defaults):
-    agent = make_agent(notebook, defaults, noisy_layers=False)
+    agent = make_agent(notebook, defaults, noisy_layers=False, action_noise="none")
     observations = seen_by(4, np.random.default_rng(0))
     np.testing.assert_array_equal(agent.act(observations), agent.act(observations, explore=False))
 
@@ -509,7 +514,8 @@ def test_without_any_noise_exploring_is_greedy(notebook, defaults):
 def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
     for scale in (0.0, 1.0):
         agent = make_agent(notebook, defaults, arms=500, noisy_layers=False,
-                           action_noise="gaussian", gaussian_sigma=0.1, noise_scale=scale)
+                           action_noise="gaussian", gaussian_sigma=0.1, noise_scale=scale,
+                           noise_schedule="constant")
         observations = seen_by(500, np.random.default_rng(0))
         difference = agent.act(observations) - agent.act(observations, explore=False)
         # 1000 normal numbers: the standard deviation is right within 2.2 %; five times that.

@@ -111,7 +111,7 @@ def test_noise_factors_follow_their_schedules(notebook, defaults, decisions, epi
     settings = defaults(noise_schedule="score", **fading)
     assert (notebook.noise_factor(settings, decisions, episodes, average)
             == pytest.approx(max(scale * (1 - average / 30), floor)))
-    constant = defaults(action_noise="ou", noise_scale=scale)
+    constant = defaults(action_noise="ou", noise_schedule="constant", noise_scale=scale)
     assert notebook.noise_factor(constant, decisions, episodes, average) == scale
 
 
