@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from conftest import PROJECT
 
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
@@ -401,11 +402,11 @@ print(digest.hexdigest())
 """
 
 
-def test_the_same_seed_gives_the_same_numbers_in_this_and_in_a_fresh_process(capsys, request):
+def test_the_same_seed_gives_the_same_numbers_in_this_and_in_a_fresh_process(capsys):
     for _ in range(2):
         exec(EPISODES, {})
     here = capsys.readouterr().out.split()
-    fresh = subprocess.run([sys.executable, "-c", EPISODES], cwd=request.config.rootpath, text=True,
+    fresh = subprocess.run([sys.executable, "-c", EPISODES], cwd=PROJECT, text=True,
                            capture_output=True, check=True, timeout=120).stdout.split()
     assert here == 2 * fresh and len(fresh[0]) == 2 * hashlib.sha256().digest_size
 
