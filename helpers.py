@@ -167,8 +167,8 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"no score file {path}: train first (train = True)")
-    with open(path, newline="") as file:
-        rows = list(csv.reader(file))
+    text = Path(path).read_text()
+    rows = list(csv.reader(text.splitlines()))
     if not rows or tuple(rows[0]) != SCORE_COLUMNS:
         raise ValueError(f"{path} does not begin with the columns {','.join(SCORE_COLUMNS)}")
     if len(rows) == 1:
@@ -176,7 +176,9 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
     try:
         table = np.array(rows[1:], dtype=float).T
     except ValueError:
-        raise ValueError(f"{path} has a line that is cut or holds no numbers") from None
+        table = np.empty(0)
+    if len(table) != len(SCORE_COLUMNS) or not text.endswith("\n"):
+        raise ValueError(f"{path} has a line that is cut or holds no numbers")
     return dict(zip(SCORE_COLUMNS, table, strict=True))
 
 

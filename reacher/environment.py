@@ -183,8 +183,9 @@ class ReacherEnvironment:
         if actions is None:
             return np.zeros(shape)
         try:
-            array = np.asarray(actions, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+            with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite
+                array = np.asarray(actions, dtype=np.float32)
+        except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with a gradient
             raise ValueError(f"actions must be numbers of shape {shape}: {error}") from None
         if array.shape not in (shape, (shape[0] * shape[1],)):
             raise ValueError(f"actions must have shape {shape} or ({shape[0] * shape[1]},), "

@@ -10,7 +10,6 @@ ends there, and an agent should go on counting on the rewards that would have fo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numba
@@ -60,15 +59,15 @@ class Task:
         The new values hold from the next reset on.
 
         Raises:
-            ValueError: an unknown name, or a value that is not a finite number >= 0.
+            ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
         """
         for name, value in parameters.items():
             if name not in RESET_PARAMETERS:
                 raise ValueError(f"unknown reset parameter {name!r}; "
                                  f"known are {', '.join(RESET_PARAMETERS)}")
             number = isinstance(value, (int, float, np.integer, np.floating))
-            if not number or isinstance(value, bool) or not math.isfinite(value) or value < 0:
-                raise ValueError(f"reset parameter {name!r} must be a finite number >= 0, "
+            if not number or isinstance(value, bool) or not 0 <= value <= 1e6:
+                raise ValueError(f"reset parameter {name!r} must be a number from 0 to 1e6, "
                                  f"not {value!r}")
         self.parameters.update({name: float(value) for name, value in parameters.items()})
 

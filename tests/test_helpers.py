@@ -110,6 +110,7 @@ def test_a_new_training_begins_a_new_file(tmp_path):
     (HEADER, "no episode yet"),
     (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.6", "cut or holds no numbers"),
     (HEADER + "1,0.5,0.1", "scores.csv"),
+    (HEADER + "1,0.5,0.1,0.9,2.", "cut or holds no numbers"),  # before the end of the number
     (HEADER + "1,0.5,0.1,0.9,2.0,7\n", "scores.csv"),
     (HEADER + "1,0.5,none,0.9,2.0\n", "cut or holds no numbers"),
     (HEADER + "\n", "scores.csv"),

@@ -92,6 +92,7 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
     ({"action_noise": "none", "noise_floor": 0.1}, "'noise_floor' has no effect"),
     ({"action_noise": "ou", "noise_schedule": "constant", "noise_decay": 0.5},
      "'noise_decay' has no effect"),
+    ({"action_noise": "gaussian", "ou_theta": 0.5}, "'ou_theta' has no effect"),
     ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
     ({"replay": "uniform", "importance_steps": 5}, "'importance_steps' has no effect"),
 ])
@@ -108,10 +109,24 @@ def test_unknown_presets_and_overrides_that_are_no_dict_are_errors(notebook):
             notebook.make_hyperparameters("default", overrides)
 
 
-def test_every_preset_is_valid(notebook):
+def test_every_preset_is_valid_and_sets_nothing_in_vain(notebook):
     for preset, differences in notebook.PRESETS.items():
         settings = notebook.make_hyperparameters(preset, {})
         assert differences == {name: getattr(settings, name) for name in differences}
+        assert notebook.make_hyperparameters(preset, differences) == settings
+
+
+def test_theta_counts_for_either_ornstein_uhlenbeck_process(notebook):
+    for overrides in ({"action_noise": "ou"}, {"noisy_noise": "ou"}):
+        assert notebook.make_hyperparameters("default", overrides | {"ou_theta": 0.5})
+
+
+def test_the_networks_of_deeprl_have_the_sizes_that_its_report_prints(notebook):
+    settings = notebook.make_hyperparameters("deeprl", {})
+    sizes = [sum(parameter.numel() for parameter in network.parameters()) for network in (
+        notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings),
+        notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings))]
+    assert sizes == [42_950, 21_571]
 
 
 def test_hyperparameters_are_immutable(defaults):
@@ -147,10 +162,11 @@ def test_every_setting_has_a_meaning_and_a_row_in_the_table(notebook, defaults):
 
 def test_conditions_on_settings_name_settings_and_their_values(notebook):
     fields = notebook.Hyperparameters.model_fields
-    for name, (other, values) in notebook.COUNTS_ONLY_IF.items():
-        assert name in fields and other in fields
-        known = set(typing.get_args(fields[other].annotation)) or {True, False}
-        assert values < known  # some value makes it count, some does not
+    for name, ways in notebook.COUNTS_ONLY_IF.items():
+        assert name in fields
+        for other, values in [condition for way in ways for condition in way.items()]:
+            known = set(typing.get_args(fields[other].annotation)) or {True, False}
+            assert values < known  # some value makes it count, some does not
 
 
 # ---------------------------------------------------------------------------------- losses, targets

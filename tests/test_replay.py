@@ -286,3 +286,10 @@ def test_rows_are_split_where_they_were_joined(notebook):
     assert batch.actions.tolist() == [[4, 5], [16, 17]]
     assert batch.returns.tolist() == [6, 18] and batch.discounts.tolist() == [7, 19]
     assert batch.next_observations.tolist() == [[8, 9, 10, 11], [20, 21, 22, 23]]
+
+
+@pytest.mark.parametrize("kind", ["prioritized", "uniform"])
+def test_an_empty_replay_has_nothing_to_draw(notebook, defaults, kind):
+    replay = notebook.make_replay(defaults(replay=kind), 3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="the replay is empty"):
+        replay.sample(4, beta=0.5)
