@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -19,9 +18,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from IPython import get_ipython
+from IPython.display import display
 from matplotlib.collections import EllipseCollection, LineCollection
 from PIL import Image
 from safetensors.torch import load_file, save
+from tqdm.std import tqdm
 
 from reacher import ReacherEnvironment
 from reacher.physics import HAND_OFFSET
@@ -319,6 +321,30 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
     return file.getvalue()
 
 
-def progress_stream():
-    """Where a progress bar should go: standard output, so that notebooks keep its last state."""
-    return sys.stdout
+# ---------------------------------------------------------------------------------------- progress
+
+class NotebookBar(tqdm):
+    """A tqdm bar as one text output that is updated in place.
+
+    It needs no widgets, and a saved notebook or its HTML shows the last state instead of a line
+    for every update.
+    """
+
+    def __init__(self, *arguments, **options):
+        self.output = None
+        super().__init__(*arguments, **options, file=io.StringIO())
+
+    def display(self, msg=None, pos=None):
+        """What tqdm calls to show itself."""
+        text = {"text/plain": str(self) if msg is None else msg}
+        if self.output is None:
+            self.output = display(text, raw=True, display_id=True)
+        else:
+            self.output.update(text, raw=True)
+
+
+def progress_bar(total: int) -> tqdm:
+    """A progress bar over episodes, for a notebook or a terminal."""
+    in_notebook = hasattr(get_ipython(), "kernel")
+    layout = "{n_fmt}/{total_fmt} episodes |{bar:12}| {elapsed}<{remaining}{postfix}"
+    return (NotebookBar if in_notebook else tqdm)(total=total, bar_format=layout, mininterval=0.5)
