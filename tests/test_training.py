@@ -157,7 +157,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
     names = sorted(path.name for path in (tmp_path / "three").iterdir())
     assert names == ["actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
                      "critic_last.safetensors", "scores.csv"]
-    shown = capsys.readouterr().out
+    shown = "".join(capsys.readouterr())  # the bar of a terminal goes to standard error
     for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "actor loss="):
         assert word in shown
 
