@@ -47,6 +47,14 @@ def one_arm(tmp_path_factory):
 
 
 @pytest.fixture
+def interruptible():
+    """SIGINT is a KeyboardInterrupt; a shell starts its background jobs with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def build(tmp_path):
     """Write a fake build: `build(script)` gives its path; `build.port()` what it was started with.
 
@@ -217,7 +225,7 @@ def test_player_killed_while_it_computes(one_arm):
             env.step(np.zeros(4))
 
 
-def test_interrupted_step_does_not_shift_the_answers(one_arm):
+def test_interrupted_step_does_not_shift_the_answers(one_arm, interruptible):
     """Stop button in the middle of a step: the late answer must not pass for the next one's."""
     reference = reacher.ReacherEnvironment(1)
     with open_unity(one_arm) as env:
@@ -481,7 +489,7 @@ def test_build_that_never_connects(build):
     build.assert_gone()
 
 
-def test_interrupt_while_it_starts(build):
+def test_interrupt_while_it_starts(build, interruptible):
     path = build("exec sleep 1000")
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
