@@ -11,7 +11,7 @@ READY := .venv/ready
 
 run: $(READY)
 	mkdir -p runs
-	$(BIN)/papermill $(NOTEBOOK) runs/$(NOTEBOOK) --kernel python3 --no-progress-bar --stdout-file /dev/stdout
+	$(BIN)/papermill $(NOTEBOOK) runs/$(NOTEBOOK) --kernel python3 --no-progress-bar --stdout-file -
 	$(BIN)/jupyter nbconvert --log-level WARN --to html runs/$(NOTEBOOK)
 	@echo
 	@echo "executed notebook  runs/$(NOTEBOOK)"

@@ -27,6 +27,7 @@ from tqdm.std import tqdm
 
 from reacher import ReacherEnvironment
 from reacher.physics import HAND_OFFSET
+from reacher.task import HAND_RADIUS
 
 SOLVED_SCORE = 30.0  # the course's mark for the average score
 AVERAGE_WINDOW = 100  # over so many episodes
@@ -103,8 +104,8 @@ def load_hyperparameters(folder: Path) -> dict:
     """
     path = Path(folder) / "hyperparameters.json"
     if not path.exists():
-        raise FileNotFoundError(f"no {path}: train first (train = True), or give the folder "
-                                "that holds a run as out_dir")
+        raise FileNotFoundError(f"no {path}: nothing is kept of this preset and seed; "
+                                "train first (train = True)")
     try:
         return json.loads(path.read_text())["hyperparameters"]
     except (KeyError, TypeError, ValueError) as error:
@@ -247,12 +248,14 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
             "goal": observations[..., 26:29]}
 
 
-def draw_arms(axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0) -> None:
+def draw_arms(axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
+              goal_size: float = 5.0) -> None:
     """Draw arms side by side, seen from the front and a little from above.
 
     Args:
         axes: matplotlib axes; what they hold is cleared.
         observations: (agents, 33).
+        goal_size: diameter of the goals, m; a goal is green while the hand touches it.
     """
     def flat(point):  # (agents, 3) to (agents, 2): x to the right, y up, z a little upwards
         return np.stack([point[:, 0], point[:, 1] + 0.35 * point[:, 2]], -1) + place
@@ -264,17 +267,18 @@ def draw_arms(axes, observations: np.ndarray, columns: int = 10, spacing: float 
     axes.set_aspect("equal")
     axes.axis("off")
     distance = np.linalg.norm(arm_points(observations)["hand"] - observations[:, 26:29], axis=1)
-    touching = distance <= 3.5
+    touching = distance <= HAND_RADIUS + goal_size / 2
     ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
     axes.add_collection(EllipseCollection(
-        np.full(len(agents), 5.0), np.full(len(agents), 5.0), offsets=point["goal"],
+        np.full(len(agents), goal_size), np.full(len(agents), goal_size), offsets=point["goal"],
         facecolors=np.where(touching, COLORS["goal"], "#CC79A7"), alpha=0.55, **ball))
     for start, end in (("base", "elbow"), ("elbow", "hand")):
         axes.add_collection(LineCollection(np.stack([point[start], point[end]], 1),
                                            colors="0.35", linewidths=2.2, capstyle="round"))
     axes.plot(*point["base"].T, "o", color="0.35", markersize=4)
     axes.add_collection(EllipseCollection(
-        np.full(len(agents), 2.0), np.full(len(agents), 2.0), offsets=point["hand"],
+        np.full(len(agents), 2 * HAND_RADIUS), np.full(len(agents), 2 * HAND_RADIUS),
+        offsets=point["hand"],
         facecolors=COLORS["score"], **ball))
     rows = -(-len(agents) // columns)
     axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
@@ -295,8 +299,8 @@ def record_frames(environment, policy: Callable[[np.ndarray], np.ndarray], decis
 
 
 def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: float = 7.5,
-                 columns: int = 10) -> bytes:
-    """The recorded arms as an animated PNG.
+                 columns: int = 10, most: int = 20) -> bytes:
+    """The recorded arms, the first `most` of them, as an animated PNG.
 
     It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
 
@@ -304,6 +308,7 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
         frames: observations (agents, 33), one per frame.
         milliseconds: how long a frame shows; 160 is real time for every second decision.
     """
+    frames = [observations[:most] for observations in frames]
     rows = -(-len(frames[0]) // columns)
     height = width * rows / min(columns, len(frames[0]))
     figure, axes = plt.subplots(figsize=(width, height), dpi=90)

@@ -84,6 +84,7 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
      "must not exceed replay_capacity"),
     ({"importance_start": 0.9, "importance_end": 0.5}, "importance_start"),
     ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
+    ({"noise_schedule": "geometric"}, "'geometric' needs a noise_decay"),  # times 0: no noise
     ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
     ({"noisy_layers": False, "noisy_noise": "ou"}, "'noisy_noise' has no effect"),
     ({"action_noise": "none", "gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
