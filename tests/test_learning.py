@@ -95,7 +95,7 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
      "'noise_decay' has no effect"),
     ({"action_noise": "gaussian", "ou_theta": 0.5}, "'ou_theta' has no effect"),
     ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
-    ({"replay": "uniform", "importance_steps": 5}, "'importance_steps' has no effect"),
+    ({"replay": "uniform", "importance_decisions": 5}, "'importance_decisions' has no effect"),
 ])
 def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
     with pytest.raises(ValueError, match=message):
@@ -366,14 +366,15 @@ def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
 
 
 def test_beta_rises_linearly_to_its_end(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=3, importance_start=0.4,
-                       importance_end=1.0, importance_steps=6)
+    agent = make_agent(notebook, defaults, learn_steps=1, importance_start=0.4,
+                       importance_end=1.0, importance_decisions=600)
     fill(notebook, agent)
     betas, sample = [], agent.replay.sample
     agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
-    for _ in range(3):
+    for decisions in (0, 100, 300, 600, 900):
+        agent.decisions = decisions
         notebook.learning_phase(agent)
-    np.testing.assert_allclose(betas, [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1])
+    assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
 def test_learning_steps_change_at_the_late_score(notebook, defaults):
