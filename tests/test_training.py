@@ -245,7 +245,7 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
                             out_dir=str(tmp_path / "runs"), overrides=overrides)
     folder = tmp_path / "runs" / "default" / "seed3"
     assert {path.name for path in folder.iterdir()} == {
-        "scores.csv", "hyperparameters.json", "scores.png", "actor_best.safetensors",
+        "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
         "actor_last.safetensors", "critic_best.safetensors", "critic_last.safetensors"}
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
