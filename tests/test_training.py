@@ -246,7 +246,8 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     folder = tmp_path / "runs" / "default" / "seed3"
     assert {path.name for path in folder.iterdir()} == {
         "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
-        "actor_last.safetensors", "critic_best.safetensors", "critic_last.safetensors"}
+        "actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
+        "critic_last.safetensors"}
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
     scores = helpers.read_scores(folder / "scores.csv")
