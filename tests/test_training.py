@@ -180,6 +180,18 @@ def test_an_interrupt_leaves_everything_before_it(notebook, defaults, tmp_path, 
         assert actor_in(notebook, defaults, tmp_path / f"{name}.safetensors")
 
 
+def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
+    agent = make_agent(notebook, defaults, n_step=3)
+    environment = ShortEnvironment([1, 1], interrupt=(1, 4))
+    with pytest.raises(KeyboardInterrupt):
+        notebook.run_episode(environment, agent)
+    notebook.run_episode(environment, agent)
+    rows = np.concatenate(agent.new_rows)
+    start, end = rows[:, 0], rows[:, -33]  # the environment numbers its observations here
+    first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted
+    assert ((start >= first_of_second_episode) & (end > start)).all() and len(rows) == 2 * 4
+
+
 def test_an_interrupt_in_the_first_episode_is_no_crash(notebook, defaults, tmp_path):
     assert train(notebook, defaults, tmp_path, ShortEnvironment([1], interrupt=(1, 1)), 10) == []
     with pytest.raises(ValueError, match="no episode yet"):
