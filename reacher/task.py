@@ -40,14 +40,20 @@ class Task:
         num_agents: number of arms, each with its own goal.
         seed: seed of the goals. Every arm has a random generator of its own, so what arm 3 sees
             does not depend on how many other arms there are.
+
+    Attributes:
+        parameters: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
+        generators: one NumPy generator per arm, for its goals. Nothing else, but for the
+            parameters, outlives a reset.
+        decisions: taken in this episode.
     """
 
     def __init__(self, num_agents: int, seed: int):
         self.num_agents = num_agents
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)
-        self.decisions = 0  # taken in this episode
-        self._generators = [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
+        self.decisions = 0
+        self.generators = arm_generators(seed, num_agents)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step
         self._goal = np.zeros((num_agents, 3))  # m
@@ -76,7 +82,7 @@ class Task:
         self.physics.reset()
         self.decisions = 0
         self._goal_radius = self.parameters["goal_size"] / 2
-        for arm, generator in enumerate(self._generators):
+        for arm, generator in enumerate(self.generators):
             self._goal_angle[arm] = generator.integers(360)
             self._goal_speed[arm] = generator.uniform(-1, 1) * self.parameters["goal_speed"]
         place_goals(self._goal_angle, self._goal)
@@ -133,6 +139,11 @@ class Task:
         observation[:, 30] = 1.0
         observation[:, 32] = self._goal_speed
         return observation
+
+
+def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
+    """One generator per arm. That of arm 0 is `default_rng(seed)`: NumPy fills up with zeros."""
+    return [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
 
 
 @numba.njit(cache=True)

@@ -45,8 +45,12 @@ from reacher.environment import _integer
 
 try:
     import grpc
-    from google.protobuf import descriptor_database, descriptor_pb2, descriptor_pool
-    from google.protobuf import message_factory
+    from google.protobuf import (
+        descriptor_database,
+        descriptor_pb2,
+        descriptor_pool,
+        message_factory,
+    )
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"the Unity build needs {error.name}, which is not installed; run\n"
@@ -155,7 +159,7 @@ def _find_player(location: str | os.PathLike, system: str = sys.platform) -> Pat
     if not os.fspath(location).strip():
         raise ValueError("the Unity build's location is empty")
     path = Path(os.fspath(location).strip()).expanduser().absolute()
-    if path.suffix in SYSTEMS and (path.is_file() or path.suffix == ".app" and path.is_dir()):
+    if path.suffix in SYSTEMS and (path.is_file() or (path.suffix == ".app" and path.is_dir())):
         found = [path]
     elif path.is_dir():
         found = [child for pattern in ("*", "*/*") for child in sorted(path.glob(pattern))
