@@ -1,13 +1,16 @@
 # make run    install into .venv, run the whole notebook, say where the results are
 # make test   the same environment, then all tests and the notebook's checked outputs
 # make lab    open the notebook in JupyterLab
+# make lint   check the style of code and notebook
+# make experiments   train what the report draws from and is not kept yet
+# make bench  measure against other people's code (hours) and write doc/benchmarks.md
 
 PYTHON ?= python3
 BIN := .venv/bin
 NOTEBOOK := Continuous_Control.ipynb
 READY := .venv/ready
 
-.PHONY: run test lab pictures clean
+.PHONY: run test lab lint experiments bench pictures clean
 
 run: $(READY)
 	mkdir -p runs
@@ -23,6 +26,20 @@ test: $(READY)
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(NOTEBOOK)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+experiments: $(READY)
+	$(BIN)/python -m benchmarks.experiments
+
+bench: .venv/bench/ready
+	.venv/bench/bin/python -m benchmarks
+
+.venv/bench/ready: $(READY) requirements.txt benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv/bench
+	.venv/bench/bin/python -m pip install --disable-pip-version-check -q -r benchmarks/requirements.txt
+	touch $@
 
 pictures: $(READY)
 	$(BIN)/python doc/pictures.py
