@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
+
 from conftest import load_definitions
 
 

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from conftest import PROJECT
 
+from conftest import PROJECT
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
 from reacher.task import Task

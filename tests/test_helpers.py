@@ -17,7 +17,7 @@ from PIL import Image
 from torch import nn
 
 import helpers
-from reacher import ReacherEnvironment
+from reacher import ReacherEnvironment, drawing
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -223,7 +223,7 @@ def observed(agents=12, decisions=30, seed=0):
 
 def test_arm_points_are_where_the_physics_has_them():
     env, frames = observed()
-    points = helpers.arm_points(frames[-1])
+    points = drawing.arm_points(frames[-1])
     # float32 observations of up to 14 m are exact to 1e-6.
     np.testing.assert_allclose(points["hand"], env._task.physics.hand, atol=1e-5)
     assert np.abs(points["hand"] - [0, -13, 0]).max() > 1  # they have moved
@@ -237,8 +237,8 @@ def test_arm_points_are_where_the_physics_has_them():
 
 def test_arm_points_take_any_leading_axes():
     _, frames = observed(agents=3, decisions=4)
-    together = helpers.arm_points(np.array(frames))
-    for name, points in helpers.arm_points(frames[2]).items():
+    together = drawing.arm_points(np.array(frames))
+    for name, points in drawing.arm_points(frames[2]).items():
         assert together[name].shape == (5, 3, 3)
         np.testing.assert_array_equal(together[name][2], points)
 
@@ -278,16 +278,16 @@ def test_a_goal_changes_its_colour_where_the_hand_touches_it():
     observations[0, 26:29] = [0, -13 + 3.4, 0]
     observations[1, 26:29] = [0, -13 + 3.6, 0]
     figure, axes = plt.subplots()
-    helpers.draw_arms(axes, observations)
+    drawing.draw_arms(axes, observations)
     touched, apart = axes.collections[0].get_facecolors()
-    np.testing.assert_allclose(touched[:3], plt.matplotlib.colors.to_rgb(helpers.COLORS["goal"]))
+    np.testing.assert_allclose(touched[:3], plt.matplotlib.colors.to_rgb(drawing.TOUCHED_GOAL))
     assert not np.allclose(touched, apart)
     plt.close(figure)
 
 
 @pytest.mark.parametrize("episodes", [1, 2, 120])
 def test_the_score_plot_holds_the_scores_and_their_average(episodes):
-    score = np.random.default_rng(0).uniform(0, 40, episodes)
+    score = np.random.default_rng(0).uniform(1, 40, episodes)
     figure = helpers.plot_scores({"episode": np.arange(1, episodes + 1), "score": score,
                                   "min": score - 1, "max": score + 1, "seconds": score})
     (axes,) = figure.axes
@@ -296,4 +296,14 @@ def test_the_score_plot_holds_the_scores_and_their_average(episodes):
     np.testing.assert_array_equal(lines[1], helpers.moving_average(score))
     np.testing.assert_array_equal(lines[2], [30, 30])
     assert axes.get_xlabel() == "episode" and "score" in axes.get_ylabel()
+    plt.close(figure)
+
+
+def test_scores_of_other_environments_have_no_mark_at_30():
+    """Below 0 they are no Reacher's, and have another range."""
+    score = np.array([-900.0, -200.0])
+    figure = helpers.plot_scores({"episode": np.arange(1, 3), "score": score, "min": score - 1,
+                                  "max": score + 1, "seconds": score})
+    (axes,) = figure.axes
+    assert len(axes.lines) == 2 and axes.get_ylim()[0] < -900
     plt.close(figure)

@@ -11,9 +11,9 @@ import numpy as np
 import papermill
 import pytest
 import torch
-from conftest import NOTEBOOK, PROJECT
 
 import helpers
+from conftest import NOTEBOOK, PROJECT
 
 BRAIN = "ReacherBrain"
 SMALL = {"actor_hidden": (16,), "critic_hidden": (16,), "batch_size": 16, "learning_starts": 20,
@@ -156,9 +156,9 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
     names = sorted(path.name for path in (tmp_path / "three").iterdir())
     assert names == ["actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-                     "critic_last.safetensors", "scores.csv"]
+                     "critic_last.safetensors", "scores.csv", "state"]
     shown = "".join(capsys.readouterr())  # the bar of a terminal goes to standard error
-    for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "actor loss="):
+    for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "Q=", "TD error="):
         assert word in shown
 
     train(notebook, defaults, tmp_path / "two", ShortEnvironment([1, 3]), 2, **settings)
@@ -259,7 +259,7 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
         "actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-        "critic_last.safetensors"}
+        "critic_last.safetensors", "state"}
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
     scores = helpers.read_scores(folder / "scores.csv")
@@ -288,5 +288,5 @@ def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
     text = "".join(output.get("text", "") for cell in executed.cells
                    for output in cell.get("outputs", []))
     assert re.search(r"solved at episode: 100\b", text)
-    assert re.search(r"one episode without noise: mean 3\d\.", text)
+    assert re.search(r"episode 1 without noise: mean 3\d\.", text)
     assert pictures(executed) >= 4

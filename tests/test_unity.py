@@ -25,8 +25,7 @@ if importlib.util.find_spec("unityagents") is None:
 if sys.platform != "linux":
     pytest.skip("the fake builds are Linux ones", allow_module_level=True)
 
-from reacher.unity import (UnityError, _find_player, _UnityEnvironment,  # noqa: E402
-                           open_unity, unityagents)
+from reacher.unity import UnityError, _find_player, _UnityEnvironment, open_unity, unityagents
 
 BRAIN = "ReacherBrain"
 GUARD = 60  # s; nothing here takes as long unless it hangs
