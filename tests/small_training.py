@@ -1,0 +1,215 @@
+"""A whole training made small, for the tests of cuts and faults.
+
+It does what section 5 of the notebook does, with short episodes of the real environment. Run as a
+script, this file is a server that trains in forks of itself, which may be killed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import helpers
+from conftest import NOTEBOOK, PROJECT, load_definitions
+from reacher import task
+
+ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
+SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8, 8), "batch_size": 16, "learning_starts": 20,
+         "replay_capacity": 5_000, "act_steps": 5, "learn_steps": 2}
+BATCH = {f"{part}_normalization": "batch" for part in ("input", "actor", "critic")}
+KINDS = {  # different things to remember
+    "default": {},  # prioritized replay, NoisyNet, Gaussian noise on the actions
+    "uniform replay and OU noise": {
+        "replay": "uniform", "noisy_layers": False, "action_noise": "ou"},
+    "batch normalisation": BATCH | {"noisy_noise": "ou", "zero_target_critic": True},
+    "lifetime": {"replay_lifetime": 7, "new_priority": "max", "priority_error": "squared"},
+    "ring that wraps around": {"replay_capacity": 70, "n_step": 1, "actor_gradient_clip": 0.5},
+}
+
+
+def shrink(notebook, patch=setattr) -> None:
+    """Make episodes and saved blocks small, and leave out waiting for the disk.
+
+    Args: patch is `monkeypatch.setattr` where the change should end with a test.
+    """
+    patch(task, "EPISODE_DECISIONS", DECISIONS)
+    patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
+    patch(notebook, "BLOCK", BLOCK)
+    patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
+    patch(helpers, "versions", functools.cache(helpers.versions))
+
+
+def make_agent(notebook, kind="default", **overrides):
+    settings = notebook.make_hyperparameters("default", SMALL | KINDS[kind] | overrides)
+    generator = helpers.seed_everything(0)
+    return notebook.Agent(notebook.OBSERVATION_SCALE, 4, ARMS, settings, generator)
+
+
+def train(notebook, folder, kind="default", episodes=6, save_every=1, environment=None,
+          stop_when_solved=True, **overrides):
+    """Train as the notebook does, and go on where there is something to go on from."""
+    folder = Path(folder)
+    resume = helpers.TrainingState(folder).exists()
+    environment = environment or helpers.open_environment("", ARMS, 0)
+    agent = make_agent(notebook, kind, **overrides)
+    settings = agent.settings.model_dump()
+    helpers.begin_run(folder, resume)
+    if resume:
+        helpers.require_same_run(folder, settings, seed=0)
+    else:
+        helpers.save_hyperparameters(folder, settings, seed=0)
+    notebook.train_agent(environment, agent, folder, episodes, stop_when_solved, save_every, resume)
+    return agent
+
+
+WEIGHTS = [f"{network}_{which}.safetensors" for network in ("actor", "critic")
+           for which in ("best", "last")]
+
+
+def outcome(folder) -> dict:
+    """All that a training left: scores without seconds, weights, and its last state."""
+    folder = Path(folder)
+    _, facts, tensors = helpers.TrainingState(folder).load()
+    timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
+    return {
+        "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
+        **{name: (folder / name).read_bytes() for name in WEIGHTS},
+        "facts": json.dumps(timeless),
+        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
+        "files": sorted(path.name for path in folder.iterdir()),
+    }
+
+
+def assert_same(one: dict, other: dict) -> None:
+    """Every number of two outcomes is the same, bit for bit."""
+    assert one.keys() == other.keys()
+    differing = [name for name in one if one[name] != other[name]]
+    assert not differing, f"{differing[:5]} differ"
+
+
+# ----------------------------------------------------------------------------- in another process
+
+class Forks:
+    """Small trainings in processes of their own, which end as they are told to."""
+
+    def __init__(self):
+        self.server = subprocess.Popen(
+            [sys.executable, __file__], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(PROJECT)})
+
+    def train(self, folder, send="SIGKILL", after=None, kill_at=None, file_limit=None, **options):
+        """Train in a fork; return how that ended.
+
+        Args:
+            send, after: a signal, and the seconds of training after which to send it.
+            kill_at: the number of the file operation at which the process is killed.
+            file_limit: largest size of a file, in bytes: beyond it, as on a full disk, writing
+                fails.
+            options: of `train`.
+
+        Returns:
+            `ended` (0 for well, minus the number of a signal), `seconds` of training, `operations`
+            on files, and the `output`.
+        """
+        order = {"send": send, "after": after, "kill_at": kill_at, "file_limit": file_limit,
+                 "options": {"folder": str(folder), **options}}
+        print(json.dumps(order), file=self.server.stdin, flush=True)
+        return json.loads(self.server.stdout.readline())
+
+    def close(self):
+        self.server.communicate()
+
+
+def warm_up(notebook) -> None:
+    """Load and compile once, for all forks. Gradients would start threads, which a fork loses."""
+    notebook.tree_update(np.zeros(4), np.arange(2), np.ones(2))
+    notebook.tree_find(np.ones(4), np.ones(2))
+    agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
+    for parameter in agent.ddpg.actor_parameters:
+        parameter.grad = torch.zeros_like(parameter)
+    agent.ddpg.actor_optimizer.step()
+    notebook.run_episode(environment, agent, learning=False)
+
+
+def serve() -> None:
+    """Carry out the orders that come in, one by one."""
+    torch.set_num_threads(1)
+    notebook = load_definitions(NOTEBOOK)
+    shrink(notebook)
+    warm_up(notebook)
+    log = Path(tempfile.mkdtemp()) / "output"
+    for line in sys.stdin:
+        order = json.loads(line)
+        from_child, to_parent = os.pipe()
+        child = os.fork()
+        if not child:
+            run_fork(notebook, order, log, to_parent)
+        os.close(to_parent)
+        os.read(from_child, 1)
+        start = time.perf_counter()
+        if order["after"] is not None:
+            time.sleep(order["after"])
+            os.kill(child, getattr(signal, order["send"]))
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        seconds = time.perf_counter() - start
+        operations = os.read(from_child, 100)
+        os.close(from_child)
+        print(json.dumps({"ended": ended, "seconds": seconds, "output": log.read_text(),
+                          "operations": int(operations or 0)}), flush=True)
+    shutil.rmtree(log.parent)
+
+
+def run_fork(notebook, order, log, to_parent) -> None:
+    """Train; the process ends here."""
+    ended, operations = 1, [0]
+    try:
+        descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+        os.dup2(descriptor, 1), os.dup2(descriptor, 2)
+        count_operations(operations, order["kill_at"])
+        if order["file_limit"]:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
+        warnings.simplefilter("error")  # no state here is damaged
+        os.write(to_parent, b"b")
+        train(notebook, **order["options"])
+        ended = 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os.write(to_parent, b"%d" % operations[0])
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(ended)
+
+
+def count_operations(operations, kill_at) -> None:
+    """Count what is done to files; kill this process before the operation of that number."""
+
+    def counted(name, call):
+        def operation(*arguments, **options):
+            operations[0] += 1
+            if operations[0] == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **options)
+
+        return operation
+
+    for name in ("replace", "unlink", "fsync", "rename", "mkdir"):
+        setattr(os, name, counted(name, getattr(os, name)))
+    helpers.open = counted("open", open)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,881 @@
+"""A training that is cut, by whatever and whenever, and goes on, ends as if it had not been cut."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import json
+import pickle
+import random
+import shutil
+import sys
+import warnings
+from types import SimpleNamespace
+
+import nbformat
+import numpy as np
+import pytest
+import small_training
+import torch
+from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
+
+import helpers
+from conftest import NOTEBOOK
+
+EPISODES = 6
+
+
+@pytest.fixture(scope="session")
+def forks():
+    if sys.platform != "linux":
+        pytest.skip("forks a process that has loaded PyTorch, which is safe on Linux only")
+    server = small_training.Forks()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def small(notebook, monkeypatch):
+    """`small(folder, ...)` trains in this process, as `small_training.train` says."""
+    small_training.shrink(notebook, monkeypatch.setattr)
+
+    def train(folder, *arguments, **options):
+        return small_training.train(notebook, folder, *arguments, **options)
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def uncut(notebook, tmp_path_factory):
+    """`uncut(kind, episodes)`: what a training leaves that runs in one go."""
+    known = {}
+
+    def train(kind="default", episodes=EPISODES):
+        if (kind, episodes) not in known:
+            folder = tmp_path_factory.mktemp("uncut") / "run"
+            with pytest.MonkeyPatch.context() as patch:
+                small_training.shrink(notebook, patch.setattr)
+                small_training.train(notebook, folder, kind, episodes)
+            known[kind, episodes] = outcome(folder)
+        return known[kind, episodes]
+
+    return train
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def require_whole_files(folder, killed=False):
+    """Every file that is there can be read, and all are there once there is a state.
+
+    Beside them may lie what a killed process had begun to write.
+    """
+    if (folder / "state").exists() and helpers.TrainingState(folder).exists():
+        assert {"scores.csv", "hyperparameters.json", *WEIGHTS} <= set(files_in(folder))
+    for path in map(folder.joinpath, files_in(folder)):
+        if killed and (path.suffix == ".tmp" or path.name == "writable"):
+            continue
+        assert path.suffix in (".safetensors", ".json", ".csv"), path
+        if path.suffix == ".safetensors":
+            helpers.load_tensors(path.read_bytes())
+        elif path.suffix == ".json":
+            json.loads(path.read_text())
+        else:
+            assert path.read_text().endswith("\n"), path
+            lines = path.read_text().splitlines()[1:]
+            assert [int(line.split(",")[0]) for line in lines] == list(range(1, len(lines) + 1))
+
+
+# ------------------------------------------------------------------------------- cut from outside
+
+@pytest.fixture(scope="session")
+def seconds(forks, tmp_path_factory):
+    """How long an uncut training takes in a fork."""
+    forks.train(tmp_path_factory.mktemp("first"), episodes=1)
+    return forks.train(tmp_path_factory.mktemp("timed"))["seconds"]
+
+
+@pytest.mark.parametrize("moment", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_random_moments(forks, uncut, seconds, tmp_path, kind, moment):
+    """Twenty trainings, each killed twice, with a state after every or every third episode."""
+    chance = random.Random(f"{kind} {moment}")
+    options = {"kind": kind, "episodes": EPISODES, "save_every": 1 + 2 * (moment % 2)}
+    for share in (1.0, 0.7):
+        cut = forks.train(tmp_path / "run", after=chance.uniform(0, share * seconds), **options)
+        assert cut["ended"] in (0, -9), cut["output"]
+    assert forks.train(tmp_path / "run", **options)["ended"] == 0
+    assert_same(outcome(tmp_path / "run"), uncut(kind))
+
+
+@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("send", ["SIGTERM", "SIGINT"])
+def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, seconds, tmp_path, send, moment):
+    chance = random.Random(f"{send} {moment}")
+    forks.train(tmp_path / "run", send=send, after=chance.uniform(0.2, 0.9) * seconds)
+    assert forks.train(tmp_path / "run")["ended"] == 0
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+class WritesHalf:
+    """A file; what is written is announced first, and half of it is written if that raises."""
+
+    def __init__(self, file, announce):
+        self.file, self.announce = file, announce
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.file.close()
+
+    def write(self, content):
+        try:
+            self.announce()
+        except BaseException:
+            self.file.write(content[:len(content) // 2])
+            raise
+        return self.file.write(content)
+
+
+def announce_writes(announce, monkeypatch):
+    """Call `announce` before everything that helpers.py writes into a file."""
+    def opened(path, mode="r", *arguments, **options):
+        file = open(path, mode, *arguments, **options)
+        return file if "r" in mode else WritesHalf(file, announce)
+
+    monkeypatch.setattr(helpers, "open", opened, raising=False)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def kill_at(operation, monkeypatch):
+    """Raise Killed before or in this file operation, and let nothing happen to files afterwards.
+
+    Returns:
+        a list with the number of operations so far.
+    """
+    count = [0]
+
+    def announce():
+        count[0] += 1
+        if operation is not None and count[0] >= operation:
+            raise Killed
+
+    def counted(call):
+        def operate(*arguments, **options):
+            announce()
+            return call(*arguments, **options)
+
+        return operate
+
+    for name in ("replace", "unlink", "rename", "mkdir"):
+        monkeypatch.setattr(helpers.os, name, counted(getattr(helpers.os, name)))
+    announce_writes(announce, monkeypatch)
+    return count
+
+
+def test_killed_at_every_file_operation(small, uncut, tmp_path):
+    """No file operation leaves a state that resuming trips over."""
+    expected = uncut(episodes=2)  # first, since libraries write files when they are first used
+    with pytest.MonkeyPatch.context() as patch:
+        count = kill_at(None, patch)
+        small(tmp_path / "counted", episodes=2)
+    assert count[0] > 35
+    for operation in range(1, count[0] + 1):
+        folder = tmp_path / str(operation)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+            kill_at(operation, patch)
+            small(folder, episodes=2)
+        require_whole_files(folder, killed=True)
+        small(folder, episodes=2)
+        assert_same(outcome(folder), expected)
+
+
+# -------------------------------------------------------------------------------- the stop button
+
+def interrupted(train, numbers, functions=None):
+    """Call `train`, and press Ctrl-C before the lines of these numbers; return the lines so far.
+
+    Lines count in helpers.py, reacher/ and the notebook, or in these functions alone.
+    """
+    count = [0]
+
+    def trace(frame, event, argument):
+        code = frame.f_code
+        ours = code.co_filename.endswith("helpers.py") or "Continuous_Control" in code.co_filename
+        if not ours or (functions and code.co_name not in functions):
+            return None
+        if event == "line":
+            count[0] += 1
+            if count[0] in numbers:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        train()
+    except KeyboardInterrupt:
+        pass  # outside of the training loop
+    finally:
+        sys.settrace(before)
+    return count[0]
+
+
+SAVING = ("save_state", "save", "remove_old", "write_whole", "paths", "to_bytes",
+          "random_states", "learner_tensors", "saved_tensor", "checksum", "state")
+
+
+@pytest.mark.parametrize("functions", [None, SAVING], ids=["anywhere", "while saving"])
+def test_interrupted_at_any_line(small, uncut, tmp_path, functions):
+    lines = interrupted(lambda: small(tmp_path / "counted", episodes=2), (), functions)
+    chance = random.Random(lines)
+    for number in chance.sample(range(1, lines + 1), 16):
+        folder = tmp_path / str(number)
+        interrupted(lambda: small(folder, episodes=2), (number,), functions)
+        if folder.exists():
+            require_whole_files(folder)
+        small(folder, episodes=2)
+        assert_same(outcome(folder), uncut(episodes=2))
+
+
+# ---------------------------------------------------------------------------------------- full disk
+
+def fail_at(write, monkeypatch):
+    """Let this write, and all after it, do half of its work and then find no space.
+
+    Returns:
+        a list with the number of writes so far.
+    """
+    count = [0]
+
+    def announce():
+        count[0] += 1
+        if write is not None and count[0] >= write:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    announce_writes(announce, monkeypatch)
+    return count
+
+
+def test_a_disk_that_is_full_at_any_write(small, uncut, tmp_path):
+    """A clear error, whole files only, and the training goes on when there is space again."""
+    with pytest.MonkeyPatch.context() as patch:
+        count = fail_at(None, patch)
+        small(tmp_path / "counted", episodes=2)
+    assert count[0] > 15
+    for write in range(1, count[0] + 1):
+        folder = tmp_path / str(write)
+        with pytest.MonkeyPatch.context() as patch:
+            fail_at(write, patch)
+            with pytest.raises((OSError, ValueError), match="No space left on device") as error:
+                small(folder, episodes=2)
+        if (folder / "scores.csv").exists():  # then the training had begun
+            assert str(folder) in str(error.value) and "resume" in str(error.value)
+        require_whole_files(folder)
+        small(folder, episodes=2)
+        assert_same(outcome(folder), uncut(episodes=2))
+
+
+@pytest.mark.parametrize("limit", [3_000, 20_000, 36_000])
+def test_a_file_that_the_system_does_not_let_grow(forks, uncut, tmp_path, limit):
+    """Weights, rows or the learner's tensors do not fit."""
+    stopped = forks.train(tmp_path / "run", file_limit=limit)
+    assert stopped["ended"] == 1 and "File too large" in stopped["output"], stopped
+    require_whole_files(tmp_path / "run")
+    assert forks.train(tmp_path / "run")["ended"] == 0
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+# ------------------------------------------------------------------------------ what stays on disk
+
+def require_tidy(folder):
+    """Two states with the files that they name, and nothing beside them."""
+    states = sorted((folder / "state").glob("state_*.json"))
+    named = {file for path in states for file, _ in json.loads(path.read_text())["files"].values()}
+    assert {path.name for path in (folder / "state").iterdir()} == named | {
+        path.name for path in states}
+    assert len(states) == 2 and not list(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("kind", ["default", "lifetime", "ring that wraps around"])
+def test_the_last_two_states_are_kept_and_nothing_else(small, tmp_path, kind):
+    sizes = []
+    for episodes in (2, 4, 12):
+        small(tmp_path / "run", kind, episodes)
+        require_tidy(tmp_path / "run")
+        sizes.append(len(files_in(tmp_path / "run")))
+    if kind != "default":  # its memory goes on growing
+        assert sizes[2] <= sizes[1] + 1
+
+
+def test_remains_of_a_kill_go(small, uncut, tmp_path):
+    small(tmp_path / "run", episodes=2)
+    for name in ("tensors_000003.safetensors", "rows_9_000003.safetensors",
+                 "state_000003.json.tmp", "tensors_000002.safetensors.tmp"):
+        (tmp_path / "run" / "state" / name).write_bytes(b"half")
+    small(tmp_path / "run")
+    require_tidy(tmp_path / "run")
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+def test_states_follow_by_number_and_not_by_letters(tmp_path):
+    states = helpers.TrainingState(tmp_path)
+    for episode in (999_980, 999_990, 1_000_000):
+        states.save(episode, {}, {})
+    assert helpers.TrainingState(tmp_path).load()[0] == 1_000_000
+
+
+# ---------------------------------------------------------------------------------------- damage
+
+@pytest.fixture(scope="session")
+def prepared(notebook, tmp_path_factory):
+    """A training of six episodes that was cut after four, with the states of the last two."""
+    folder = tmp_path_factory.mktemp("prepared") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        small_training.shrink(notebook, patch.setattr)
+        small_training.train(notebook, folder, episodes=4)
+    require_tidy(folder)
+    return folder
+
+
+@pytest.fixture
+def cut(prepared, tmp_path):
+    """A copy of it, somewhere else."""
+    return shutil.copytree(prepared, tmp_path / "elsewhere")
+
+
+def file_of_newest(folder, name):
+    """The file of the newest state that holds this part of it."""
+    newest = max((folder / "state").glob("state_*.json"))
+    if name == "state":
+        return newest
+    return folder / "state" / json.loads(newest.read_text())["files"][name][0]
+
+
+class Malicious:
+    """Unpickling it makes a file."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self.marker, "w")
+
+
+PARTS = ("state", "tensors", "rows_0", "rows_1", "rows_2", "rows_3", "rows_4")
+HARMS = {
+    "first byte": lambda content, marker: bytes([content[0] ^ 1]) + content[1:],
+    "a byte in the middle": lambda content, marker: content[:len(content) // 2] + bytes(
+        [content[len(content) // 2] ^ 16]) + content[len(content) // 2 + 1:],
+    "last byte": lambda content, marker: content[:-1] + bytes([content[-1] ^ 128]),
+    "cut": lambda content, marker: content[:len(content) // 2],
+    "longer": lambda content, marker: content + b"\0",
+    "empty": lambda content, marker: b"",
+    "zeros": lambda content, marker: bytes(len(content)),
+    "pickle": lambda content, marker: pickle.dumps(Malicious(marker)),
+    "gone": None,
+}
+
+
+def harm(path, how, marker=None):
+    if HARMS[how] is None:
+        path.unlink()
+    else:
+        path.write_bytes(HARMS[how](path.read_bytes(), marker))
+
+
+def test_these_are_the_parts_of_a_state(prepared):
+    newest = json.loads(file_of_newest(prepared, "state").read_text())
+    assert ("state", *newest["files"]) == PARTS
+
+
+@pytest.mark.parametrize("how", HARMS)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_damaged_state_is_named_and_the_one_before_used(cut, tmp_path, part, how):
+    newest, path = file_of_newest(cut, "state"), file_of_newest(cut, part)
+    harm(path, how, tmp_path / "marker")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        episode, facts, _ = helpers.TrainingState(cut).load()
+    assert episode == 3 and len(facts["scores"]) == 3
+    assert not (tmp_path / "marker").exists()
+    if (part, how) == ("state", "gone"):  # as if it had never been
+        return
+    (message,) = [str(warning.message) for warning in caught]
+    assert f"{newest.name} is damaged" in message and path.name in message
+    assert "the state before is used" in message
+
+
+@pytest.mark.parametrize("part", ["state", "tensors", "rows_0", "rows_4"])
+def test_with_a_damaged_state_the_result_is_the_same(small, uncut, cut, part):
+    harm(file_of_newest(cut, part), "a byte in the middle")
+    with pytest.warns(UserWarning, match="the state before is used"):
+        small(cut)
+    assert_same(outcome(cut), uncut())
+    for left in (cut / "state").glob("*.damaged"):
+        left.unlink()
+    require_tidy(cut)
+
+
+def test_a_flipped_bit_anywhere_is_found(cut):
+    """In each of the first 30 bytes of every part, and in 30 others."""
+    chance = random.Random(0)
+    _, facts, tensors = helpers.TrainingState(cut).load()
+    for part in ("state", "tensors", "rows_4"):
+        path = file_of_newest(cut, part)
+        whole = path.read_bytes()
+        for place in (*range(30), *(chance.randrange(len(whole)) for _ in range(30))):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << chance.choice((0, 1, 3, 5, 7))
+            path.write_bytes(damaged)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                episode, now, _ = helpers.TrainingState(cut).load()
+            if caught:
+                assert episode == 3, place
+                for left in (cut / "state").glob("*.damaged"):
+                    left.rename(left.with_suffix(""))
+            else:  # a blank between two values may become a tab
+                assert part == "state" and (episode, now) == (4, facts), place
+            path.write_bytes(whole)
+    again = helpers.TrainingState(cut).load()[2]
+    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
+
+
+def test_a_flip_in_the_number_of_the_format_is_damage_and_no_newer_version(cut):
+    path = file_of_newest(cut, "state")
+    path.write_text(path.read_text().replace('"format": 1', '"format": 9'))
+    with pytest.warns(UserWarning, match="the state before is used"):
+        assert helpers.TrainingState(cut).load()[0] == 3
+
+
+@pytest.mark.parametrize("part", ["state", "tensors"])
+def test_no_whole_state_is_a_clear_error(small, cut, part):
+    for path in (cut / "state").glob(f"{part}_*"):
+        harm(path, "cut")
+    before = files_in(cut)
+    with pytest.warns(UserWarning, match="is damaged"), \
+            pytest.raises(ValueError, match="no whole training state.*resume = False") as error:
+        small(cut)
+    assert str(cut / "state") in str(error.value)
+    assert files_in(cut) == before  # where a disk is back later, all is as it was
+
+
+def test_a_state_that_is_damaged_during_training_stops_nothing(small, uncut, cut):
+    """Damage to the state before the last is found when that is no longer needed."""
+    harm(min((cut / "state").glob("state_*.json")), "zeros")
+    small(cut)
+    assert_same(outcome(cut), uncut())
+    require_tidy(cut)
+
+
+# ------------------------------------------------------------------------------- files from others
+
+def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path):
+    malicious = pickle.dumps(Malicious(tmp_path / "marker"))
+    for path in cut.rglob("*.*"):
+        path.write_bytes(malicious)
+    agent = small_training.make_agent(notebook)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="no whole training state"):
+        helpers.TrainingState(cut).load()
+    with pytest.raises(ValueError, match="damaged"):
+        helpers.load_hyperparameters(cut)
+    with pytest.raises(ValueError, match="damaged"):
+        helpers.require_same_run(cut, agent.settings.model_dump())
+    for name in WEIGHTS:
+        network = agent.ddpg.actor if "actor" in name else agent.ddpg.critic
+        with pytest.raises(ValueError, match=f"{name} is damaged"):
+            helpers.load_network(cut / name, network)
+    with pytest.raises(ValueError, match="scores.csv"):
+        helpers.read_scores(cut / "scores.csv")
+    assert not (tmp_path / "marker").exists()
+
+
+def forged(path, **changes):
+    """Change a state's file in a way that its checksum fits."""
+    state = json.loads(path.read_text())
+    del state["checksum"]
+    state |= changes
+    state["checksum"] = helpers.checksum(json.dumps(state).encode())
+    path.write_text(json.dumps(state))
+
+
+def test_a_state_of_a_newer_version_is_a_clear_error(small, cut):
+    forged(file_of_newest(cut, "state"), format=helpers.RUN_FORMAT + 1)
+    before = files_in(cut)
+    with pytest.raises(ValueError, match=f"format {helpers.RUN_FORMAT + 1}.*newer version"):
+        small(cut)
+    assert files_in(cut) == before
+
+
+@pytest.mark.parametrize("other", [
+    {"actor_hidden": (8, 9)}, {"critic_hidden": (8,)}, {"noisy_layers": False},
+    {"replay": "uniform"}, {"replay_capacity": 70}, {"actor_normalization": "batch"}], ids=str)
+def test_a_state_of_another_training_is_a_clear_error(forks, cut, tmp_path, other):
+    """As where folders were mixed up. In a process of its own: it must not crash either."""
+    forks.train(tmp_path / "other", episodes=1, **other)
+    shutil.rmtree(tmp_path / "other" / "state")
+    shutil.copytree(cut / "state", tmp_path / "other" / "state")
+    result = forks.train(tmp_path / "other", **other)
+    assert result["ended"] == 1
+    last_line = result["output"].strip().splitlines()[-1]
+    assert last_line.startswith("ValueError") and str(tmp_path / "other") in last_line, last_line
+
+
+def hyperparameters_in(folder):
+    return json.loads((folder / "hyperparameters.json").read_text())
+
+
+def write_hyperparameters(folder, content):
+    (folder / "hyperparameters.json").write_text(json.dumps(content))
+
+
+def other_versions(content):
+    """Contents of hyperparameters.json that another version may have written; what is wrong."""
+    settings = content["hyperparameters"]
+    yield content | {"hyperparameters": settings | {"momentum": 0.9}}, "momentum"
+    for name in ("n_step", "replay_lifetime", "negative_slope"):
+        less = {key: value for key, value in settings.items() if key != name}
+        yield content | {"hyperparameters": less}, name
+    yield content | {"format": helpers.RUN_FORMAT + 1}, f"format {helpers.RUN_FORMAT + 1}"
+    for damaged in ({}, [], None, {"hyperparameters": 3}, content | {"format": "new"}):
+        yield damaged, "damaged"
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_hyperparameters_of_another_version_are_a_clear_error(small, notebook, cut, number):
+    """Both where the notebook shows a kept agent, and where it resumes a training."""
+    content, wrong = list(other_versions(hyperparameters_in(cut)))[number]
+    write_hyperparameters(cut, content)
+    with pytest.raises(ValueError, match=wrong):
+        small(cut)
+    with pytest.raises(ValueError, match=wrong):
+        notebook_value(notebook, "stored", folder=cut)
+
+
+def notebook_value(notebook, variable, **names):
+    """What the notebook's cell assigns to this variable, with these names for others."""
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+        if cell.cell_type == "code":
+            for statement in ast.parse(cell.source).body:
+                if isinstance(statement, ast.Assign) and ast.unparse(
+                        statement.targets[0]) == variable:
+                    return eval(ast.unparse(statement.value), notebook.__dict__ | names)
+    raise LookupError(variable)
+
+
+def test_a_run_without_its_hyperparameters_is_a_clear_error(small, cut):
+    (cut / "hyperparameters.json").unlink()
+    with pytest.raises((ValueError, FileNotFoundError), match=r"hyperparameters\.json"):
+        small(cut)
+
+
+# ------------------------------------------------------------------------- resuming in other ways
+
+def test_a_folder_goes_on_elsewhere(small, uncut, cut):
+    small(cut)
+    assert_same(outcome(cut), uncut())
+
+
+def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
+    """Scores and weights, of the best episode too, come back where somebody deleted them."""
+    for name in ("scores.csv", *WEIGHTS):
+        (cut / name).unlink()
+    small(cut)
+    assert_same(outcome(cut), uncut())
+
+
+def test_other_environments_go_on_as_well(notebook, small, tmp_path):
+    """Gymnasium's, through the same interface."""
+    pytest.importorskip("gymnasium")
+    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 50})
+
+    def train(name, episodes, resume=False):
+        with helpers.open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
+            agent = notebook.Agent(environment.observation_scale, 1, ARMS, settings,
+                                   helpers.seed_everything(3))
+            notebook.train_agent(environment, agent, tmp_path / name, episodes, resume=resume)
+        return outcome(tmp_path / name)
+
+    once = train("once", 3)
+    train("twice", 1)
+    assert_same(train("twice", 3, resume=True), once)
+
+
+def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path):
+    """As a Unity build does. What was learned goes on."""
+
+    class Closed:
+        brain_names = ["ReacherBrain"]
+
+        def __init__(self):
+            environment = helpers.open_environment("", ARMS, 0)
+            self.reset, self.step = environment.reset, environment.step
+
+    small(tmp_path / "run", episodes=3, environment=Closed())
+    lines = (tmp_path / "run" / "scores.csv").read_text()
+    agent = small(tmp_path / "run", environment=Closed())
+    assert agent.episodes == EPISODES and agent.decisions == EPISODES * small_training.DECISIONS
+    assert (tmp_path / "run" / "scores.csv").read_text().startswith(lines)
+
+
+def test_resuming_what_is_finished_changes_nothing(small, cut):
+    before = {name: (cut / name).read_bytes() for name in files_in(cut)}
+    small(cut, episodes=4)
+    assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
+
+
+@pytest.mark.parametrize("steps", [(1, 2, 3, 6), (3, 5)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finished_training_can_be_made_longer(small, uncut, tmp_path, kind, steps):
+    for save_every, episodes in enumerate((*steps, EPISODES), start=1):
+        small(tmp_path / "run", kind, episodes, save_every)
+    assert_same(outcome(tmp_path / "run"), uncut(kind))
+
+
+def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
+    """Played five, saved after three, then told to end after four: nothing of the fifth is left."""
+    environment = Stopped(episode=6)
+    small(tmp_path / "run", "uniform replay and OU noise", save_every=3, environment=environment)
+    assert len(helpers.read_scores(tmp_path / "run" / "scores.csv")["score"]) == 5
+    small(tmp_path / "run", "uniform replay and OU noise", episodes=4)
+    assert_same(outcome(tmp_path / "run"), uncut("uniform replay and OU noise", 4))
+
+
+def test_no_more_episodes_than_the_state_has(small, uncut, tmp_path):
+    """Played five, saved after three, then told to end after three."""
+    small(tmp_path / "run", save_every=3, environment=Stopped(episode=6))
+    small(tmp_path / "run", episodes=3)
+    expected, result = uncut(episodes=3), outcome(tmp_path / "run")
+    for name in ("scores", *WEIGHTS):
+        assert result[name] == expected[name], name
+
+
+class Stopped:
+    """The real environment; in the middle of an episode somebody presses the stop button."""
+
+    def __init__(self, episode):
+        self.environment, self.left = helpers.open_environment("", ARMS, 0), episode
+
+    def __getattr__(self, name):
+        return getattr(self.environment, name)
+
+    def reset(self, **options):
+        self.left -= 1
+        return self.environment.reset(**options)
+
+    def step(self, actions):
+        if not self.left:
+            raise KeyboardInterrupt
+        return self.environment.step(actions)
+
+
+def test_the_stop_button_and_going_on_in_the_same_process(small, uncut, tmp_path):
+    """Agent, environment and generators have other pasts then."""
+    small(tmp_path / "run", save_every=2, environment=Stopped(episode=4))
+    np.random.random(5), torch.rand(5), random.random()
+    small(tmp_path / "run")
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, cut):
+    """Restoring leaves nothing of what the agent was before."""
+    with helpers.open_environment("", ARMS, 7) as environment:
+        agent = small_training.make_agent(notebook)
+        agent.settings = agent.settings.model_copy(update={"act_steps": 3})
+        for _ in range(4):
+            notebook.run_episode(environment, agent)
+        agent.settings = small_training.make_agent(notebook).settings
+        environment.reset()
+        agent.act(np.zeros((ARMS, 33), np.float32))
+        notebook.train_agent(environment, agent, cut, EPISODES, resume=True, save_every=1)
+    assert_same(outcome(cut), uncut())
+
+
+def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_path):
+    """Whoever calls train_agent twice, without resume, gets a run that can be resumed."""
+    agent = small(tmp_path / "first", episodes=3)
+    with helpers.open_environment("", ARMS, 0) as environment:
+        notebook.train_agent(environment, agent, tmp_path / "second", 2, save_every=1)
+    episode, _, tensors = helpers.TrainingState(tmp_path / "second").load()
+    assert episode == 5
+    blocks = range(-(-len(agent.replay) // small_training.BLOCK))
+    rows = np.concatenate([tensors[f"rows_{k}"] for k in blocks])
+    np.testing.assert_array_equal(rows, agent.replay.rows[:len(agent.replay)])
+
+
+def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
+    """A training that was told to go on after the mark ends at once when told to stop there."""
+    monkeypatch.setattr(helpers, "AVERAGE_WINDOW", 2)
+    monkeypatch.setattr(helpers, "SOLVED_SCORE", 0.01)
+    assert small(tmp_path / "run", stop_when_solved=False, episodes=4).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=True).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=False).episodes == 6
+    small(tmp_path / "stopped", stop_when_solved=True)
+    small(tmp_path / "stopped", stop_when_solved=False)
+    assert_same(outcome(tmp_path / "run"), outcome(tmp_path / "stopped"))
+
+
+@pytest.mark.parametrize("changed", [{"n_step": 2}, {"discount": 0.9, "act_steps": 4},
+                                     {"actor_hidden": (8, 9)}], ids=str)
+def test_other_settings_do_not_go_on(small, cut, changed):
+    before = {name: (cut / name).read_bytes() for name in files_in(cut)}
+    with pytest.raises(ValueError, match="began with other settings") as error:
+        small(cut, **changed)
+    for name, value in changed.items():
+        assert f"{name} is {list(value) if isinstance(value, tuple) else value!r} and was" in str(
+            error.value)
+    assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
+
+
+def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
+    settings = hyperparameters_in(cut)["hyperparameters"]
+    helpers.save_hyperparameters(cut, settings, seed=0, num_agents=2, env_location="")
+    same = {"seed": 0, "num_agents": 2, "env_location": ""}
+    helpers.require_same_run(cut, settings, **same)
+    for name, value in (("seed", 1), ("num_agents", 3), ("env_location", "gymnasium:Pendulum-v1")):
+        with pytest.raises(ValueError, match=f"{name} is {value!r} and was {same[name]!r}"):
+            helpers.require_same_run(cut, settings, **same | {name: value})
+
+
+def test_other_versions_of_packages_are_named(cut, monkeypatch):
+    settings = hyperparameters_in(cut)["hyperparameters"]
+    monkeypatch.setattr(helpers, "versions", lambda: {"torch": "99"})
+    with pytest.warns(UserWarning, match="may not give the same numbers"):
+        helpers.require_same_run(cut, settings)
+
+
+def test_every_generator_goes_on(tmp_path):
+    """Python's, NumPy's, PyTorch's, with a number left over from a pair of normal ones."""
+    helpers.seed_everything(5)
+    draws = (random.gauss, np.random.normal, np.random.standard_normal, torch.randn)
+    arguments = ((0, 1), (), (), (1,))
+    for draw, values in zip(draws, arguments):
+        draw(*values)
+    facts, tensors = helpers.random_states()
+    facts = json.loads(json.dumps(facts))
+    expected = [float(draw(*values)) for draw, values in zip(draws, arguments) for _ in range(3)]
+    helpers.seed_everything(6)
+    helpers.restore_random_states(facts, **tensors)
+    assert [float(draw(*values)) for draw, values in zip(draws, arguments)
+            for _ in range(3)] == expected
+
+
+def test_a_large_uniform_memory_is_counted_exactly(notebook):
+    """2^24 + 1 is the first number that single precision does not have."""
+    replay = notebook.UniformReplay(2**24 + 8, 1, np.random.default_rng(0))
+    replay.size = 2**24 + 1
+    saved = replay.saved_tensor()
+    replay.restore(saved.numpy(), position=5)
+    assert (len(replay), replay.position) == (2**24 + 1, 5)
+
+
+def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
+    chance = np.random.default_rng(0)
+    replay = notebook.PrioritizedReplay(1_000, 1, chance, defaults())
+    for _ in range(50):
+        replay.add(chance.random((30, 1)), chance.exponential(size=30))
+        replay.update(chance.integers(len(replay), size=20), chance.exponential(size=20))
+    twin = notebook.PrioritizedReplay(1_000, 1, np.random.default_rng(0), defaults())
+    twin.add(chance.random((700, 1)), chance.random(700))  # something to forget
+    twin.restore(replay.saved_tensor().numpy(), replay.position)
+    np.testing.assert_array_equal(twin.tree, replay.tree)
+    assert (twin.largest, twin.size, twin.position) == (
+        replay.largest, replay.size, replay.position)
+
+
+def training_cell():
+    """The notebook's cell that trains, as a function of the names that it uses."""
+    (cell,) = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+               if cell.cell_type == "code" and "helpers.begin_run(" in cell.source]
+    return compile(cell.source, "the training cell", "exec")
+
+
+def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
+    """Three episodes, then six with resume: as six at once. Without resume it begins anew."""
+    def run_cell(name, max_episodes, resume=False, **changes):
+        names = {
+            "preset": "default", "seed": 0, "num_agents": ARMS, "max_episodes": max_episodes,
+            "stop_when_solved": True, "env_location": "", "train": True, "resume": resume,
+            "save_every": 2, "tensorboard": False, "folder": tmp_path / name,
+            "first": SimpleNamespace(agents=[0, 1]), "observation_scale":
+            notebook.OBSERVATION_SCALE, "action_size": 4,
+            "environment": helpers.open_environment("", ARMS, 5), "hyperparameters":
+            notebook.make_hyperparameters("default", small_training.SMALL)} | changes
+        exec(training_cell(), notebook.__dict__ | names)
+        return outcome(tmp_path / name)
+
+    once = run_cell("once", 6)
+    run_cell("twice", 3)
+    with pytest.raises(ValueError, match="began with other settings: seed is 1 and was 0"):
+        run_cell("twice", 6, resume=True, seed=1)
+    assert_same(run_cell("twice", 6, resume=True), once)
+    assert_same(run_cell("twice", 6), once)
+    assert (tmp_path / "twice.1" / "scores.csv").exists()
+
+
+# ------------------------------------------------------------------------------------- a new run
+
+def test_an_earlier_run_moves_aside(small, uncut, cut, capsys):
+    before = {name: (cut / name).read_bytes() for name in files_in(cut)}
+    helpers.begin_run(cut)
+    moved = cut.with_name(f"{cut.name}.1")
+    assert files_in(cut) == [] and f"moves to {moved.name}" in capsys.readouterr().out
+    without_state = {name for name in before if not name.startswith("state/")}
+    assert set(files_in(moved)) == without_state  # it was finished
+    assert all((moved / name).read_bytes() == before[name] for name in without_state)
+    (cut / "note.txt").write_text("mine")
+    helpers.begin_run(cut)
+    assert files_in(cut.with_name(f"{cut.name}.2")) == ["note.txt"]
+
+
+def test_an_unfinished_run_moves_with_its_state_and_can_go_on(small, uncut, tmp_path):
+    small(tmp_path / "run", save_every=2, environment=Stopped(episode=6))
+    helpers.begin_run(tmp_path / "run")  # somebody forgot to set resume
+    small(tmp_path / "run.1")
+    assert_same(outcome(tmp_path / "run.1"), uncut())
+
+
+def test_a_run_that_cannot_move_keeps_its_state(cut, monkeypatch):
+    before = files_in(cut)
+
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(helpers.Path, "rename", refuse)
+    with pytest.raises(ValueError, match="cannot write into"):
+        helpers.begin_run(cut)
+    assert files_in(cut) == before
+
+
+def test_resuming_where_nothing_is_to_resume_is_a_clear_error(tmp_path):
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match="holds no training state; begin with resume = False"):
+            helpers.begin_run(folder, resume=True)
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("save_every", [1, 5], ids=["resumed meanwhile", "begun anew meanwhile"])
+def test_two_trainings_in_one_folder_are_noticed(small, tmp_path, save_every):
+    """The one that is overtaken stops, and mixes nothing into the files of the other."""
+    folder, after_other = tmp_path / "run", {}
+
+    class Overtaken(Stopped):
+        def step(self, actions):
+            if not self.left:
+                self.left = -1
+                small(folder, episodes=4)
+                after_other.update(outcome(folder))
+            return self.environment.step(actions)
+
+    with pytest.raises(OSError, match="another training"):
+        small(folder, episodes=4, save_every=save_every, environment=Overtaken(episode=3))
+    assert_same(outcome(folder), after_other)
