@@ -18,9 +18,9 @@ the same effect,
 
 where v_joints and w_joints are the body velocities that the joint rates mean at the new
 position. MuJoCo's own velocity-dependent forces (Coriolis, centrifugal, gyroscopic), which
-stand for the same change of direction, are taken away. One MuJoCo step then solves for the joint
-rates nearest to (v*, w*). A projection never adds kinetic energy and |w*| is bounded, so the
-arms cannot diverge, whatever the torques.
+stand for the same change of direction, are left out, so a step here is MuJoCo's own without that
+stage. It solves for the joint rates nearest to (v*, w*). A projection never adds kinetic energy
+and |w*| is bounded, so the arms cannot diverge, whatever the torques.
 
 Axes are Unity's: y points up, x and z lie in the plane of the floor.
 """
@@ -70,23 +70,23 @@ class Physics:
         bodies = slice(1, None)
         self.position = self.data.xpos[bodies]
         self.quaternion = self.data.xquat[bodies]
-        self._rotation = self.data.xmat[bodies]  # (bodies, 9), body to world, row by row
+        self._rotation = self.data.xmat[bodies].reshape(-1, 3, 3)  # body to world
         self._center_of_mass = self.data.xipos[bodies]
-        self._arm_center = self.data.subtree_com[bodies]  # row 2 i: whole arm's centre of mass
-        self._com_velocity = self.data.cvel[bodies]  # (bodies, 6): angular, linear at _arm_center
-        self._wrench = self.data.xfrc_applied[bodies]  # (bodies, 6): force, torque
+        self._axis = self.data.xaxis  # (2 * bodies, 3) two joints a body: x and z
+        self._anchor = self.data.xanchor  # (2 * bodies, 3) a point on the axis
         self._mass = self.model.body_mass[bodies].copy()
         self._inertia = self.model.body_inertia[bodies].copy()  # (bodies, 3), own axes
 
         self.velocity = np.zeros((2 * num_agents, 6))
         self._joint_velocity = np.zeros((2 * num_agents, 6))  # velocities at the new position
+        self._wrench = np.zeros((2 * num_agents, 6))  # force, N, and torque, N m, on each body
         self.hand = np.empty((num_agents, 3))
         self.reset()
 
     def reset(self) -> None:
         """Hang every arm straight down, at rest."""
         mujoco.mj_resetData(self.model, self.data)
-        mujoco.mj_step1(self.model, self.data)
+        mujoco.mj_fwdPosition(self.model, self.data)
         self.velocity[:] = 0.0
         self._joint_velocity[:] = 0.0
         place_hands(self.position, self._rotation, self.hand)
@@ -97,18 +97,21 @@ class Physics:
         Args:
             torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
         """
+        model, data = self.model, self.data
         effective_wrenches(torques, self.velocity, self._joint_velocity, self._rotation,
                            self._mass, self._inertia, self._wrench)
-        self.data.qfrc_applied[:] = self.data.qfrc_bias  # takes MuJoCo's Coriolis forces away
-        mujoco.mj_step2(self.model, self.data)  # new joint rates, new joint angles
-        mujoco.mj_comVel(self.model, self.data)  # body velocities, still at the old position
-        self._measure_velocities(self.velocity)
-        mujoco.mj_step1(self.model, self.data)  # new positions, and what follows from them
+        joint_torques(self._wrench, self._axis, self._anchor, self._center_of_mass,
+                      data.qfrc_applied)
+        mujoco.mj_fwdAcceleration(model, data)
+        mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
+        mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
+        self._measure_velocities(self.velocity)  # of the bodies, still at the old position
+        mujoco.mj_fwdPosition(model, data)
         self._measure_velocities(self._joint_velocity)
         place_hands(self.position, self._rotation, self.hand)
 
     def _measure_velocities(self, velocity: np.ndarray) -> None:
-        body_velocities(self._com_velocity, self._center_of_mass, self._arm_center, velocity)
+        body_velocities(self.data.qvel, self._axis, self._anchor, self._center_of_mass, velocity)
 
 
 @numba.njit(cache=True)
@@ -119,7 +122,7 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
         torques: (bodies, 3) wanted torque, world axes, N m.
         velocity: (bodies, 6) w and v of each body after the last step.
         joint_velocity: (bodies, 6) w and v that the joint rates mean at the present position.
-        rotation: (bodies, 9) matrix from body to world axes, row by row.
+        rotation: (bodies, 3, 3) matrix from body to world axes.
         mass: (bodies,) kg.
         inertia: (bodies, 3) principal moments of inertia, kg m^2.
         wrench: (bodies, 6) written: force, N, and torque, N m, world axes.
@@ -127,13 +130,12 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
     free = np.empty(3)  # w* and torque_eff in the body's own axes, where the inertia is diagonal
     own_torque = np.empty(3)
     for b in range(len(torques)):
-        r = rotation[b].reshape(3, 3)
         squared = 0.0
         for k in range(3):
             w = torque = 0.0
             for i in range(3):
-                w += r[i, k] * velocity[b, i]
-                torque += r[i, k] * torques[b, i]
+                w += rotation[b, i, k] * velocity[b, i]
+                torque += rotation[b, i, k] * torques[b, i]
             w += PHYSICS_STEP * torque / inertia[b, k]
             free[k] = w * (1.0 - ANGULAR_DRAG * PHYSICS_STEP)
             squared += free[k] ** 2
@@ -141,30 +143,63 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
         for k in range(3):
             w_joints = 0.0
             for i in range(3):
-                w_joints += r[i, k] * joint_velocity[b, i]
+                w_joints += rotation[b, i, k] * joint_velocity[b, i]
             own_torque[k] = inertia[b, k] * (cut * free[k] - w_joints) / PHYSICS_STEP
         for i in range(3):
             change = velocity[b, 3 + i] - joint_velocity[b, 3 + i]
             wrench[b, i] = mass[b] * change / PHYSICS_STEP
             wrench[b, 3 + i] = 0.0
             for k in range(3):
-                wrench[b, 3 + i] += r[i, k] * own_torque[k]
+                wrench[b, 3 + i] += rotation[b, i, k] * own_torque[k]
         wrench[b, 1] -= mass[b] * GRAVITY
 
 
 @numba.njit(cache=True)
-def body_velocities(com_velocity, center_of_mass, arm_center, velocity):
-    """Write each body's angular velocity and the velocity of its own centre of mass.
+def joint_torques(wrench, axis, anchor, center_of_mass, torques):
+    """Write the torque about each joint's axis that the wrenches on the bodies amount to.
 
-    MuJoCo states velocities at the centre of mass of the whole arm; v + w x r moves them.
+    Args:
+        wrench: (2 * arms, 6) force, N, and torque, N m, at each body's centre of mass.
+        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
+        center_of_mass: (2 * arms, 3) m.
+        torques: (4 * arms,) written, N m.
+    """
+    for j in range(len(torques)):
+        torques[j] = 0.0
+        for b in range(j // 2, 2 * (j // 4) + 2):  # the joint's own body, and the forearm
+            fx, fy, fz = wrench[b, 0], wrench[b, 1], wrench[b, 2]
+            rx = center_of_mass[b, 0] - anchor[j, 0]
+            ry = center_of_mass[b, 1] - anchor[j, 1]
+            rz = center_of_mass[b, 2] - anchor[j, 2]
+            torques[j] += (axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
+                           + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
+                           + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx))
+
+
+@numba.njit(cache=True)
+def body_velocities(rates, axis, anchor, center_of_mass, velocity):
+    """Write each body's angular velocity and the velocity of its centre of mass.
+
+    Args:
+        rates: (4 * arms,) joint rates, rad/s: two of the shoulder, two of the elbow.
+        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
+        center_of_mass: (2 * arms, 3) m.
+        velocity: (2 * arms, 6) written: w, rad/s, and v = sum of w_joint x r, m/s.
     """
     for b in range(len(velocity)):
-        w, v = com_velocity[b, :3], com_velocity[b, 3:]
-        r = center_of_mass[b] - arm_center[b - b % 2]
-        velocity[b, :3] = w
-        velocity[b, 3] = v[0] + w[1] * r[2] - w[2] * r[1]
-        velocity[b, 4] = v[1] + w[2] * r[0] - w[0] * r[2]
-        velocity[b, 5] = v[2] + w[0] * r[1] - w[1] * r[0]
+        velocity[b] = 0.0
+        first = 4 * (b // 2)  # the forearm is turned by the shoulder's joints too
+        for j in range(first, first + 2 + 2 * (b % 2)):
+            wx, wy, wz = rates[j] * axis[j, 0], rates[j] * axis[j, 1], rates[j] * axis[j, 2]
+            rx = center_of_mass[b, 0] - anchor[j, 0]
+            ry = center_of_mass[b, 1] - anchor[j, 1]
+            rz = center_of_mass[b, 2] - anchor[j, 2]
+            velocity[b, 0] += wx
+            velocity[b, 1] += wy
+            velocity[b, 2] += wz
+            velocity[b, 3] += wy * rz - wz * ry
+            velocity[b, 4] += wz * rx - wx * rz
+            velocity[b, 5] += wx * ry - wy * rx
 
 
 @numba.njit(cache=True)
@@ -172,4 +207,4 @@ def place_hands(position, rotation, hand):
     """Write the hands' centres: the forearm's centre and 3 m along its own +y."""
     for arm in range(len(hand)):
         for k in range(3):  # the second column of the rotation matrix is the body's y axis
-            hand[arm, k] = position[2 * arm + 1, k] + HAND_OFFSET * rotation[2 * arm + 1, 3 * k + 1]
+            hand[arm, k] = position[2 * arm + 1, k] + HAND_OFFSET * rotation[2 * arm + 1, k, 1]

@@ -127,18 +127,11 @@ class Task:
 
         Positions are relative to the arm's own base; axes are Unity's, y up.
         """
-        observation = np.zeros((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
+        observations = np.empty((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
         physics = self.physics
-        bodies = observation[:, :26].reshape(self.num_agents, 2, 13)
-        per_body = (self.num_agents, 2, -1)
-        bodies[..., 0:3] = physics.position.reshape(per_body)
-        bodies[..., 3:6] = physics.quaternion[:, 1:].reshape(per_body)
-        bodies[..., 6] = physics.quaternion[:, 0].reshape(per_body[:2]) + HALF_TURN_W
-        bodies[..., 7:13] = physics.velocity.reshape(per_body)
-        observation[:, 26:29] = self._goal
-        observation[:, 30] = 1.0
-        observation[:, 32] = self._goal_speed
-        return observation
+        write_observations(physics.position, physics.quaternion, physics.velocity, self._goal,
+                           self._goal_speed, observations)
+        return observations
 
 
 def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
@@ -168,3 +161,22 @@ def reward_overlap(hand, goal, reach, rewards):
             squared += (hand[arm, k] - goal[arm, k]) ** 2
         if squared <= reach * reach:
             rewards[arm] += STEP_REWARD
+
+
+@numba.njit(cache=True)
+def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
+    """Write what `Task.observe` describes into `observations` (agents, 33).
+
+    Args: those of `Physics`, two rows per arm, and goals (agents, 3), m, with speeds (agents,).
+    """
+    for arm in range(len(observations)):
+        row = observations[arm]
+        for part in range(2):  # upper arm, forearm
+            body, first = 2 * arm + part, 13 * part
+            row[first:first + 3] = position[body]
+            row[first + 3:first + 6] = quaternion[body, 1:]  # from w, x, y, z to x, y, z, w
+            row[first + 6] = quaternion[body, 0] + HALF_TURN_W
+            row[first + 7:first + 13] = velocity[body]
+        row[26:29] = goal[arm]
+        row[29], row[30], row[31] = 0.0, 1.0, 0.0
+        row[32] = goal_speed[arm]

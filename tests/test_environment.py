@@ -512,7 +512,7 @@ def test_effective_wrenches_against_their_formula():
         generator.normal(size=(bodies, 4))))
     mass, inertia = generator.uniform(0.5, 2, bodies), generator.uniform(0.1, 4, (bodies, 3))
     wrench = np.empty((bodies, 6))
-    effective_wrenches(torques, velocity, joint, turn.reshape(bodies, 9), mass, inertia, wrench)
+    effective_wrenches(torques, velocity, joint, turn, mass, inertia, wrench)
 
     tensor = turn @ (inertia[:, :, None] * turn.swapaxes(1, 2))  # (bodies, 3, 3), world axes
     pushed = velocity[:, :3] + STEP * np.linalg.solve(tensor, torques[..., None])[..., 0]
