@@ -2,11 +2,12 @@
 
     python -m benchmarks.experiments --list
     python -m benchmarks.experiments --workers 2 --only default deeprl
+    python -m benchmarks.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
 
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, executed
 by papermill in `--out`; its score file and hyperparameters, and for a preset's first seed the best
 weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What is there is not run again, and
-a run that was cut goes on from its last state.
+on one machine a run that was cut goes on from its last state.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,94 +45,175 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "default": Experiment(seeds=5, weights=True),
+    "default": Experiment(weights=True),
+    "fast": Experiment("fast", weights=True),
     "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
-    "reacher_arm": Experiment("reacher_arm", seeds=1, max_episodes=50),  # does not learn
+    "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
+    "reacher_arm_changed": Experiment(
+        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300),
     "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
     "one_arm": Experiment(num_agents=1, max_episodes=250),
-    "pendulum": Experiment(num_agents=1, env_location="gymnasium:Pendulum-v1"),
+    "pendulum": Experiment(
+        overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "learn_steps": 20, "tau": 5e-3,
+                   "replay_ratio": 256.0},
+        num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training: an experiment and a seed."""
+    """One training: an experiment by name, and a seed."""
 
     name: str
+    experiment: Experiment
     seed: int
 
-    @property
-    def experiment(self) -> Experiment:
-        return EXPERIMENTS[self.name]
+    def __str__(self) -> str:
+        return f"{self.name} seed {self.seed}"
 
-    @property
-    def kept(self) -> Path:
-        """Where its score file stays."""
-        return CHECKPOINTS / self.name / f"seed{self.seed}"
+    def done(self, kept: Path) -> bool:
+        return (self.folder(kept) / "scores.csv").exists()
 
-    def done(self) -> bool:
-        return (self.kept / "scores.csv").exists()
+    def folder(self, kept: Path) -> Path:
+        """Where its files stay."""
+        return kept / self.name / f"seed{self.seed}"
+
+    def source(self, out: Path) -> Path:
+        """Where the notebook writes them."""
+        return out / self.name / self.experiment.preset / f"seed{self.seed}"
+
+    def log(self, out: Path) -> Path:
+        return out / f"{self.name}_seed{self.seed}.log"
 
     def command(self, out: Path) -> list[str]:
         """The papermill command that trains it into `<out>/<name>/`."""
         experiment = self.experiment
-        folder = out / self.name / experiment.preset / f"seed{self.seed}"
-        resume = any((folder / "state").glob("state_*.json"))
         parameters = {
             "preset": experiment.preset, "seed": self.seed, "num_agents": experiment.num_agents,
             "max_episodes": experiment.max_episodes, "overrides": experiment.overrides,
-            "stop_when_solved": experiment.stop_when_solved, "resume": resume,
+            "stop_when_solved": experiment.stop_when_solved,
+            "resume": any((self.source(out) / "state").glob("state_*.json")),
             "env_location": experiment.env_location, "out_dir": str(out / self.name)}
         return [sys.executable, "-m", "papermill", str(NOTEBOOK),
                 str(out / f"{self.name}_seed{self.seed}.ipynb"), "-y", json.dumps(parameters),
                 "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
 
-    def train(self, out: Path) -> str:
-        """Run it and keep its files; return a line that says how it went."""
-        if self.done():
-            return f"{self.name} seed {self.seed}: kept from before"
+    def train(self, out: Path) -> dict[str, bytes]:
+        """Execute the notebook; return what is to be kept, file by file.
+
+        Raises:
+            RuntimeError: the notebook failed; with the end of its log.
+        """
         out.mkdir(parents=True, exist_ok=True)
-        log = out / f"{self.name}_seed{self.seed}.log"
-        start = time.perf_counter()
+        out, log = out.resolve(), self.log(out)
         with open(log, "w") as file:
-            failed = subprocess.run(self.command(out.resolve()), stdout=file, stderr=file,
+            failed = subprocess.run(self.command(out), stdout=file, stderr=file,
                                     env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode
         if failed:
-            return f"{self.name} seed {self.seed}: FAILED, see {log}"
-        self.keep(out)
-        return f"{self.name} seed {self.seed}: {time.perf_counter() - start:.0f} s"
-
-    def keep(self, out: Path) -> None:
-        """Copy what stays to `checkpoints/`, the score file last, since it means done."""
-        source = out / self.name / self.experiment.preset / f"seed{self.seed}"
-        self.kept.mkdir(parents=True, exist_ok=True)
-        names = ["hyperparameters.json", "scores.csv"]
+            raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
+        source, names = self.source(out), ["hyperparameters.json", "scores.csv"]
         if self.experiment.weights and self.seed == 0:
             names = ["actor_best.safetensors", "critic_best.safetensors", *names]
-        for name in names:
-            shutil.copyfile(source / name, self.kept / name)
+        files = {name: (source / name).read_bytes() for name in names}
         shutil.rmtree(source / "state", ignore_errors=True)  # large, and no longer needed
+        return files
+
+    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+        """Write the files, the scores last, since they mean done."""
+        folder = self.folder(kept)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in sorted(files, key="scores.csv".__eq__):
+            (folder / name).write_bytes(files[name])
+
+
+Outcome = tuple[Run, "dict[str, bytes] | Exception"]
+
+
+def train_here(runs: Iterable[Run], out: Path, workers: int) -> Iterator[Outcome]:
+    """Train on this machine, some at a time; yield each when it is done."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(run.train, out): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.exception() or future.result()
+
+
+def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
+    """Train on a Ray cluster, one processor core each; yield each when it is done.
+
+    A run whose machine is lost begins again on another, up to five times.
+
+    Args:
+        address: of a cluster, "auto" for the one that this machine belongs to, or "local" to
+            start one here.
+
+    Raises:
+        ModuleNotFoundError: Ray is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("--ray needs Ray: pip install -r benchmarks/requirements-ray.txt"
+                                  ) from None
+    environment = {"working_dir": str(PROJECT),
+                   "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
+    ray.init("local" if address == "local" else address, runtime_env=environment,
+             log_to_driver=False)
+    try:
+        task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
+        pending = {task.remote(run): run for run in runs}
+        while pending:
+            [ready], _ = ray.wait(list(pending), num_returns=1)
+            run = pending.pop(ready)
+            try:
+                yield run, ray.get(ready)
+            except Exception as error:  # of the run, or of the cluster: the others go on
+                yield run, error
+    finally:
+        ray.shutdown()
+
+
+def train_somewhere(run: Run) -> dict[str, bytes]:
+    """Train in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as out:
+        return run.train(Path(out))
+
+
+def keep_all(outcomes: Iterable[Outcome], number: int, kept: Path) -> int:
+    """Write the files of each run as it comes, and say how it went; return how many failed."""
+    start, failures = time.perf_counter(), 0
+    for count, (run, files) in enumerate(outcomes, start=1):
+        if isinstance(files, Exception):
+            failures += 1
+            print(f"{count}/{number} {run}: FAILED, {files}", flush=True)
+        else:
+            run.keep(files, kept)
+            print(f"{count}/{number} {run}: done, {time.perf_counter() - start:.0f} s since the "
+                  "start", flush=True)
+    print(f"{number} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
+    return failures
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, default=PROJECT / "runs" / "experiments")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
+    parser.add_argument("--ray", metavar="ADDRESS",
+                        help="train on a Ray cluster: its address, auto, or local to start one")
+    parser.add_argument("--out", type=Path, default=PROJECT / "runs" / "experiments",
+                        help="where runs on this machine write")
+    parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
     options = parser.parse_args(arguments)
-    runs = [Run(name, seed) for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
+    runs = [Run(name, EXPERIMENTS[name], seed)
+            for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
     if options.list:
         for run in runs:
-            print(f"{run.name:24} seed {run.seed:2}  {'done' if run.done() else 'to do'}")
+            print(f"{run!s:32} {'done' if run.done(options.kept) else 'to do'}")
         return 0
-    start, failures = time.perf_counter(), 0
-    with ThreadPoolExecutor(options.workers) as pool:
-        for line in pool.map(lambda run: run.train(options.out), runs):
-            print(line, flush=True)
-            failures += "FAILED" in line
-    print(f"{len(runs)} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
-    return failures
+    runs = [run for run in runs if not run.done(options.kept)]
+    outcomes = (train_on_ray(runs, options.ray) if options.ray
+                else train_here(runs, options.out, options.workers))
+    return keep_all(outcomes, len(runs), options.kept)
 
 
 if __name__ == "__main__":
