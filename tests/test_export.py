@@ -1,0 +1,79 @@
+"""Trained actors as ONNX files: the same actions as the notebook's networks.
+
+What runs them and what writes them are extras (benchmarks/requirements-onnx.txt); the tests are
+skipped without.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import helpers
+from benchmarks import export
+from conftest import PROJECT
+
+KEPT = [PROJECT / "checkpoints" / preset / "seed0" for preset in ("default", "fast")]
+
+
+def some_observations(number=500):
+    """Observations that a random policy meets, (number, 33), float32."""
+    generator, found = np.random.default_rng(0), []
+    with helpers.open_environment("", 5, 0) as environment:
+        [name] = environment.brain_names
+        environment.reset()
+        while 5 * len(found) < number:
+            answer = environment.step(generator.uniform(-1, 1, (5, 4)))[name]
+            found.append(answer.vector_observations.astype(np.float32))
+    return np.concatenate(found)
+
+
+def assert_acts_alike(path, folder):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="an extra: requirements-onnx.txt")
+    session, observations = onnxruntime.InferenceSession(path), some_observations()
+    for batch in (observations, observations[:1]):
+        actor = export.trained_actor(folder)
+        with torch.no_grad():
+            single = actor(torch.from_numpy(batch)).numpy()
+            double = actor.double()(torch.from_numpy(batch).double()).numpy()
+        [actions] = session.run(None, {"observations": batch})
+        assert actions.dtype == np.float32 and np.abs(double).max() > 0.1
+        # Both compute in single precision, in different orders: errors of one size.
+        rounding = np.abs(single - double).max()
+        assert np.abs(actions - double).max() <= 4 * rounding < 1e-3
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.parent.name)
+def test_the_committed_file_acts_like_the_committed_weights(folder):
+    assert_acts_alike(folder / "actor_best.onnx", folder)
+
+
+def test_an_exported_actor_acts_like_its_weights(tmp_path):
+    pytest.importorskip("onnxscript", reason="an extra: requirements-onnx.txt")
+    folder = tmp_path / "seed0"
+    shutil.copytree(PROJECT / "checkpoints" / "deeprl" / "seed0", folder)
+    assert export.main([str(folder)]) == 0
+    assert_acts_alike(folder / "actor_best.onnx", folder)
+    assert bytes(PROJECT) not in (folder / "actor_best.onnx").read_bytes()  # no paths of ours
+
+
+def test_three_lines_load_it(monkeypatch):
+    """Those of the module's docstring, which know nothing of PyTorch."""
+    pytest.importorskip("onnxruntime", reason="an extra: requirements-onnx.txt")
+    lines = re.findall(r"^    ((?:import|actor|actions).*)$", export.__doc__, re.MULTILINE)
+    assert len(lines) == 3
+    monkeypatch.chdir(PROJECT)
+    names = {"observations": some_observations(5)}
+    exec("\n".join(lines), names)
+    assert names["actions"].shape == (5, 4) and np.abs(names["actions"]).max() <= 1
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ModuleNotFoundError, match="benchmarks/requirements-onnx.txt"):
+        export.export(tmp_path)
