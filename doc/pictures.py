@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 
 DOC = Path(__file__).parent
-PICTURES = {"plot_scores(": "scores.png", "policy(trained), decisions": "trained_arms.png"}
+PICTURES = {"plot_scores(": "scores.png", "show_arms(trained)": "trained_arms.png"}
 
 
 def main() -> None:

@@ -137,8 +137,6 @@ def warm_up(notebook) -> None:
     notebook.tree_update(np.zeros(4), np.arange(2), np.ones(2))
     notebook.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
-    for parameter in agent.ddpg.actor_parameters:
-        parameter.grad = torch.zeros_like(parameter)
     agent.ddpg.actor_optimizer.step()
     notebook.run_episode(environment, agent, learning=False)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import typing
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import nn
 
@@ -103,8 +106,8 @@ def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
 
 
 def test_unknown_presets_and_overrides_that_are_no_dict_are_errors(notebook):
-    with pytest.raises(ValueError, match="unknown preset 'fast'; known are .*default"):
-        notebook.make_hyperparameters("fast", {})
+    with pytest.raises(ValueError, match="unknown preset 'quick'; known are .*default"):
+        notebook.make_hyperparameters("quick", {})
     for overrides in (None, [("n_step", 5)], "n_step=5"):
         with pytest.raises(ValueError, match="overrides must be a dict"):
             notebook.make_hyperparameters("default", overrides)
@@ -229,7 +232,7 @@ def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
     loss = notebook.actor_loss(batch.observations, ddpg.actor, ddpg.critic)
     notebook.descend(loss, ddpg.actor_parameters, ddpg.actor_optimizer)
     assert not same(actor, weights_of(ddpg.actor)) and same(critic, weights_of(ddpg.critic))
-    assert all(parameter.grad is None for parameter in ddpg.critic.parameters())
+    assert not any(parameter.grad.any() for parameter in ddpg.critic.parameters())
 
     actor = weights_of(ddpg.actor)
     errors = notebook.td_error(batch, ddpg.critic, torch.zeros(16))
@@ -242,9 +245,52 @@ def test_gradients_are_clipped_by_their_norm(notebook):
     """Plain gradient descent with rate 1 moves by the gradient itself: (3, 4), norm 5."""
     for clip, expected in ((None, [-3, -4]), (1.0, [-0.6, -0.8]), (10.0, [-3, -4])):
         x = torch.zeros(2, requires_grad=True)
-        loss = 3 * x[0] + 4 * x[1]
+        x.grad, loss = torch.ones(2), 3 * x[0] + 4 * x[1]  # what an earlier step left
         notebook.descend(loss, [x], torch.optim.SGD([x], lr=1.0), clip)
         np.testing.assert_allclose(x.detach(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("normalization", ["layer", "batch", "none"])
+def test_networks_and_their_vectors_share_one_memory(notebook, defaults, normalization):
+    """Parameters first, then statistics; gradients likewise; no number twice and none left out."""
+    ddpg = make_agent(notebook, defaults, input_normalization="batch",
+                      actor_normalization=normalization, critic_normalization=normalization).ddpg
+    optimizers = ddpg.optimizers()
+    for name, network in ddpg.networks().items():
+        vector, parameters = ddpg.vectors[name], list(network.parameters())
+        buffers = [tensor for tensor in network.buffers() if tensor.is_floating_point()]
+        start = vector.data_ptr()
+        for tensor in parameters + buffers:
+            assert tensor.data_ptr() == start and tensor.is_contiguous()
+            start += 4 * tensor.numel()
+        assert start == vector.data_ptr() + 4 * vector.numel()
+        if f"{name}_optimizer" in optimizers:
+            [weights] = optimizers[f"{name}_optimizer"].param_groups[0]["params"]
+            assert weights.data_ptr() == vector.data_ptr()
+            assert weights.numel() == sum(parameter.numel() for parameter in parameters)
+            start = weights.grad.data_ptr()
+            for parameter in parameters:
+                assert parameter.grad.data_ptr() == start
+                start += 4 * parameter.numel()
+
+
+def test_a_step_on_the_vector_is_adams_step_on_every_parameter(notebook, defaults):
+    """Beside PyTorch's Adam on a copy of the network, with its own gradients."""
+    ddpg = make_agent(notebook, defaults, weight_decay=1e-3).ddpg
+    twin = copy.deepcopy(ddpg.critic)
+    for parameter in twin.parameters():
+        parameter.grad = None
+    optimizer = torch.optim.Adam(twin.parameters(), ddpg.settings.critic_learning_rate,
+                                 weight_decay=1e-3)
+    for step in range(5):
+        batch = make_batch(notebook, seed=step)
+        notebook.descend(ddpg.critic(batch.observations, batch.actions).square().mean(),
+                         ddpg.critic_parameters, ddpg.critic_optimizer)
+        optimizer.zero_grad()
+        twin(batch.observations, batch.actions).square().mean().backward()
+        optimizer.step()
+    for ours, theirs in zip(ddpg.critic.parameters(), twin.parameters()):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
 # ------------------------------------------------------------------------------------ soft updates
@@ -297,7 +343,7 @@ def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(note
     before = agent.ddpg.actor.state_dict()[name].clone()
     agent.act(seen_by(4, np.random.default_rng(0)))
     assert torch.equal(agent.ddpg.actor.state_dict()[name], before)
-    notebook.learning_phase(agent)
+    notebook.learning_phase(agent, agent.settings.learn_steps)
     assert not torch.equal(agent.ddpg.actor.state_dict()[name], before)
     assert not agent.ddpg.actor.training and not agent.ddpg.critic.training
 
@@ -356,7 +402,7 @@ def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
     learn, update = agent.ddpg.learn, agent.replay.update
     agent.ddpg.learn = lambda *inputs: seen.setdefault("learned", learn(*inputs))
     agent.replay.update = lambda *inputs: (seen.setdefault("updated", inputs), update(*inputs))
-    notebook.learning_phase(agent)
+    notebook.learning_phase(agent, agent.settings.learn_steps)
     places, errors = seen["updated"]
     np.testing.assert_array_equal(errors, seen["learned"][0])
     leaves = agent.replay.tree[len(agent.replay.tree) // 2:]
@@ -373,26 +419,32 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
     for decisions in (0, 100, 300, 600, 900):
         agent.decisions = decisions
-        notebook.learning_phase(agent)
+        notebook.learning_phase(agent, agent.settings.learn_steps)
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
 def test_learning_steps_change_at_the_late_score(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=3, late_learn_steps=1, late_score=20.0)
-    agent.replay.add(np.zeros((20, 10), np.float32), np.ones(20))
-    steps = []
-    for best_score in (-np.inf, 19.9, 20.0, 30.0):
-        agent.best_score = best_score
-        before = agent.learning_steps
-        notebook.learning_phase(agent)
-        steps.append(agent.learning_steps - before)
+    settings = defaults(learn_steps=3, late_learn_steps=1, late_score=20.0)
+    steps = [notebook.steps_of_phase(settings, best, 200) for best in (0.0, 19.9, 20.0, 30.0)]
     assert steps == [3, 3, 1, 1]
+
+
+@given(arms=st.integers(1, 100), act_steps=st.integers(1, 100), steps=st.integers(0, 1000),
+       batch=st.integers(2, 512), ratio=st.floats(0.01, 1000))
+def test_transitions_are_not_drawn_more_often_than_replay_ratio(notebook, defaults, arms, act_steps,
+                                                                steps, batch, ratio):
+    """On average over a phase; it may begin one step too many, which makes one batch."""
+    settings = defaults(learn_steps=steps, batch_size=batch, replay_ratio=ratio)
+    new = arms * act_steps
+    found = notebook.steps_of_phase(settings, 0.0, new)
+    assert 0 <= found <= steps and (found - 1) * batch < ratio * new
+    assert found == steps or found * batch >= ratio * new
 
 
 def test_the_memory_is_emptied_after_its_lifetime(notebook, defaults):
     agent = make_agent(notebook, defaults, learn_steps=5, replay_lifetime=3)
     fill(notebook, agent)
-    notebook.learning_phase(agent)
+    notebook.learning_phase(agent, agent.settings.learn_steps)
     assert agent.learning_steps == 3 and len(agent.replay) == 0
 
 
@@ -416,7 +468,7 @@ OPTIONS = [
     {"action_noise": "gaussian", "noise_schedule": "linear", "noise_decay": 1e-3},
     {"action_noise": "ou", "noise_schedule": "geometric", "noise_decay": 0.99},
     {"action_noise": "ou", "noise_schedule": "episode", "noise_decay": 0.9, "noise_floor": 0.1},
-    {"action_noise": "ou", "noise_schedule": "score"},
+    {"action_noise": "ou", "noise_schedule": "score"}, {"reward_scale": 0.1},
     {"replay": "uniform"}, {"replay": "uniform", "n_step": 1, "replay_lifetime": 8},
     {"priority_error": "squared"}, {"new_priority": "max"}, {"priority_exponent": 0.0},
     {"actor_gradient_clip": 0.1, "critic_gradient_clip": 0.1}, {"weight_decay": 0.01},
@@ -431,7 +483,7 @@ def test_every_option_acts_and_learns(notebook, defaults, overrides):
     before = weights_of(*networks)
     fill(notebook, agent)
     assert len(agent.replay) == 4 * 29  # the last decision of each arm is dropped
-    notebook.learning_phase(agent)
+    notebook.learning_phase(agent, agent.settings.learn_steps)
     fill(notebook, agent)
     assert agent.learning_steps > 0
     moved = weights_of(*networks)
@@ -564,6 +616,6 @@ def test_the_same_seed_learns_the_same(notebook, defaults):
     for seed in (0, 0, 1):
         agent = make_agent(notebook, defaults, seed=seed, action_noise="ou")
         fill(notebook, agent)
-        notebook.learning_phase(agent)
+        notebook.learning_phase(agent, agent.settings.learn_steps)
         results.append(weights_of(agent.ddpg.actor, agent.ddpg.target_critic))
     assert same(results[0], results[1]) and not same(results[0], results[2])

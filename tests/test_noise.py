@@ -6,6 +6,8 @@ and the seeds are fixed.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -95,24 +97,27 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 # --------------------------------------------------------------------------------------- schedules
 
 @given(decisions=st.integers(0, 10_000), episodes=st.integers(0, 300), average=st.floats(0, 40),
-       scale=st.floats(0.5, 3), floor=st.floats(0, 0.5))
+       best=st.floats(0, 40), scale=st.floats(0.5, 3), floor=st.floats(0, 0.5))
 def test_noise_factors_follow_their_schedules(notebook, defaults, decisions, episodes, average,
-                                              scale, floor):
-    fading = {"action_noise": "ou", "noise_scale": scale, "noise_floor": floor}
+                                              best, scale, floor):
+    def factor(**schedule):
+        settings = defaults(action_noise="ou", noise_scale=scale, **schedule)
+        return notebook.noise_factor(SimpleNamespace(
+            settings=settings, decisions=decisions, episodes=episodes, average_score=average,
+            best_score=best))
+
     expected = {
         ("linear", 1e-4): scale - 1e-4 * decisions,
         ("geometric", 0.999): scale * 0.999**decisions,
         ("episode", 0.95): scale * 0.95**episodes,
+        ("score", 0.0): scale * (1 - average / 30),
+        ("best_score", 0.0): scale * (1 - best / 30),
     }
-    for (schedule, decay), factor in expected.items():
-        settings = defaults(noise_schedule=schedule, noise_decay=decay, **fading)
-        assert (notebook.noise_factor(settings, decisions, episodes, average)
-                == pytest.approx(max(factor, floor)))
-    settings = defaults(noise_schedule="score", **fading)
-    assert (notebook.noise_factor(settings, decisions, episodes, average)
-            == pytest.approx(max(scale * (1 - average / 30), floor)))
-    constant = defaults(action_noise="ou", noise_schedule="constant", noise_scale=scale)
-    assert notebook.noise_factor(constant, decisions, episodes, average) == scale
+    for (schedule, decay), value in expected.items():
+        rate = {"noise_decay": decay} if decay else {}
+        assert (factor(noise_schedule=schedule, noise_floor=floor, **rate)
+                == pytest.approx(max(value, floor)))
+    assert factor(noise_schedule="constant") == scale
 
 
 # ------------------------------------------------------------------------------------- NoisyLinear
@@ -181,6 +186,18 @@ def test_every_weight_has_the_factorised_noise_itself(notebook):
     bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
     expected = x.double() @ weight.T + bias
     torch.testing.assert_close(layer(x).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(notebook):
+    """Two ways to compute it: a matrix of noise, or factors around a second matrix product."""
+    torch.manual_seed(0)
+    layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(4, 6)
+    layer.sample_noise(4)
+    rows = layer.noise
+    together = layer(x)
+    for k in range(4):
+        layer.noise = tuple(noise[k:k + 1] for noise in rows)
+        torch.testing.assert_close(layer(x)[k], together[k], rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_noise_are_independent_and_one_row_serves_a_batch(notebook):

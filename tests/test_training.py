@@ -102,7 +102,7 @@ def test_transitions_are_what_happened(notebook, defaults):
     starts, ends = batch.observations[:, 0].tolist(), batch.next_observations[:, 0].tolist()
     expected = [number for number in (*range(0, 5), *range(7, 12)) for _ in range(3)]
     assert starts == expected and ends == [number + 1 for number in expected]
-    assert batch.returns.tolist() == [1.0 if number < 6 else 2.0 for number in expected]
+    assert batch.returns.tolist() == [10.0 if number < 6 else 20.0 for number in expected]  # scaled
     assert set(batch.discounts.tolist()) == {np.float32(agent.settings.discount).item()}
     taken = {number: environment.actions[number if number < 6 else number - 1]
              for number in set(expected)}
@@ -290,3 +290,18 @@ def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
     assert re.search(r"solved at episode: 100\b", text)
     assert re.search(r"episode 1 without noise: mean 3\d\.", text)
     assert pictures(executed) >= 4
+
+
+@pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
+def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, tmp_path, arms, few):
+    """One arm with a slow goal says little: what decides is the mean over successive episodes."""
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, arms, defaults(
+        actor_hidden=(4,), critic_hidden=(4,), replay_capacity=1000), np.random.default_rng(0))
+    episodes = np.random.default_rng(1).uniform(0, 40, (50, arms))
+    scores, best = [], 0.0
+    for count, arm_scores in enumerate(episodes, start=1):
+        notebook.finish_episode(agent, tmp_path, arm_scores, scores)
+        if count >= few:
+            best = max(best, episodes[count - few:count].mean())
+        assert agent.best_score == pytest.approx(best)
+    assert len(scores) == 50
