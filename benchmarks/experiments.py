@@ -156,7 +156,7 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
                                   ) from None
     environment = {"working_dir": str(PROJECT),
                    "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
-    ray.init("local" if address == "local" else address, runtime_env=environment,
+    ray.init(address, runtime_env=environment,
              log_to_driver=False)
     try:
         task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
