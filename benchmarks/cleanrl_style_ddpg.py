@@ -35,8 +35,8 @@ class Settings:
     updates: int = 1  # for one decision of all environments
 
 
-LIKE_OURS = Settings(hidden=(128, 128), learning_rate=1e-3, gamma=0.97, batch_size=128,
-                     exploration_noise=0.2, learning_starts=1_000, policy_frequency=1, updates=2)
+LIKE_OURS = Settings(hidden=(128, 128), learning_rate=1e-3, gamma=0.97, tau=0.01, batch_size=64,
+                     exploration_noise=0.2, learning_starts=1_000, updates=4)
 
 
 class QNetwork(nn.Module):

@@ -54,8 +54,8 @@ EXPERIMENTS = {
     "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
     "one_arm": Experiment(num_agents=1, max_episodes=250),
     "pendulum": Experiment(
-        overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "learn_steps": 20, "tau": 5e-3,
-                   "replay_ratio": 256.0},
+        overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "batch_size": 128, "learn_steps": 20,
+                   "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
 

@@ -17,14 +17,15 @@ CLEANRL, CLEANRL_DRAW = "CleanRL style", "CleanRL style, with its draw"
 SB3_DRAW = "Stable-Baselines3 DDPG, with its draw"
 THREADS = (1, 2)
 EXPLANATION = """\
-One step of critic, actor and both target networks on a batch of 128, networks with two hidden
-layers of 128 units, ReLU, Adam, tau 0.005, one critic, an actor step for every critic step.
+One step of critic, actor and both target networks on a batch of 64, networks with two hidden
+layers of 128 units, ReLU, Adam, tau 0.005, one critic, and, unlike in the presets, where the actor
+learns in every second step, an actor step for every critic step.
 
 - *this notebook, plain*: its `DDPG.learn` with normalisation and NoisyNet switched off, which are
   the same networks as the peers have. *With its draw*: uniform replay and the split into a batch.
 - *this notebook, default*: the same with layer normalisation, NoisyNet and the fixed input scale,
   which the peers do not have. *With draw and update*: prioritized replay of 1,000,000.
-- *Stable-Baselines3*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 128)` on a filled
+- *Stable-Baselines3*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
   `ReplayBuffer` of 100,000 transitions of 20 environments, time per step. It draws in `train`.
 - *CleanRL style*: the update of `benchmarks/cleanrl_style_ddpg.py`.
 
@@ -32,11 +33,12 @@ Without a draw, 64 batches take turns. All memories are filled with 100,000 tran
 1 thread and once with 2."""
 
 HELD = 100_000
+BATCH = 64  # of the presets default and fast
 BATCHES = 64  # that take turns where nothing is drawn: on one alone the losses would vanish
 SB3_STEPS = 100  # in one call of train()
 PLAIN_SETTINGS = {"noisy_layers": False, "input_normalization": "none",
                   "actor_normalization": "none", "critic_normalization": "none",
-                  "actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": 128,
+                  "actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": BATCH,
                   "tau": 5e-3}
 
 
@@ -63,7 +65,7 @@ def ours(overrides: dict, rows, td_errors):
 
 def cleanrl_style(rows):
     """The single-file learner without and with its memory."""
-    settings = cleanrl_style_ddpg.Settings(hidden=(128, 128), batch_size=128, policy_frequency=1,
+    settings = cleanrl_style_ddpg.Settings(hidden=(128, 128), batch_size=BATCH, policy_frequency=1,
                                            learning_rate=1e-3, buffer_size=len(rows))
     learner = cleanrl_style_ddpg.Learner(replay.OBSERVATION, replay.ACTION, settings)
     memory = cleanrl_style_ddpg.UniformReplay(len(rows), replay.OBSERVATION, replay.ACTION, seed=0)
@@ -84,7 +86,7 @@ def stable_baselines3(rows):
     from benchmarks.sb3_training import ArmVecEnv
 
     arms = 20
-    model = DDPG("MlpPolicy", ArmVecEnv(Arms(arms, seed=0)), device="cpu", batch_size=128,
+    model = DDPG("MlpPolicy", ArmVecEnv(Arms(arms, seed=0)), device="cpu", batch_size=BATCH,
                  buffer_size=len(rows), policy_kwargs={"net_arch": [128, 128]}, seed=0)
     model.set_logger(Logger(folder=None, output_formats=[]))
     buffer = model.replay_buffer
@@ -96,7 +98,7 @@ def stable_baselines3(rows):
     buffer.actions[:] = actions.reshape(shape)
     buffer.rewards[:] = rewards.reshape(shape[:2])
     buffer.full = True
-    return lambda: model.train(SB3_STEPS, 128)
+    return lambda: model.train(SB3_STEPS, BATCH)
 
 
 def run(options: Options, recorder: Recorder) -> None:

@@ -15,8 +15,8 @@ from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 ALGORITHMS = {"DDPG": DDPG, "TD3": TD3, "SAC": SAC}
 DISCOUNT = 0.97
 LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
-    "learning_rate": 1e-3, "gamma": DISCOUNT, "n_steps": 3, "batch_size": 128, "tau": 5e-3,
-    "train_freq": (1, "step"), "gradient_steps": 2, "learning_starts": 1_000,
+    "learning_rate": 1e-3, "gamma": DISCOUNT, "n_steps": 3, "batch_size": 64, "tau": 1e-2,
+    "train_freq": (1, "step"), "gradient_steps": 4, "learning_starts": 1_000,
     "policy_kwargs": {"net_arch": [128, 128]}}
 
 

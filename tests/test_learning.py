@@ -400,7 +400,7 @@ def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
     fill(notebook, agent)
     seen = {}
     learn, update = agent.ddpg.learn, agent.replay.update
-    agent.ddpg.learn = lambda *inputs: seen.setdefault("learned", learn(*inputs))
+    agent.ddpg.learn = lambda *inputs, **words: seen.setdefault("learned", learn(*inputs, **words))
     agent.replay.update = lambda *inputs: (seen.setdefault("updated", inputs), update(*inputs))
     notebook.learning_phase(agent, agent.settings.learn_steps)
     places, errors = seen["updated"]
@@ -427,6 +427,40 @@ def test_learning_steps_change_at_the_late_score(notebook, defaults):
     settings = defaults(learn_steps=3, late_learn_steps=1, late_score=20.0)
     steps = [notebook.steps_of_phase(settings, best, 200) for best in (0.0, 19.9, 20.0, 30.0)]
     assert steps == [3, 3, 1, 1]
+
+
+@pytest.mark.parametrize("delay", [1, 2, 3])
+def test_the_actor_learns_in_every_policy_delay_th_step(notebook, defaults, delay):
+    """And the critic in each; across the ends of phases, and after an interruption."""
+    agent = make_agent(notebook, defaults, learn_steps=1, policy_delay=delay)
+    fill(notebook, agent)
+    for step in range(1, 8):
+        actor, critic = weights_of(agent.ddpg.actor), weights_of(agent.ddpg.critic)
+        notebook.learning_phase(agent, 1)
+        assert agent.learning_steps == step
+        assert (not same(actor, weights_of(agent.ddpg.actor))) == (step % delay == 0)
+        assert not same(critic, weights_of(agent.ddpg.critic))
+
+
+def test_late_phases_learn_at_the_late_rate(notebook, defaults):
+    """Adam's first step has the size of its learning rate, whatever the gradient.
+
+    Adam moves a weight by rate * g / (|g| + 1e-8) at first; gradients here are above 1e-6 for
+    the largest change, which is then the rate within 1 %.
+    """
+    changes = []
+    for best_score in (19.9, 20.0):
+        agent = make_agent(notebook, defaults, policy_delay=1, late_score=20.0,
+                           late_learning_rate=0.25, actor_learning_rate=1e-3,
+                           critic_learning_rate=4e-3)
+        fill(notebook, agent)
+        agent.best_score = best_score
+        before = [agent.ddpg.vectors[name].clone() for name in ("actor", "critic")]
+        notebook.learning_phase(agent, 1)
+        changes.append([(agent.ddpg.vectors[name] - old).abs().max().item()
+                        for name, old in zip(("actor", "critic"), before)])
+    assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
+    assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
 
 
 @given(arms=st.integers(1, 100), act_steps=st.integers(1, 100), steps=st.integers(0, 1000),

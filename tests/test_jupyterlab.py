@@ -1,0 +1,174 @@
+"""The notebook in JupyterLab, in headless Chromium: Run All with train = False.
+
+Skipped without the extras of tests/requirements-browser.txt, Chromium and chromedriver.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+from conftest import NOTEBOOK, PROJECT
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+                None)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
+TIMEOUT = 300  # seconds, of anything that is waited for
+PANEL = "const panel = window.jupyterapp.shell.currentWidget; "
+PICTURES = """
+    const node = arguments[0].content.widgets[arguments[1]].node;
+    return [...node.querySelectorAll('.jp-OutputArea-output img')].map(
+        image => [image.src.slice(0, 22), image.complete && image.naturalWidth])"""
+
+
+def wait_for(condition, what, timeout=TIMEOUT):
+    """The first true value of the condition."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.5)
+    pytest.fail(f"waited {timeout} s for {what}")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A copy of the project, its notebook without outputs and with train = False."""
+    folder = tmp_path_factory.mktemp("lab") / "project"
+    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns(
+        ".git", ".venv", "runs", "tests", "__pycache__", ".*_cache"))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        if "parameters" in cell.metadata.get("tags", []):
+            assert cell.source.count("\ntrain = True") == 1
+            cell.source = cell.source.replace("\ntrain = True", "\ntrain = False")
+    nbformat.write(notebook, folder / NOTEBOOK.name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(project):
+    """Of JupyterLab in that folder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = open(project.parent / "lab.log", "w")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--allow-root",
+         "--ServerApp.port_retries=0", "--IdentityProvider.token=test", "--expose-app-in-browser",
+         f"--ServerApp.root_dir={project}"], cwd=project, stdout=log, stderr=log)
+
+    def up():
+        assert server.poll() is None, (project.parent / "lab.log").read_text()[-2000:]
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        wait_for(up, "JupyterLab")
+        yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}?token=test&reset"
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+        log.close()
+
+
+@pytest.fixture(scope="module")
+def lab(address, tmp_path_factory):
+    """A browser in which all cells have run."""
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--disable-background-networking", "--window-size=1400,1500",
+                     f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(argument)
+    options.binary_location = CHROMIUM
+    browser = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    browser.set_script_timeout(TIMEOUT)
+    try:
+        browser.get(address)
+        wait_for(lambda: browser.execute_script(
+            "const panel = window.jupyterapp?.shell.currentWidget;"
+            "return panel?.content?.widgets?.length > 100 &&"
+            " panel.sessionContext?.session?.kernel?.status == 'idle'"), "the notebook's kernel")
+        ended = browser.execute_async_script(
+            "const done = arguments[0];"
+            "window.jupyterapp.commands.execute('notebook:run-all-cells')"
+            ".then(() => done('ok'), error => done(String(error)))")
+        assert ended == "ok"
+        wait_for(lambda: browser.execute_script(  # the last cell, or one that failed
+            PANEL + "const code = panel.content.widgets.filter(cell => cell.model.type == 'code');"
+            "return code.every(cell => cell.model.executionCount) || code.some(cell =>"
+            " cell.model.outputs.toJSON().some(output => output.output_type == 'error'))"),
+            "the last cell")
+        yield browser
+    finally:
+        browser.quit()
+
+
+def cells_of(lab):
+    """Type, execution count, kinds of outputs and of pictures of each cell."""
+    return lab.execute_script(PANEL + """
+        return panel.content.widgets.map(cell => {
+            const outputs = cell.model.outputs?.toJSON() ?? [];
+            return {type: cell.model.type, source: cell.model.sharedModel.source,
+                    count: cell.model.executionCount ?? null,
+                    kinds: outputs.map(output => output.output_type),
+                    pictures: outputs.map(output => output.data?.['image/png']).filter(Boolean)}})
+        """)
+
+
+def shown_pictures(lab, index):
+    """Start and true width of each picture of a cell, after scrolling there."""
+    lab.execute_script(PANEL + "panel.content.scrollToItem(arguments[0], 'center')", index)
+
+    def pictures():
+        found = lab.execute_script(PANEL + PICTURES.replace("arguments[0].", "panel.")
+                                   .replace("arguments[1]", "arguments[0]"), index)
+        return found if found and all(width for _, width in found) else None
+
+    return wait_for(pictures, f"the pictures of cell {index}", 60)
+
+
+def test_no_cell_failed(lab):
+    code = [cell for cell in cells_of(lab) if cell["type"] == "code"]
+    assert not [cell["source"] for cell in code if "error" in cell["kinds"]]
+    assert [cell["count"] for cell in code] == list(range(1, len(code) + 1))
+
+
+def test_result_figure_and_animation_are_on_the_page(lab):
+    """The animation is a PNG with the chunk acTL, which says that it moves."""
+    cells = cells_of(lab)
+    with_pictures = [index for index, cell in enumerate(cells) if cell["pictures"]]
+    moving = [index for index in with_pictures
+              if any(b"acTL" in base64.b64decode(picture)[:200]
+                     for picture in cells[index]["pictures"])]
+    assert moving and len(with_pictures) - len(moving) >= 3  # and figures 1 to 3
+    for index in with_pictures:
+        assert all(start.startswith("data:image/png") and width > 300
+                   for start, width in shown_pictures(lab, index))
+
+
+def test_the_table_of_contents_follows_the_headings(lab):
+    headings = [line.lstrip("# ").strip() for cell in cells_of(lab) if cell["type"] == "markdown"
+                for line in cell["source"].splitlines() if line.startswith("#")]
+    lab.execute_script("window.jupyterapp.shell.activateById('table-of-contents')")
+
+    def shown():
+        return lab.execute_script(
+            "return [...document.querySelectorAll('.jp-tocItem-content')].map("
+            "item => item.textContent.trim())")
+
+    wait_for(lambda: len(shown()) == len(headings), "the table of contents", 60)
+    plain = [heading.replace("`", "").replace("*", "") for heading in headings]
+    assert [item.lstrip("0123456789. ") for item in shown()] == [
+        heading.lstrip("0123456789. ") for heading in plain]
