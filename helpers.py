@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,6 +34,13 @@ from tqdm.std import tqdm
 from reacher import ReacherEnvironment
 from reacher.drawing import draw_arms
 from reacher.physics import MAX_AGENTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch.utils.tensorboard import SummaryWriter
+    from unityagents import UnityEnvironment
+
+    from reacher.unity_shaped import UnityShaped
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 SOLVED_SCORE = 30.0  # the course's mark for the average score
@@ -65,7 +72,7 @@ class Parameters(BaseModel):
     test_episodes: Annotated[int, Field(ge=1, le=100_000)]
 
 
-def check_parameters(**parameters) -> None:
+def check_parameters(**parameters: Any) -> None:
     """Check the notebook's parameters before anything is built.
 
     Raises:
@@ -84,7 +91,7 @@ def check_parameters(**parameters) -> None:
                                  "train = False, which shows a kept agent with its own settings")
 
 
-def shown(value, longest: int = 100) -> str:
+def shown(value: object, longest: int = 100) -> str:
     """A value in an error message: cut where it is long; Python writes no huge integers at all."""
     try:
         text = repr(value)
@@ -96,7 +103,8 @@ def shown(value, longest: int = 100) -> str:
 # ------------------------------------------------------------------------- environments and seeds
 
 def open_environment(location: str | os.PathLike = "", num_agents: int = 20, seed: int = 0,
-                     **unity_options):
+                     **unity_options: float | None
+                     ) -> ReacherEnvironment | UnityShaped | UnityEnvironment:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
     Args:
@@ -212,7 +220,7 @@ def begin_run(folder: Path, resume: bool = False) -> None:
         raise ValueError(f"cannot write into {folder}: {error}; choose another out_dir") from None
 
 
-def save_hyperparameters(folder: Path, hyperparameters: Mapping, **more) -> None:
+def save_hyperparameters(folder: Path, hyperparameters: Mapping, **more: object) -> None:
     """Write `hyperparameters.json`: the settings of a run, with its seed and versions."""
     content = {"format": RUN_FORMAT, "hyperparameters": dict(hyperparameters), **more,
                "versions": versions()}
@@ -264,7 +272,7 @@ def read_run_file(path: Path) -> dict:
     return content
 
 
-def require_same_run(folder: Path, hyperparameters: Mapping, **more) -> None:
+def require_same_run(folder: Path, hyperparameters: Mapping, **more: object) -> None:
     """Check that a run to resume has the settings that it began with.
 
     Raises:
@@ -325,7 +333,7 @@ class TrainingState:
     that one damaged file leaves the other state.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         self.folder = Path(folder) / "state"
         self.files = {}  # of the state saved or loaded last: name -> [file, checksum]
         self.before = {}  # of the one before it
@@ -432,7 +440,8 @@ def checksum(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def scalar_writer(folder: Path, wanted: bool):
+def scalar_writer(folder: Path, wanted: bool
+                  ) -> contextlib.AbstractContextManager[SummaryWriter | None]:
     """A context with TensorBoard's SummaryWriter into `<folder>/tensorboard`, or with None."""
     if not wanted:
         return contextlib.nullcontext()
@@ -450,7 +459,7 @@ class ScoreFile:
     goes on begins with the lines of its episodes so far.
     """
 
-    def __init__(self, folder: Path, lines: Sequence[str] = ()):
+    def __init__(self, folder: Path, lines: Sequence[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "scores.csv"
         self.lines = list(lines)
@@ -542,7 +551,7 @@ def solved_at(scores: Sequence[float]) -> int | None:
 
 # ---------------------------------------------------------------------------------------- pictures
 
-def plot_scores(scores: Mapping[str, np.ndarray], title: str = ""):
+def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
     """Score of every episode, spread over the arms, 100-episode average and the mark at 30.
 
     Args:
@@ -570,7 +579,8 @@ def plot_scores(scores: Mapping[str, np.ndarray], title: str = ""):
     return figure
 
 
-def record_frames(environment, policy: Callable[[np.ndarray], np.ndarray], decisions: int,
+def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironment,
+                  policy: Callable[[np.ndarray], np.ndarray], decisions: int,
                   every: int = 2) -> list[np.ndarray]:
     """Observations (agents, 33) of every second decision while `policy` acts from a reset on."""
     brain_name = environment.brain_names[0]
@@ -620,11 +630,11 @@ class NotebookBar(tqdm):
     for every update.
     """
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         self.output = None
         super().__init__(*arguments, **options, file=io.StringIO())
 
-    def display(self, msg=None, pos=None):
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """What tqdm calls to show itself."""
         text = {"text/plain": str(self) if msg is None else msg}
         if self.output is None:

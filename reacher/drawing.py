@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reacher.physics import HAND_OFFSET
 from reacher.task import HAND_RADIUS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", "#0072B2", "#CC79A7", "#009E73"  # Okabe and Ito, and grey
 PICTURE_SIZE = 480  # pixels, of one arm's picture
@@ -36,7 +40,7 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
             "goal": observations[..., 26:29]}
 
 
-def draw_arms(axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
+def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
               goal_size: float = 5.0) -> None:
     """Draw arms side by side, seen from the front and a little from above.
 
@@ -90,7 +94,7 @@ class ArmPicture:
         goal_size: diameter of the goal, m.
     """
 
-    def __init__(self, goal_size: float):
+    def __init__(self, goal_size: float) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -118,7 +122,7 @@ class ArmWindow:
         RuntimeError: matplotlib cannot open windows here.
     """
 
-    def __init__(self, goal_size: float, frames_per_second: float):
+    def __init__(self, goal_size: float, frames_per_second: float) -> None:
         import matplotlib.pyplot as plt
 
         self._plt, self._goal_size = plt, goal_size

@@ -5,11 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 BRAIN_NAME = "ReacherBrain"
 ACADEMY_NAME = "Academy"
@@ -83,7 +88,8 @@ class UnityInterface:
 
     AGENT = "arm"  # what error messages call an agent
 
-    def __init__(self, name: str, academy_name: str, num_agents: int, brain: BrainParameters):
+    def __init__(self, name: str, academy_name: str, num_agents: int,
+                 brain: BrainParameters) -> None:
         self._name, self.academy_name, self.num_agents = name, academy_name, num_agents
         self.brain_names = self.external_brain_names = [brain.brain_name]
         self.brains = {brain.brain_name: brain}
@@ -91,10 +97,10 @@ class UnityInterface:
         self.global_done = None
         self._is_open, self._is_reset = True, False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._is_open:
             self.close()
 
@@ -228,7 +234,7 @@ class ReacherEnvironment(UnityInterface):
             answer = env.step(np.zeros((20, 4)))[brain_name]
     """
 
-    def __init__(self, num_agents: int = 20, seed: int = 0):
+    def __init__(self, num_agents: int = 20, seed: int = 0) -> None:
         num_agents = _integer("num_agents", num_agents, 1, MAX_AGENTS)
         self._task = Task(num_agents, _integer("seed", seed, 0, MAX_SEED))
         super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
@@ -257,7 +263,8 @@ class ReacherEnvironment(UnityInterface):
         self._is_reset, self.global_done = True, False
         return self._arms_answer(self._task.reset(), np.zeros(self.num_agents), done=False)
 
-    def step(self, vector_action=None, memory=None, text_action=None) -> dict[str, BrainInfo]:
+    def step(self, vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+             memory: object = None, text_action: object = None) -> dict[str, BrainInfo]:
         """Hold the actions for one decision: four physics steps, 0.08 s.
 
         In the 1001st decision of an episode all arms are done and, as in Unity, reset before
@@ -296,7 +303,7 @@ class ReacherEnvironment(UnityInterface):
         self._task.generators = generators
 
 
-def checked_actions(actions, shape: tuple[int, int], agent: str = "arm") -> np.ndarray:
+def checked_actions(actions: ArrayLike, shape: tuple[int, int], agent: str = "arm") -> np.ndarray:
     """Any form of actions as float64 of this shape, or an error that says what is off.
 
     They pass through single precision first, since that is what reaches the Unity build.

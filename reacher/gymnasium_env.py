@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike
 
 from reacher import drawing
 from reacher.environment import MAX_SEED, _integer, checked_actions
@@ -93,7 +94,7 @@ class _Arms:
     _is_reset = _is_closed = False  # here, since close() may follow a constructor that failed
     _picture = _window = None
 
-    def __init__(self, num_arms: int, render_mode: str | None, **parameters: float):
+    def __init__(self, num_arms: int, render_mode: str | None, **parameters: float) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
             raise ValueError("render_mode must be None, 'human' or 'rgb_array', "
                              f"not {render_mode!r}")
@@ -167,7 +168,7 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
 
     def __init__(self, render_mode: str | None = None,
                  goal_size: float = RESET_PARAMETERS["goal_size"],
-                 goal_speed: float = RESET_PARAMETERS["goal_speed"]):
+                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
         gymnasium.utils.EzPickle.__init__(self, render_mode, goal_size, goal_speed)
         _Arms.__init__(self, 1, render_mode, goal_size=goal_size, goal_speed=goal_speed)
         self.observation_space, self.action_space = observation_space(goal_speed), action_space()
@@ -193,7 +194,7 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
         self._show()
         return observations[0], {}
 
-    def step(self, action) -> tuple[np.ndarray, float, bool, bool, dict]:
+    def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Hold the action (4,) for one decision.
 
         Returns:
@@ -252,7 +253,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
                  max_episode_steps: int = EPISODE_DECISIONS,
                  autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
                  goal_size: float = RESET_PARAMETERS["goal_size"],
-                 goal_speed: float = RESET_PARAMETERS["goal_speed"]):
+                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
         gymnasium.utils.EzPickle.__init__(self, num_envs, render_mode, max_episode_steps,
                                           autoreset_mode, goal_size, goal_speed)
         self.num_envs = _integer("num_envs", num_envs, 1, MAX_AGENTS)
@@ -301,7 +302,8 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         self._show()
         return observations, {}
 
-    def step(self, actions) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+    def step(self, actions: ArrayLike
+             ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Hold the actions (arms, 4) for one decision.
 
         Returns:
@@ -342,7 +344,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         self._show()
         return self._frames() if self.render_mode == "rgb_array" else None
 
-    def close_extras(self, **ignored) -> None:
+    def close_extras(self, **ignored: object) -> None:
         """What `close` calls, once."""
         self._end()
 

@@ -59,7 +59,7 @@ class Physics:
         hand: (num_agents, 3) centre of the hand, m.
     """
 
-    def __init__(self, num_agents: int):
+    def __init__(self, num_agents: int) -> None:
         self.num_agents = num_agents
         root = ElementTree.parse(MODEL_FILE).getroot()
         root.find(".//replicate").set("count", str(num_agents))

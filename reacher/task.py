@@ -48,7 +48,7 @@ class Task:
         decisions: taken in this episode.
     """
 
-    def __init__(self, num_agents: int, seed: int):
+    def __init__(self, num_agents: int, seed: int) -> None:
         self.num_agents = num_agents
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)

@@ -36,8 +36,10 @@ import tempfile
 import threading
 import time
 import types
+from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
@@ -200,7 +202,7 @@ def _find_player(location: str | os.PathLike, system: str = sys.platform) -> Pat
 class _UnityEnvironment(unityagents.UnityEnvironment):
     """The original, with another way to start the player's process and to end it."""
 
-    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float):
+    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float) -> None:
         self._timeout = timeout
         self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
         try:
@@ -212,13 +214,14 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
     def __enter__(self) -> _UnityEnvironment:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._close()
 
-    def get_communicator(self, worker_id, base_port):
+    def get_communicator(self, worker_id: int, base_port: int) -> _Communicator:
         return _Communicator(self, base_port + worker_id, self._timeout, self._log)
 
-    def executable_launcher(self, file_name, docker_training, no_graphics):
+    def executable_launcher(self, file_name: str, docker_training: bool,
+                            no_graphics: bool) -> None:
         # The original cuts every ".app", ".exe" and ".x86" out of the path, not only at its end.
         self.port = self.communicator.listen()
         flags = ["-nographics", "-batchmode"] if no_graphics else []
@@ -257,7 +260,8 @@ class _Communicator(unityagents.communicator.Communicator):
         log: file with the player's output, for error messages.
     """
 
-    def __init__(self, environment, port: int, timeout: float, log=None):
+    def __init__(self, environment: unityagents.UnityEnvironment, port: int, timeout: float,
+                 log: IO[bytes] | None = None) -> None:
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
         self._server = None
@@ -370,7 +374,7 @@ class _PlayerCalls(grpc.GenericRpcHandler):
         unknown_call: name of a call that this protocol does not have, as later versions make.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.received, self.to_send = queue.SimpleQueue(), queue.SimpleQueue()
         self.unknown_call = None
         self._ticket = None
@@ -378,7 +382,8 @@ class _PlayerCalls(grpc.GenericRpcHandler):
             self._exchange, messages.UnityMessage.FromString,
             messages.UnityMessage.SerializeToString)
 
-    def service(self, handler_call_details):
+    def service(self, handler_call_details: grpc.HandlerCallDetails
+                ) -> grpc.RpcMethodHandler | None:
         if handler_call_details.method == EXCHANGE:
             return self._handler
         self.unknown_call = handler_call_details.method
@@ -397,16 +402,16 @@ class _DaemonThread(futures.Executor):
     holds: it would hang on an environment that was not closed.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._calls = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def submit(self, function, /, *args, **kwargs):
+    def submit(self, function: Callable, /, *args: Any, **kwargs: Any) -> futures.Future:
         future = futures.Future()
         self._calls.put((future, function, args, kwargs))
         return future
 
-    def shutdown(self, wait=True, *, cancel_futures=False):
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._calls.put(None)
 
     def _run(self):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import gymnasium
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reacher.environment import MAX_SEED, BrainInfo, BrainParameters, UnityInterface, _integer
 from reacher.physics import MAX_AGENTS
@@ -42,7 +43,7 @@ class UnityShaped(UnityInterface):
 
     AGENT = "copy"
 
-    def __init__(self, env_id: str, num_agents: int = 1, seed: int = 0):
+    def __init__(self, env_id: str, num_agents: int = 1, seed: int = 0) -> None:
         num_agents = _integer("num_agents", num_agents, 1, MAX_AGENTS)
         seed = _integer("seed", seed, 0, MAX_SEED)
         first = _make(env_id)
@@ -80,7 +81,8 @@ class UnityShaped(UnityInterface):
         return self._answer(self._first_observations(), [0.0] * self.num_agents, False,
                             [False] * self.num_agents)
 
-    def step(self, vector_action=None, memory=None, text_action=None) -> dict[str, BrainInfo]:
+    def step(self, vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+             memory: object = None, text_action: object = None) -> dict[str, BrainInfo]:
         """Take one step in all copies.
 
         After the last step of an episode the copies are, as Unity's agents, reset before they

@@ -14,6 +14,7 @@ import time
 
 import nbformat
 import pytest
+
 from conftest import NOTEBOOK, PROJECT
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -290,6 +292,63 @@ def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
     assert re.search(r"solved at episode: 100\b", text)
     assert re.search(r"episode 1 without noise: mean 3\d\.", text)
     assert pictures(executed) >= 4
+
+
+PARAMETERS = {"preset": "fast", "seed": 5, "num_agents": 2, "max_episodes": 1,
+              "stop_when_solved": False, "env_location": "", "overrides": {"n_step": 2},
+              "train": True, "resume": False, "save_every": 1, "tensorboard": True,
+              "test_episodes": 2}  # and out_dir
+
+
+@pytest.mark.parametrize("way", ["-p", "-f"])
+def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_path, way):
+    """Each by -p, but for the dictionary, which only -f and -y can give; or all in a file."""
+    [cell] = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+              if "parameters" in cell.metadata.get("tags", [])]
+    values = PARAMETERS | {"out_dir": str(tmp_path / "runs")}
+    assert {line.split(" = ")[0] for line in cell.source.splitlines()} == set(values)
+    if way == "-f":
+        (tmp_path / "values.yaml").write_text(json.dumps(values))  # JSON is YAML
+        words = ["-f", str(tmp_path / "values.yaml")]
+    else:
+        values |= {"seed": 0, "overrides": {}, "train": False, "tensorboard": False}
+        words = [word for name, value in values.items() if name != "overrides"
+                 for word in ("-p", name, str(value))]
+    subprocess.run([sys.executable, "-m", "papermill", NOTEBOOK, tmp_path / "out.ipynb", *words,
+                    "--kernel", "python3", "--no-progress-bar", "--cwd", PROJECT], check=True)
+    executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    [cell] = [cell for cell in executed.cells
+              if "injected-parameters" in cell.metadata.get("tags", [])]
+    found = {}
+    exec(cell.source, found)
+    assert {name: found[name] for name in values if name in found} == {
+        name: value for name, value in values.items() if name in found}
+    assert set(values) - set(found) <= {"overrides"}
+    text = "".join(output.get("text", "") for cell in executed.cells
+                   for output in cell.get("outputs", []))
+    assert len(re.findall(r"episode \d+ without noise: mean", text)) == 2
+    folder = tmp_path / "runs" / "fast" / "seed5"
+    assert folder.exists() == values["train"]
+    if values["train"]:
+        assert len(helpers.read_scores(folder / "scores.csv")["score"]) == 1
+        content = json.loads((folder / "hyperparameters.json").read_text())
+        assert content["hyperparameters"]["n_step"] == 2 and content["num_agents"] == 2
+        assert list(folder.glob("**/events.out.tfevents.*"))
+
+
+def test_nothing_is_written_into_the_checkout(tmp_path):
+    """With out_dir elsewhere, so that a checkout may be read-only; caches of Python aside."""
+    def files():
+        return {path: path.stat().st_mtime_ns for path in PROJECT.rglob("*")
+                if path.is_file() and not {".git", ".venv", "runs", "__pycache__", ".pytest_cache",
+                                           ".hypothesis", ".ruff_cache"} & set(path.parts)}
+
+    before = files()
+    run_notebook(tmp_path / "run.ipynb", num_agents=2, max_episodes=1, tensorboard=True,
+                 overrides={"actor_hidden": [8], "critic_hidden": [8], "learn_steps": 1},
+                 out_dir=str(tmp_path / "runs"))
+    assert (tmp_path / "runs" / "default" / "seed0" / "scores.csv").exists()
+    assert files() == before
 
 
 @pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
