@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -22,8 +25,8 @@ EXPLANATION = """\
 Time of one decision against the number of arms: the environment alone, and together with the
 acting agent (default preset, with noise). Time to draw 128 transitions and set their new
 priorities against the number held, as in the row *Prioritized replay*; every row of the memory is
-written first, so that it is real memory. *Memory* is by how much the process grew with environment
-and agent, whose replay is still empty; for the replay, what rows and tree take. The bound for the
+written first, so that it is real memory. *Memory* is by how much a new process grew with
+environment and agent, whose replay is still empty; for the replay, what rows and tree take. The bound for the
 replay is that time grows by no more than log N, so by log 10^7 / log 10^4 = 1.75 from 10^4 to
 10^7. Counted in steps of the tree it does; what a machine's caches do with it is measured here.
 One thread.
@@ -38,12 +41,9 @@ def run(options: Options, recorder: Recorder) -> None:
         for call in decision(definitions, 1).values():  # loads what the first call loads
             call()
         for number in (ARMS if not options.quick else ARMS[:2]):
-            before = resident_bytes()
-            calls = decision(definitions, number)
-            seconds = measure.time_in_turn(calls, options)
-            recorder.put(f"{number} arms, memory", {"MB": (resident_bytes() - before) / 1e6})
+            recorder.put(f"{number} arms, memory", {"MB": in_new_process(growth, number) / 1e6})
+            seconds = measure.time_in_turn(decision(definitions, number), options)
             recorder.put_seconds(seconds, prefix=f"{number} arms, ")
-            del calls
         for number in (TRANSITIONS if not options.quick else (10**2, 10**3)):
             rows, td_errors = replay.transitions(number)
             call = replay.ours(rows, td_errors, definitions)
@@ -52,6 +52,24 @@ def run(options: Options, recorder: Recorder) -> None:
             recorder.put(f"{number} transitions", {
                 "seconds": seconds, "rows MB": rows.nbytes / 1e6, "tree MB": 2 * leaves * 8 / 1e6})
             del rows, td_errors, call
+
+
+def in_new_process(function: Callable[[int], int], argument: int) -> int:
+    """What the function returns there: nothing was allocated or freed before."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, argument).result()
+
+
+def growth(arms: int) -> int:
+    """Bytes by which this process grows with environment and agent of so many arms."""
+    definitions = measure.notebook()
+    for call in decision(definitions, 2).values():  # loads what the first call loads
+        call()
+    before = resident_bytes()
+    calls = decision(definitions, arms)
+    for call in calls.values():
+        call()
+    return resident_bytes() - before
 
 
 def resident_bytes() -> int:
