@@ -26,10 +26,10 @@ Time of one decision against the number of arms: the environment alone, and toge
 acting agent (default preset, with noise). Time to draw 128 transitions and set their new
 priorities against the number held, as in the row *Prioritized replay*; every row of the memory is
 written first, so that it is real memory. *Memory* is by how much a new process grew with
-environment and agent, whose replay is still empty; for the replay, what rows and tree take. The bound for the
-replay is that time grows by no more than log N, so by log 10^7 / log 10^4 = 1.75 from 10^4 to
-10^7. Counted in steps of the tree it does; what a machine's caches do with it is measured here.
-One thread.
+environment and agent, whose replay is still empty; for the replay, what rows and tree take. The
+bound for the replay is that time grows by no more than log N, so by log 10^7 / log 10^4 = 1.75
+from 10^4 to 10^7. Counted in steps of the tree it does; what a machine's caches do with it is
+measured here. One thread.
 
 ![Time of a decision against arms; time of a draw against transitions](scaling.png)"""
 
