@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium w
 TIMEOUT = 300  # seconds, of anything that is waited for
 PANEL = "const panel = window.jupyterapp.shell.currentWidget; "
 PICTURES = """
-    const node = arguments[0].content.widgets[arguments[1]].node;
+    const node = panel.content.widgets[arguments[0]].node;
     return [...node.querySelectorAll('.jp-OutputArea-output img')].map(
         image => [image.src.slice(0, 22), image.complete && image.naturalWidth])"""
 
@@ -133,8 +133,7 @@ def shown_pictures(lab, index):
     lab.execute_script(PANEL + "panel.content.scrollToItem(arguments[0], 'center')", index)
 
     def pictures():
-        found = lab.execute_script(PANEL + PICTURES.replace("arguments[0].", "panel.")
-                                   .replace("arguments[1]", "arguments[0]"), index)
+        found = lab.execute_script(PANEL + PICTURES, index)
         return found if found and all(width for _, width in found) else None
 
     return wait_for(pictures, f"the pictures of cell {index}", 60)
