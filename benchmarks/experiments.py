@@ -45,8 +45,8 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "default": Experiment(weights=True),
-    "fast": Experiment("fast", weights=True),
+    "default": Experiment(seeds=10, weights=True),
+    "fast": Experiment("fast", seeds=10, weights=True),
     "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
     "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
     "reacher_arm_changed": Experiment(
@@ -58,6 +58,38 @@ EXPERIMENTS = {
                    "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
+
+ABLATIONS = {  # the default preset with one thing changed, for section 6.4 of the notebook
+    "uniform_replay": {"replay": "uniform"},
+    "new_priority_max": {"new_priority": "max"},
+    "n_step_1": {"n_step": 1},
+    "n_step_5": {"n_step": 5},
+    "n_step_10": {"n_step": 10},
+    "noise_noisynet": {"action_noise": "none"},
+    "noise_noisynet_ou": {"noisy_noise": "ou", "action_noise": "none"},
+    "noise_gaussian": {"noisy_layers": False},
+    "noise_ou": {"noisy_layers": False, "action_noise": "ou"},
+    "noise_none": {"noisy_layers": False, "action_noise": "none"},
+    "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
+    "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
+    "reward_scale_1": {"reward_scale": 1.0},
+    "alpha_0": {"priority_exponent": 0.0},
+    "alpha_0.4": {"priority_exponent": 0.4},
+    "alpha_1": {"priority_exponent": 1.0},
+    "discount_0.95": {"discount": 0.95},
+    "discount_0.98": {"discount": 0.98},
+    "discount_0.99": {"discount": 0.99},
+    "critic_action_layer_2": {"critic_action_layer": 2},
+    "gradient_clip_1": {"actor_gradient_clip": 1.0, "critic_gradient_clip": 1.0},
+    "updates_1": {"learn_steps": 10},
+    "updates_2": {"learn_steps": 20},
+    "updates_8": {"learn_steps": 80},
+    "policy_delay_1": {"policy_delay": 1},
+    "late_learning_rate_1": {"late_learning_rate": 1.0},
+    "terminal_at_limit": {"terminal_at_limit": True},
+}
+EXPERIMENTS |= {f"ablations/{name}": Experiment(overrides=overrides, seeds=5, max_episodes=100)
+                for name, overrides in ABLATIONS.items()}
 
 
 @dataclass(frozen=True)
@@ -78,12 +110,16 @@ class Run:
         """Where its files stay."""
         return kept / self.name / f"seed{self.seed}"
 
+    @property
+    def file_name(self) -> str:
+        return f"{self.name.replace('/', '_')}_seed{self.seed}"
+
     def source(self, out: Path) -> Path:
         """Where the notebook writes them."""
         return out / self.name / self.experiment.preset / f"seed{self.seed}"
 
     def log(self, out: Path) -> Path:
-        return out / f"{self.name}_seed{self.seed}.log"
+        return out / f"{self.file_name}.log"
 
     def command(self, out: Path) -> list[str]:
         """The papermill command that trains it into `<out>/<name>/`."""
@@ -95,7 +131,7 @@ class Run:
             "resume": any((self.source(out) / "state").glob("state_*.json")),
             "env_location": experiment.env_location, "out_dir": str(out / self.name)}
         return [sys.executable, "-m", "papermill", str(NOTEBOOK),
-                str(out / f"{self.name}_seed{self.seed}.ipynb"), "-y", json.dumps(parameters),
+                str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
                 "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
 
     def train(self, out: Path) -> dict[str, bytes]:
