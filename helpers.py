@@ -612,9 +612,13 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
     for observations in frames:
         draw_arms(axes, observations, columns=columns)
         figure.canvas.draw()
-        picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
-        pictures.append(picture.quantize(32, dither=Image.Dither.NONE))
+        pictures.append(np.array(figure.canvas.buffer_rgba())[..., :3])
     plt.close(figure)
+    # With the same few colours in all frames, what does not move costs next to nothing.
+    some = Image.fromarray(np.concatenate(pictures[::-(-len(pictures) // 4)]))
+    palette = some.quantize(16, dither=Image.Dither.NONE)
+    pictures = [Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
+                for picture in pictures]
     file = io.BytesIO()
     pictures[0].save(file, format="PNG", save_all=True, append_images=pictures[1:],
                      duration=milliseconds, loop=0, optimize=True)

@@ -40,6 +40,12 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
             "goal": observations[..., 26:29]}
 
 
+def hand_to_goal(observations: np.ndarray) -> np.ndarray:
+    """Distance of the hand's centre from the goal's, m: (..., 33) to (...,)."""
+    point = arm_points(observations)
+    return np.linalg.norm(point["hand"] - point["goal"], axis=-1)
+
+
 def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
               goal_size: float = 5.0) -> None:
     """Draw arms side by side, seen from the front and a little from above.
@@ -62,8 +68,7 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
     axes.clear()
     axes.set_aspect("equal")
     axes.axis("off")
-    distance = np.linalg.norm(arm_points(observations)["hand"] - observations[:, 26:29], axis=1)
-    touching = distance <= HAND_RADIUS + goal_size / 2
+    touching = hand_to_goal(observations) <= HAND_RADIUS + goal_size / 2
     ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
     axes.add_collection(EllipseCollection(
         np.full(len(agents), goal_size), np.full(len(agents), goal_size), offsets=point["goal"],

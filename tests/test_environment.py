@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.fidelity import episode_scores, stored_policy
 from conftest import PROJECT
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
@@ -748,43 +749,12 @@ def test_two_million_arm_steps_stay_finite(torques):
     assert largest[13:16].max() <= 10.05
 
 
-def actor(path, layers):
-    """A stored policy in plain NumPy: observations (agents, 33) to actions (agents, 4)."""
-    arrays = dict(np.load(path))
-
-    def act(x):
-        for layer in layers:
-            if layer == "relu":
-                x = np.maximum(x, 0)
-            elif layer == "tanh":
-                x = np.tanh(x)
-            elif f"{layer}.running_var" in arrays:  # batch normalisation, as in evaluation
-                spread = np.sqrt(arrays[f"{layer}.running_var"] + 1e-5)
-                x = (x - arrays[f"{layer}.running_mean"]) / spread
-                x = x * arrays[f"{layer}.weight"] + arrays[f"{layer}.bias"]
-            else:
-                x = x @ arrays[f"{layer}.weight"].T + arrays[f"{layer}.bias"]
-        return x
-
-    return act
-
-
-def episode_scores(env, act):
-    """Sum of rewards of one whole episode, (agents,)."""
-    info = env.reset()[BRAIN]
-    scores = np.zeros(len(info.agents))
-    while not any(info.local_done):
-        info = env.step(act(info.vector_observations.astype(np.float32)))[BRAIN]
-        scores += info.rewards
-    return scores
-
-
 def test_policies_trained_in_unity_score_here_what_they_scored_there(unity_policies):
     policies = json.loads((unity_policies / "policies.json").read_text())
     assert len(policies) == 7
     differences = {}
     for policy in policies:
-        act = actor(unity_policies / policy["file"], policy["layers"])
+        act = stored_policy(unity_policies / policy["file"], policy["layers"])
         with ReacherEnvironment(20, seed=0) as env:
             score = np.mean([episode_scores(env, act) for _ in range(3)])
         differences[policy["file"]] = score - policy["unity_score"]
