@@ -3,6 +3,7 @@
 # make lab    open the notebook in JupyterLab
 # make lint   check the style of code and notebook
 # make experiments   train what the report draws from and is not kept yet
+# make pdf    print the executed notebook (needs Chromium or Chrome)
 # make bench  measure against other people's code (hours) and write doc/benchmarks.md
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := .venv/bin
 NOTEBOOK := Continuous_Control.ipynb
 READY := .venv/ready
 
-.PHONY: run test lab lint experiments bench pictures clean
+.PHONY: run test lab lint pdf experiments bench pictures clean
 
 run: $(READY)
 	mkdir -p runs
@@ -29,6 +30,9 @@ lab: $(READY)
 
 lint: $(READY)
 	$(BIN)/ruff check .
+
+pdf: $(READY)
+	$(BIN)/python doc/print.py
 
 experiments: $(READY)
 	$(BIN)/python -m benchmarks.experiments
