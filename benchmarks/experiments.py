@@ -59,7 +59,7 @@ EXPERIMENTS = {
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
 
-ABLATIONS = {  # the default preset with one thing changed, section 6.3 of the notebook; besides fast
+ABLATIONS = {  # the default preset with one thing changed, for section 6.3 of the notebook
     "uniform_replay": {"replay": "uniform"},
     "new_priority_max": {"new_priority": "max"},
     "n_step_1": {"n_step": 1},
