@@ -6,6 +6,7 @@ The tests of the cluster need Ray (benchmarks/requirements-ray.txt) and are skip
 from __future__ import annotations
 
 import os
+import re
 import time
 
 import numpy as np
@@ -33,10 +34,24 @@ def assert_kept(kept, runs):
 
 
 def test_every_run_of_the_list_is_valid(notebook):
-    """Presets, overrides and their combinations; a name is a folder."""
+    """Presets, overrides and their combinations; a name is a folder, or one in another."""
     for name, experiment in experiments.EXPERIMENTS.items():
-        assert name.isidentifier() and experiment.seeds >= 1
+        assert re.fullmatch(r"(\w+/)?[\w.]+", name) and experiment.seeds >= 1
         notebook.make_hyperparameters(experiment.preset, experiment.overrides)
+    logs = {Run(name, experiment, 0).file_name for name, experiment in
+            experiments.EXPERIMENTS.items()}
+    assert len(logs) == len(experiments.EXPERIMENTS)
+
+
+def test_each_ablation_changes_something_of_the_default(notebook):
+    usual = notebook.Hyperparameters()
+    seen = set()
+    for name in experiments.ABLATIONS:
+        settings = notebook.make_hyperparameters(
+            "default", experiments.EXPERIMENTS[f"ablations/{name}"].overrides)
+        assert settings != usual, name
+        seen.add(settings.model_dump_json())
+    assert len(seen) == len(experiments.ABLATIONS)  # and no two the same
 
 
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):
