@@ -82,7 +82,7 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
         offsets=point["hand"], facecolors=HAND, **ball))
     rows = -(-len(agents) // columns)
     axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
-    axes.set_ylim(-(rows - 0.5) * spacing - 2, spacing / 2 - 2)
+    axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
 
 
 def has_display() -> bool:
