@@ -268,6 +268,7 @@ def test_the_animation_is_an_animated_png_of_all_frames(agents):
         assert picture.info["duration"] == 160
         seen.append(np.asarray(picture.convert("RGB")))
     assert all((one != other).any() for one, other in zip(seen, seen[1:]))  # it moves
+    assert (np.array(seen)[:, 0, 0] == 255).all()  # on white
     assert not plt.get_fignums()  # and leaves no figure open
 
 
