@@ -616,10 +616,9 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
     plt.close(figure)
     # With the same few colours in all frames, what does not move costs next to nothing.
     some = Image.fromarray(np.concatenate(pictures[::-(-len(pictures) // 4)]))
-    indices = some.quantize(16, dither=Image.Dither.NONE)
-    colors = np.array(indices.getpalette()).reshape(-1, 3)
-    colors[np.bincount(np.asarray(indices).ravel()).argmax()] = 255  # the background stays white
-    palette = Image.new("P", (1, 1))
+    palette = some.quantize(16, dither=Image.Dither.NONE)
+    colors = np.array(palette.getpalette()).reshape(-1, 3)
+    colors[colors.min(axis=1) > 240] = 255  # a white background stays white
     palette.putpalette(colors.ravel().tolist())
     pictures = [Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
                 for picture in pictures]
