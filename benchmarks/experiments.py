@@ -25,6 +25,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import helpers
+
 PROJECT = Path(__file__).resolve().parents[1]
 NOTEBOOK = PROJECT / "Continuous_Control.ipynb"
 CHECKPOINTS = PROJECT / "checkpoints"
@@ -246,7 +248,11 @@ def main(arguments: list[str] | None = None) -> int:
             for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
     if options.list:
         for run in runs:
-            print(f"{run!s:32} {'done' if run.done(options.kept) else 'to do'}")
+            print(f"{run!s:44} {'done' if run.done(options.kept) else 'to do'}")
+        seconds = [helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
+                   for run in runs if run.done(options.kept)]
+        print(f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
+              "training by their score files")
         return 0
     runs = [run for run in runs if not run.done(options.kept)]
     outcomes = (train_on_ray(runs, options.ray) if options.ray

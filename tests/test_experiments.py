@@ -16,6 +16,7 @@ import helpers
 from benchmarks import experiments
 from benchmarks.experiments import Experiment, Run
 
+SCORES = b"episode,score,min,max,seconds\n1,2.0,1.0,3.0,2700.0\n"
 SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "learn_steps": 1, "replay_capacity": 50_000}
 
 
@@ -57,19 +58,20 @@ def test_each_ablation_changes_something_of_the_default(notebook):
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):
     """And a run that fails is told by name, while the others go on."""
     for seed in (0, 2):
-        Run("pendulum", experiments.EXPERIMENTS["pendulum"], seed).keep({"scores.csv": b"1"},
-                                                                        tmp_path)
+        Run("pendulum", experiments.EXPERIMENTS["pendulum"], seed).keep(
+            {"scores.csv": SCORES}, tmp_path)
     monkeypatch.setattr(experiments.Run, "command", lambda run, out: [
         "python3", "-c", "import sys; sys.exit('the reason')"])
     arguments = ["--only", "pendulum", "--kept", str(tmp_path), "--out", str(tmp_path / "out")]
     assert experiments.main([*arguments, "--list"]) == 0
-    assert capsys.readouterr().out.split("\n")[:3] == [
-        f"{f'pendulum seed {seed}':32} {state}"
-        for seed, state in enumerate(("done", "to do", "done"))]
+    assert capsys.readouterr().out.split("\n")[:4] == [
+        *(f"{f'pendulum seed {seed}':44} {state}"
+          for seed, state in enumerate(("done", "to do", "done"))),
+        "2 of 3 runs done, 1.5 hours of training by their score files"]
     assert experiments.main(arguments) == 1
     printed = capsys.readouterr().out
     assert "1/1 pendulum seed 1: FAILED" in printed and "the reason" in printed
-    assert (tmp_path / "pendulum/seed0/scores.csv").read_bytes() == b"1"
+    assert (tmp_path / "pendulum/seed0/scores.csv").read_bytes() == SCORES
 
 
 def test_ray_is_named_where_it_is_missing(monkeypatch):
