@@ -89,11 +89,16 @@ ABLATIONS = {  # the default preset with one thing changed, for section 6.3 of t
     "late_learning_rate_1": {"late_learning_rate": 1.0},
     "terminal_at_limit": {"terminal_at_limit": True},
 }
+FAST_ABLATIONS = {  # the same from fast
+    "fast_uniform_replay": {"replay": "uniform"},
+}
 SHORT = {"noise_none", "no_norm", "reward_scale_1"}  # hardly learn, so each episode is slow
 EXPERIMENTS |= {
     f"ablations/{name}": Experiment(overrides=overrides, seeds=5,
                                     max_episodes=40 if name in SHORT else 100)
-    for name, overrides in ABLATIONS.items()}
+    for name, overrides in ABLATIONS.items()
+} | {f"ablations/{name}": Experiment("fast", overrides, seeds=5, max_episodes=100)
+     for name, overrides in FAST_ABLATIONS.items()}
 
 
 @dataclass(frozen=True)
