@@ -4,10 +4,10 @@
     python -m benchmarks.experiments --workers 2 --only default deeprl
     python -m benchmarks.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
 
-Each experiment is a preset with overrides over some seeds. A run is the notebook itself, executed
-by papermill in `--out`; its score file and hyperparameters, and for a preset's first seed the best
-weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What is there is not run again, and
-on one machine a run that was cut goes on from its last state.
+Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
+section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
+preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
+is there is not run again, and on one machine a run that was cut goes on from its last state.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import nbformat
 
 import helpers
 
@@ -130,6 +132,10 @@ class Run:
     def log(self, out: Path) -> Path:
         return out / f"{self.file_name}.log"
 
+    def part(self, out: Path) -> Path:
+        """The part of the notebook that trains."""
+        return out / f"{self.file_name}.part.ipynb"
+
     def command(self, out: Path) -> list[str]:
         """The papermill command that trains it into `<out>/<name>/`."""
         experiment = self.experiment
@@ -139,7 +145,7 @@ class Run:
             "stop_when_solved": experiment.stop_when_solved,
             "resume": any((self.source(out) / "state").glob("state_*.json")),
             "env_location": experiment.env_location, "out_dir": str(out / self.name)}
-        return [sys.executable, "-m", "papermill", str(NOTEBOOK),
+        return [sys.executable, "-m", "papermill", str(self.part(out)),
                 str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
                 "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
 
@@ -151,6 +157,7 @@ class Run:
         """
         out.mkdir(parents=True, exist_ok=True)
         out, log = out.resolve(), self.log(out)
+        write_training_part(self.part(out))
         with open(log, "w") as file:
             failed = subprocess.run(self.command(out), stdout=file, stderr=file,
                                     env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode
@@ -169,6 +176,14 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         for name in sorted(files, key="scores.csv".__eq__):
             (folder / name).write_bytes(files[name])
+
+
+def write_training_part(path: Path) -> None:
+    """Write the notebook up to its results, which come from the runs that are made here."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    [end] = [k for k, cell in enumerate(notebook.cells) if cell.source.startswith("## 6. Results")]
+    del notebook.cells[end:]
+    helpers.write_whole(path, nbformat.writes(notebook).encode())
 
 
 Outcome = tuple[Run, "dict[str, bytes] | Exception"]
