@@ -1,5 +1,6 @@
 # make run    install into .venv, run the whole notebook, say where the results are
 # make test   the same environment, then all tests and the notebook's checked outputs
+# make test-extras   installs Ray and ONNX too, and runs the tests that need them
 # make lab    open the notebook in JupyterLab
 # make lint   check the style of code and notebook
 # make experiments   train what the report draws from and is not kept yet
@@ -11,7 +12,7 @@ BIN := .venv/bin
 NOTEBOOK := Continuous_Control.ipynb
 READY := .venv/ready
 
-.PHONY: run test lab lint pdf experiments bench pictures clean
+.PHONY: run test test-extras lab lint pdf experiments bench pictures clean
 
 run: $(READY)
 	mkdir -p runs
@@ -24,6 +25,10 @@ run: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q tests --nbval-lax --nbval-current-env --nbval-cell-timeout=1800 $(NOTEBOOK)
+
+test-extras: $(READY)
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r benchmarks/requirements-ray.txt -r benchmarks/requirements-onnx.txt
+	$(BIN)/python -m pytest -q tests/test_experiments.py tests/test_export.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(NOTEBOOK)
