@@ -46,7 +46,7 @@ class Options:
     quick: bool = False
     repetitions: int = 7
     seeds: int = 3
-    time_limit: float = 900.0
+    time_limit: float = 300.0
 
     def size(self, full: int, quick: int) -> int:
         """`full`, or `quick` where only the code is checked."""
