@@ -11,6 +11,7 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -91,8 +92,9 @@ def record(episodes: int = EPISODES, arms: int = ARMS, **overrides) -> dict[str,
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
-    finish_episode, definitions.finish_episode = definitions.finish_episode, note
-    with (measure.torch_threads(1), tempfile.TemporaryDirectory() as folder,
+    finish_episode = definitions.finish_episode
+    with (mock.patch.object(definitions, "finish_episode", note), measure.torch_threads(1),
+          tempfile.TemporaryDirectory() as folder,
           helpers.open_environment("", arms, SEED) as environment):
         generator = helpers.seed_everything(SEED)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, arms, settings, generator)
