@@ -90,9 +90,11 @@ ABLATIONS = {  # the default preset with one thing changed, for section 6.3 of t
     "policy_delay_1": {"policy_delay": 1},
     "late_learning_rate_1": {"late_learning_rate": 1.0},
     "terminal_at_limit": {"terminal_at_limit": True},
+    "uniform_replay_n_step_1": {"replay": "uniform", "n_step": 1},
 }
 FAST_ABLATIONS = {  # the same from fast
     "fast_uniform_replay": {"replay": "uniform"},
+    "fast_n_step_1": {"n_step": 1},
 }
 SHORT = {"noise_none", "no_norm", "reward_scale_1"}  # hardly learn, so each episode is slow
 EXPERIMENTS |= {
