@@ -75,6 +75,8 @@ ABLATIONS = {  # the default preset with one thing changed, for section 6.3 of t
     "noise_none": {"noisy_layers": False, "action_noise": "none"},
     "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
     "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
+    "no_norm_no_scale": {"input_normalization": "none", "actor_normalization": "none",
+                         "critic_normalization": "none"},
     "reward_scale_1": {"reward_scale": 1.0},
     "alpha_0": {"priority_exponent": 0.0},
     "alpha_0.4": {"priority_exponent": 0.4},
@@ -96,7 +98,7 @@ FAST_ABLATIONS = {  # the same from fast
     "fast_uniform_replay": {"replay": "uniform"},
     "fast_n_step_1": {"n_step": 1},
 }
-SHORT = {"noise_none", "no_norm", "reward_scale_1"}  # hardly learn, so each episode is slow
+SHORT = {"noise_none", "no_norm_no_scale", "reward_scale_1"}  # slow episodes until they learn
 EXPERIMENTS |= {
     f"ablations/{name}": Experiment(overrides=overrides, seeds=5,
                                     max_episodes=40 if name in SHORT else 100)
