@@ -23,7 +23,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
 TIMEOUT = 300  # seconds, of anything that is waited for
-PANEL = "const panel = window.jupyterapp.shell.currentWidget; "
+PANEL = ("const panel = [...window.jupyterapp?.shell.widgets('main') ?? []]"
+         ".find(widget => widget.content?.widgets); ")
 PICTURES = """
     const node = panel.content.widgets[arguments[0]].node;
     return [...node.querySelectorAll('.jp-OutputArea-output img')].map(
@@ -98,7 +99,7 @@ def lab(address, tmp_path_factory):
     try:
         browser.get(address)
         wait_for(lambda: browser.execute_script(
-            "const panel = window.jupyterapp?.shell.currentWidget;"
+            PANEL + "if (panel) window.jupyterapp.shell.activateById(panel.id);"
             "return panel?.content?.widgets?.length > 100 &&"
             " panel.sessionContext?.session?.kernel?.status == 'idle'"), "the notebook's kernel")
         ended = browser.execute_async_script(
@@ -162,6 +163,7 @@ def test_the_table_of_contents_follows_the_headings(lab):
     headings = [line.lstrip("# ").strip() for cell in cells_of(lab) if cell["type"] == "markdown"
                 for line in cell["source"].splitlines() if line.startswith("#")]
     lab.execute_script("window.jupyterapp.shell.activateById('table-of-contents')")
+    lab.find_element("css selector", ".jp-NotebookPanel-toolbar").click()  # it follows the focus
 
     def shown():
         return lab.execute_script(
