@@ -1,10 +1,12 @@
 # make run    install into .venv, run the whole notebook, say where the results are
-# make test   the same environment, then all tests and the notebook's checked outputs
+# make test   the same environment, then the tests and the notebook's checked outputs
 # make test-extras   installs Ray and ONNX too, and runs the tests that need them
 # make lab    open the notebook in JupyterLab
 # make lint   check the style of code and notebook
 # make experiments   train what the report draws from and is not kept yet
 # make pdf    print the executed notebook (needs Chromium or Chrome)
+# make pictures   take the README's pictures, and the notebook's first, from its outputs
+# make clean  remove .venv and runs, with all trainings that are in it
 # make bench  measure against other people's code (hours) and write doc/benchmarks.md
 
 PYTHON ?= python3

@@ -114,10 +114,16 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         num_agents: arms of the embedded environment, or copies of one of Gymnasium's; a Unity
             build has its own number.
         seed: seed of the environment.
-        unity_options: passed on to `reacher.unity.open_unity`.
+        unity_options: `no_graphics` and `timeout` (s) of `reacher.unity.open_unity`; without a
+            Unity build they have no effect.
 
     Returns:
         An object with the interface of `unityagents.UnityEnvironment`.
+
+    Raises:
+        TypeError, ValueError: a bad argument, or there is no such build or environment.
+        ModuleNotFoundError: a package is missing.
+        UnityError: the build does not start.
     """
     if not str(location):
         return ReacherEnvironment(num_agents=num_agents, seed=seed)
@@ -170,6 +176,19 @@ def versions() -> dict[str, str]:
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
     """`<out_dir>/<preset>/seed<N>`, the folder of one training run."""
     return Path(out_dir) / preset / f"seed{seed}"
+
+
+def require_kept_agent(folder: Path) -> None:
+    """Check that `checkpoints/<preset>/seed<N>` holds a trained agent.
+
+    Raises:
+        FileNotFoundError: it does not; names those that do.
+    """
+    if not (folder / "actor_best.safetensors").exists():
+        kept = sorted(path.parent for path in folder.parents[1].glob("*/seed*/actor_best.*"))
+        names = ", ".join(f"{path.parent.name} {path.name}" for path in kept)
+        raise FileNotFoundError(f"no trained agent in {folder}: with train = False these can be "
+                                f"shown: {names or 'none'}; train others first (train = True)")
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -275,8 +294,11 @@ def read_run_file(path: Path) -> dict:
 def require_same_run(folder: Path, hyperparameters: Mapping, **more: object) -> None:
     """Check that a run to resume has the settings that it began with.
 
+    Other versions of packages are a warning.
+
     Raises:
-        ValueError: names each setting that differs.
+        FileNotFoundError: the run has no hyperparameters.json.
+        ValueError: it is damaged, or a setting differs; names each that does.
     """
     path = Path(folder) / "hyperparameters.json"
     if not path.exists():
@@ -582,7 +604,17 @@ def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
 def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironment,
                   policy: Callable[[np.ndarray], np.ndarray], decisions: int,
                   every: int = 2) -> list[np.ndarray]:
-    """Observations (agents, 33) of every second decision while `policy` acts from a reset on."""
+    """Observations while `policy` acts from a reset on.
+
+    Args:
+        environment: of arms; it is reset.
+        policy: observations (agents, 33) to actions (agents, 4).
+        decisions: how many to play.
+        every: decisions from one frame to the next.
+
+    Returns:
+        Observations (agents, 33), one array for each frame.
+    """
     brain_name = environment.brain_names[0]
     observations = environment.reset(train_mode=True)[brain_name].vector_observations
     frames = []
@@ -602,6 +634,9 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
     Args:
         frames: observations (agents, 33), one per frame.
         milliseconds: how long a frame shows; 160 is real time for every second decision.
+        width: of the picture, inches of 90 dots.
+        columns: arms in a row.
+        most: arms that are shown.
     """
     frames = [observations[:most] for observations in frames]
     rows = -(-len(frames[0]) // columns)

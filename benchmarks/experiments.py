@@ -98,7 +98,7 @@ FAST_ABLATIONS = {  # the same from fast
     "fast_uniform_replay": {"replay": "uniform"},
     "fast_n_step_1": {"n_step": 1},
 }
-SHORT = {"noise_none", "no_norm_no_scale", "reward_scale_1"}  # slow episodes until they learn
+SHORT = {"no_norm_no_scale", "reward_scale_1"}  # slow episodes until they learn
 EXPERIMENTS |= {
     f"ablations/{name}": Experiment(overrides=overrides, seeds=5,
                                     max_episodes=40 if name in SHORT else 100)

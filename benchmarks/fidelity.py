@@ -1,7 +1,9 @@
 """Scores here of policies that others trained in the Unity build: `python -m benchmarks.fidelity`.
 
 It writes checkpoints/fidelity.json, from which the notebook draws its figure. The policies are not
-part of this repository; without the folder that holds them, nothing can be measured.
+part of this repository; without the folder that holds them, nothing can be measured. It has
+`policies.json`, a list of file, layers, source, algorithm, unity_score and unity_episodes; the .npz
+files that it names, with the weights of each layer; and `random_policy_scores.json`.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from benchmarks.peer_environment import Arms, progress
 TITLE = "The same task by other agents"
 EXPLANATION = """\
 Seconds and decisions (each one of all 20 arms) until an episode first scores 30, at most 40
-episodes and 300 s; a training that does not get there says so. All act on the same 20 arms at
-once, know that the end of an episode is a time limit, and have one thread, which is quickest for
-networks of this size. The clock starts with the training. Ours runs in the notebook by papermill;
-each training is a process of its own, and all agents have their turn with a seed before the next
-seed begins. Between decisions of all 20 arms:
+episodes (ours: 20) and 300 s (ours: no limit); a training that does not get there says so. All act
+on the same 20 arms at once, know that the end of an episode is a time limit, and have one thread,
+which is quickest for networks of this size. The clock starts with the training. Ours runs in the
+notebook by papermill; each training is a process of its own, and all agents have their turn with a
+seed before the next seed begins. Between decisions of all 20 arms:
 
 - *Stable-Baselines3, defaults*: every setting as it comes (one update of 256 transitions; two
   layers of 400 and 300 units, of 256 for SAC; discount 0.99; DDPG and TD3 without noise).
@@ -37,9 +37,7 @@ seed begins. Between decisions of all 20 arms:
   such files (one update of 256 transitions, two layers of 256, learning rate 0.0003, 25,000 random
   transitions at first); *like ours*: four updates of 64, two layers of 128, learning rate 0.001,
   discount 0.97, tau 0.01, noise of 0.2, 1,000 random transitions. Both have the actor learn in
-  every second update. It does not scale observations or rewards.
-
-The measurement of 2026-11-21 had another training beside it, on the second core."""
+  every second update. It does not scale observations or rewards."""
 
 ARMS, EPISODES = 20, 40
 OUR_EPISODES = 20  # of the notebook, which has no stop at the first 30

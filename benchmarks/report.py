@@ -77,6 +77,7 @@ def render(rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType], quick
         module = modules[name]
         parts += [f"## {module.TITLE}", module.EXPLANATION, *row_tables(module, row["measured"])]
         note = f"Measured on {row['date']}: `python -m benchmarks --only {name}`."
+        note += f" {row['note']}" if "note" in row else ""
         parts.append(note if row["finished"] else note + " **Cut short: not all of it is there.**")
         if not common:
             parts.append(machine_lines(row["here"]))

@@ -1,4 +1,4 @@
-"""Take the pictures of the README and of the notebook's opening from the notebook's own outputs.
+"""Take the pictures of the README, and the one that opens the notebook, from its outputs.
 
 Run it after the notebook was executed: python doc/pictures.py
 """
@@ -9,17 +9,22 @@ from pathlib import Path
 import nbformat
 
 DOC = Path(__file__).parent
+NOTEBOOK = DOC.parent / "Continuous_Control.ipynb"
 PICTURES = {"plot_scores(": "scores.png", "show_arms(trained)": "trained_arms.png"}
 
 
 def main() -> None:
-    cells = nbformat.read(DOC.parent / "Continuous_Control.ipynb", as_version=4).cells
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    cells = notebook.cells
     for mark, name in PICTURES.items():
         (cell,) = [cell for cell in cells if cell.cell_type == "code" and mark in cell.source]
         (picture,) = [output.data["image/png"] for output in cell.outputs
                       if "image/png" in output.get("data", {})]
         (DOC / name).write_bytes(base64.b64decode(picture))
+        if name in cells[0].attachments:
+            cells[0].attachments[name] = {"image/png": picture.replace("\n", "")}
         print(f"doc/{name}")
+    nbformat.write(notebook, NOTEBOOK)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,16 @@ def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
         assert all(map(torch.equal, kept, before.state_dict().values()))
 
 
+def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tmp_path):
+    for name in ("default", "fast"):
+        folder = helpers.run_folder(tmp_path, name, 0)
+        folder.mkdir(parents=True)
+        helpers.save_networks(folder, "_best", actor=network())
+    helpers.require_kept_agent(folder)
+    with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
+        helpers.require_kept_agent(helpers.run_folder(tmp_path, "fast", 1))
+
+
 def test_hyperparameters_come_back_with_seed_and_versions(tmp_path):
     helpers.save_hyperparameters(tmp_path, {"n_step": 3, "actor_hidden": (8, 4)}, seed=7)
     content = json.loads((tmp_path / "hyperparameters.json").read_text())
