@@ -184,8 +184,9 @@ def require_kept_agent(folder: Path) -> None:
     Raises:
         FileNotFoundError: it does not; names those that do.
     """
-    if not (folder / "actor_best.safetensors").exists():
-        kept = sorted(path.parent for path in folder.parents[1].glob("*/seed*/actor_best.*"))
+    weights = "actor_best.safetensors"
+    if not (folder / weights).exists():
+        kept = sorted(path.parent for path in folder.parents[1].glob(f"*/seed*/{weights}"))
         names = ", ".join(f"{path.parent.name} {path.name}" for path in kept)
         raise FileNotFoundError(f"no trained agent in {folder}: with train = False these can be "
                                 f"shown: {names or 'none'}; train others first (train = True)")
