@@ -12,6 +12,7 @@ from benchmarks.measure import Options, Recorder, Target
 
 TITLE = "Learning step"
 PLAIN, PLAIN_DRAW = "this notebook, plain", "this notebook, plain, with its draw"
+PLAIN_ADAM = "this notebook, plain, PyTorch's `Adam.step`"
 DEFAULT, DEFAULT_DRAW = "this notebook, default", "this notebook, default, with draw and update"
 CLEANRL, CLEANRL_DRAW = "CleanRL style", "CleanRL style, with its draw"
 SB3_DRAW = "Stable-Baselines3 DDPG, with its draw"
@@ -23,6 +24,7 @@ learns in every second step, an actor step for every critic step.
 
 - *this notebook, plain*: its `DDPG.learn` with normalisation and NoisyNet switched off, which are
   the same networks as the peers have. *With its draw*: uniform replay and the split into a batch.
+  *PyTorch's `Adam.step`*: with `torch.optim.Adam` in the place of `FlatAdam`.
 - *this notebook, default*: the same with layer normalisation, NoisyNet and the fixed input scale,
   which the peers do not have. *With draw and update*: prioritized replay of 1,000,000.
 - *Stable-Baselines3*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
@@ -42,7 +44,7 @@ PLAIN_SETTINGS = {"noisy_layers": False, "input_normalization": "none",
                   "tau": 5e-3}
 
 
-def ours(overrides: dict, rows, td_errors):
+def ours(overrides: dict, rows, td_errors, pytorch_adam: bool = False):
     """A learner step of the notebook without and with its memory."""
     definitions = measure.notebook()
     settings = definitions.make_hyperparameters("default", overrides)
@@ -51,6 +53,11 @@ def ours(overrides: dict, rows, td_errors):
     agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
     ddpg, memory = agent.ddpg, agent.replay
     ddpg.actor.train(), ddpg.critic.train()
+    if pytorch_adam:
+        ddpg.actor_optimizer, ddpg.critic_optimizer = (
+            torch.optim.Adam(optimizer.param_groups[0]["params"], optimizer.defaults["lr"],
+                             fused=True)
+            for optimizer in (ddpg.actor_optimizer, ddpg.critic_optimizer))
     draws = [memory.sample(settings.batch_size, replay.BETA) for _ in range(BATCHES)]
     turn = itertools.cycle([(definitions.split_rows(drawn, *agent.sizes), weights)
                             for _, drawn, weights in draws])
@@ -111,6 +118,8 @@ def run(options: Options, recorder: Recorder) -> None:
             torch.manual_seed(0)
             calls = dict(zip((PLAIN, PLAIN_DRAW), ours(
                 PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows, td_errors)))
+            calls[PLAIN_ADAM], _ = ours(PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows,
+                                        td_errors, pytorch_adam=True)
             calls |= dict(zip((DEFAULT, DEFAULT_DRAW), ours(capacity, rows, td_errors)))
             calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows)))
             peers, missing = measure.build_peers({SB3_DRAW: lambda: stable_baselines3(rows)})

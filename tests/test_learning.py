@@ -293,6 +293,29 @@ def test_a_step_on_the_vector_is_adams_step_on_every_parameter(notebook, default
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("weight_decay", [0.0, 1e-2])
+def test_flat_adam_is_pytorchs_adam_to_the_last_bit(notebook, weight_decay):
+    """Over changes of the learning rate, and from running averages that were saved."""
+    generator, results = torch.Generator().manual_seed(0), []
+    start, gradients = torch.randn(1000, generator=generator), torch.randn(
+        20, 1000, generator=generator)
+    for make in (lambda w: notebook.FlatAdam(w, 1e-2, weight_decay),
+                 lambda w: torch.optim.Adam([w], 1e-2, weight_decay=weight_decay, fused=True)):
+        weights = torch.nn.Parameter(start.clone())
+        optimizer = make(weights)
+        for k, gradient in enumerate(gradients):
+            if k == 10:
+                saved = optimizer.state_dict()
+                optimizer = make(weights)
+                optimizer.load_state_dict(saved)
+            if k == 15:
+                optimizer.param_groups[0]["lr"] = 1e-3
+            weights.grad = gradient.clone()
+            optimizer.step()
+        results.append(weights.detach())
+    assert torch.equal(*results) and not torch.equal(results[0], start)
+
+
 # ------------------------------------------------------------------------------------ soft updates
 
 def test_targets_start_as_copies(notebook, defaults):
