@@ -29,10 +29,11 @@ seed before the next seed begins. Between decisions of all 20 arms:
 
 - *Stable-Baselines3, defaults*: every setting as it comes (one update of 256 transitions; two
   layers of 400 and 300 units, of 256 for SAC; discount 0.99; DDPG and TD3 without noise).
-- *Stable-Baselines3, like ours*: `VecNormalize`, which also scales the rewards, and our settings
-  as far as it has them: four updates of 64 transitions, two layers of 128 units, learning rate
-  0.001, discount 0.97, 3-step returns, tau 0.01, 1,000 transitions before learning, and noise on
-  the actions of DDPG and TD3, of 0.2, since it has no schedule that would end a louder one.
+- *Stable-Baselines3, like ours*: `VecNormalize`, which also scales the rewards, and the settings
+  of `default` as far as it has them: four updates of 64 transitions, two layers of 128 units,
+  learning rate 0.001, discount 0.97, 3-step returns, tau 0.01, 1,000 transitions before learning,
+  and noise on the actions of DDPG and TD3, of 0.2, since it has no schedule that would end a louder
+  one.
 - *CleanRL-style DDPG, defaults*: `benchmarks/cleanrl_style_ddpg.py` with the usual settings of
   such files (one update of 256 transitions, two layers of 256, learning rate 0.0003, 25,000 random
   transitions at first); *like ours*: four updates of 64, two layers of 128, learning rate 0.001,
