@@ -63,7 +63,7 @@ EXPERIMENTS = {
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
 
-ABLATIONS = {  # the default preset with one thing changed, for section 6.3 of the notebook
+ABLATIONS = {  # the default with one thing changed, or two, for 6.3 of the notebook
     "uniform_replay": {"replay": "uniform"},
     "new_priority_max": {"new_priority": "max"},
     "n_step_1": {"n_step": 1},
