@@ -39,13 +39,13 @@ lint: $(READY)
 	$(BIN)/ruff check .
 
 pdf: $(READY)
-	$(BIN)/python doc/print.py
+	$(BIN)/python -m workshop.report.print
 
 experiments: $(READY)
-	$(BIN)/python -m benchmarks.experiments
+	$(BIN)/python -m workshop.experiments
 
 bench: .venv/bench/ready
-	.venv/bench/bin/python -m benchmarks
+	.venv/bench/bin/python -m workshop.benchmarks
 
 .venv/bench/ready: $(READY) requirements.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .venv/bench
@@ -53,7 +53,7 @@ bench: .venv/bench/ready
 	touch $@
 
 pictures: $(READY)
-	$(BIN)/python doc/pictures.py
+	$(BIN)/python -m workshop.report.pictures
 
 clean:
 	rm -rf .venv runs

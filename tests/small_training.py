@@ -22,8 +22,10 @@ import numpy as np
 import torch
 
 import helpers
-from conftest import NOTEBOOK, PROJECT, load_definitions
 from reacher import task
+from workshop.notebook import definitions
+from workshop.paths import PROJECT
+from workshop.training import files, run_files
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8, 8), "batch_size": 16, "learning_starts": 20,
@@ -48,7 +50,7 @@ def shrink(notebook, patch=setattr) -> None:
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
     patch(notebook, "BLOCK", BLOCK)
     patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
-    patch(helpers, "versions", functools.cache(helpers.versions))
+    patch(run_files, "versions", functools.cache(run_files.versions))
 
 
 def make_agent(notebook, kind="default", **overrides):
@@ -144,7 +146,7 @@ def warm_up(notebook) -> None:
 def serve() -> None:
     """Carry out the orders that come in, one by one."""
     torch.set_num_threads(1)
-    notebook = load_definitions(NOTEBOOK)
+    notebook = definitions()
     shrink(notebook)
     warm_up(notebook)
     log = Path(tempfile.mkdtemp()) / "output"
@@ -206,7 +208,7 @@ def count_operations(operations, kill_at) -> None:
 
     for name in ("replace", "unlink", "fsync", "rename", "mkdir"):
         setattr(os, name, counted(name, getattr(os, name)))
-    helpers.open = counted("open", open)
+    files.open = counted("open", open)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,18 @@ import annotated_types
 import nbformat
 import numpy as np
 import pytest
-import small_training
 
 import helpers
-from conftest import NOTEBOOK, load_definitions
+import small_training
 from reacher.physics import MAX_AGENTS
+from workshop.notebook import definitions
+from workshop.paths import NOTEBOOK
+from workshop.training import run_files
+from workshop.training.parameters import Parameters
 
 HUGE = 10**5000  # Python refuses to write so many digits
-DEFINITIONS = load_definitions(NOTEBOOK)
-MODELS = {"hyperparameters": DEFINITIONS.Hyperparameters, "parameters": helpers.Parameters}
+DEFINITIONS = definitions()
+MODELS = {"hyperparameters": DEFINITIONS.Hyperparameters, "parameters": Parameters}
 PARAMETERS = {
     "preset": "default", "seed": 0, "num_agents": 2, "max_episodes": 1, "stop_when_solved": True,
     "env_location": "", "out_dir": "runs", "overrides": {}, "train": True, "resume": False,
@@ -322,7 +325,7 @@ def parameters_cell():
 def test_the_notebook_checks_all_its_parameters():
     values = parameters_cell()
     helpers.check_parameters(**values)
-    assert list(values) == list(helpers.Parameters.model_fields) == list(PARAMETERS)
+    assert list(values) == list(Parameters.model_fields) == list(PARAMETERS)
 
 
 def test_several_wrong_parameters_are_all_named():
@@ -374,7 +377,7 @@ def test_a_folder_where_nothing_can_be_written(tmp_path, monkeypatch):
     def refuse(path, content):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(helpers, "write_whole", refuse)
+    monkeypatch.setattr(run_files, "write_whole", refuse)
     with pytest.raises(ValueError, match="cannot write into .*Permission denied.*another out_dir"):
         helpers.begin_run(tmp_path / "run")
 

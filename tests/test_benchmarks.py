@@ -12,7 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import (
+from reacher import ReacherEnvironment
+from workshop.benchmarks import (
     cleanrl_style_ddpg,
     environment_speed,
     measure,
@@ -23,10 +24,9 @@ from benchmarks import (
     scaling,
     solving,
 )
-from benchmarks.measure import Options, Recorder, Results, Target
-from benchmarks.peer_environment import Arms, progress
-from benchmarks.trees import NumpyTree, linked_tree
-from reacher import ReacherEnvironment
+from workshop.benchmarks.measure import Options, Recorder, Results, Target
+from workshop.benchmarks.peer_environment import Arms, progress
+from workshop.benchmarks.trees import NumpyTree, linked_tree
 
 whole_numbers = st.lists(st.integers(0, 2**20), min_size=1, max_size=40)
 
@@ -161,7 +161,7 @@ def test_progress_finds_the_first_episode_at_30():
 
 def test_sb3_environment_hands_on_truncation_and_last_observation():
     pytest.importorskip("stable_baselines3")
-    from benchmarks.sb3_training import ArmVecEnv
+    from workshop.benchmarks.sb3_training import ArmVecEnv
 
     arms = Arms(2, seed=0)
     env = ArmVecEnv(arms)

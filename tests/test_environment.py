@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.fidelity import episode_scores, stored_policy
-from conftest import PROJECT
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
 from reacher.task import Task
+from workshop.experiments.fidelity import episode_scores, stored_policy
+from workshop.paths import PROJECT
 
 BRAIN = "ReacherBrain"
 DECISIONS = 1001  # of an episode

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 import helpers
-from benchmarks import export
-from conftest import PROJECT
+from workshop.experiments import export
+from workshop.paths import PROJECT
 
 KEPT = [PROJECT / "checkpoints" / preset / "seed0" for preset in ("default", "fast")]
 

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-import small_training
 import torch
-from small_training import ARMS, assert_same, outcome
 
 import helpers
+import small_training
+from small_training import ARMS, assert_same, outcome
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"

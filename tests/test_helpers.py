@@ -18,6 +18,7 @@ from torch import nn
 
 import helpers
 from reacher import ReacherEnvironment, drawing
+from workshop.training import files
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -73,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     def full(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(helpers.os, failing, full)
+    monkeypatch.setattr(files.os, failing, full)
     with pytest.raises(OSError, match="no space"):
         helpers.write_whole(path, b"new")
     assert path.read_bytes() == b"old"

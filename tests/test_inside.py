@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import helpers
-from benchmarks import fidelity, inside, measure
 from reacher import task
+from workshop import notebook
+from workshop.experiments import fidelity, inside
 
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learning_starts": 20,
          "learn_steps": 2, "replay_capacity": 50}
@@ -34,7 +35,7 @@ def test_every_transition_is_counted_once_and_every_draw(monkeypatch):
 
 def test_noting_changes_nothing(monkeypatch, tmp_path):
     found = noted(monkeypatch)
-    definitions = measure.notebook()
+    definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", SMALL)
     with helpers.open_environment("", ARMS, inside.SEED) as environment:
         generator = helpers.seed_everything(inside.SEED)

@@ -15,7 +15,7 @@ import time
 import nbformat
 import pytest
 
-from conftest import NOTEBOOK, PROJECT
+from workshop.paths import NOTEBOOK, PROJECT
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),

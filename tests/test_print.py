@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 
 import pytest
 
-from conftest import NOTEBOOK, PROJECT
-
-spec = importlib.util.spec_from_file_location("printing", PROJECT / "doc" / "print.py")
-printing = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(printing)
+from workshop.paths import NOTEBOOK
+from workshop.report import print as printing
 
 
 def test_a_missing_browser_is_named(monkeypatch, tmp_path):

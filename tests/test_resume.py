@@ -10,17 +10,19 @@ import random
 import shutil
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import numpy as np
 import pytest
-import small_training
 import torch
-from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
 
 import helpers
-from conftest import NOTEBOOK
+import small_training
+from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
+from workshop.paths import NOTEBOOK
+from workshop.training import files, run_files, scores, states
 
 EPISODES = 6
 
@@ -78,7 +80,7 @@ def require_whole_files(folder, killed=False):
             continue
         assert path.suffix in (".safetensors", ".json", ".csv"), path
         if path.suffix == ".safetensors":
-            helpers.load_tensors(path.read_bytes())
+            states.load_tensors(path.read_bytes())
         elif path.suffix == ".json":
             json.loads(path.read_text())
         else:
@@ -143,12 +145,12 @@ class WritesHalf:
 
 
 def announce_writes(announce, monkeypatch):
-    """Call `announce` before everything that helpers.py writes into a file."""
+    """Call `announce` before everything that workshop.training.files writes."""
     def opened(path, mode="r", *arguments, **options):
         file = open(path, mode, *arguments, **options)
         return file if "r" in mode else WritesHalf(file, announce)
 
-    monkeypatch.setattr(helpers, "open", opened, raising=False)
+    monkeypatch.setattr(files, "open", opened, raising=False)
 
 
 class Killed(BaseException):
@@ -176,7 +178,7 @@ def kill_at(operation, monkeypatch):
         return operate
 
     for name in ("replace", "unlink", "rename", "mkdir"):
-        monkeypatch.setattr(helpers.os, name, counted(getattr(helpers.os, name)))
+        monkeypatch.setattr(files.os, name, counted(getattr(files.os, name)))
     announce_writes(announce, monkeypatch)
     return count
 
@@ -504,14 +506,14 @@ def forged(path, **changes):
     state = json.loads(path.read_text())
     del state["checksum"]
     state |= changes
-    state["checksum"] = helpers.checksum(json.dumps(state).encode())
+    state["checksum"] = states.checksum(json.dumps(state).encode())
     path.write_text(json.dumps(state))
 
 
 def test_a_state_of_a_newer_version_is_a_clear_error(small, cut):
-    forged(file_of_newest(cut, "state"), format=helpers.RUN_FORMAT + 1)
+    forged(file_of_newest(cut, "state"), format=files.RUN_FORMAT + 1)
     before = files_in(cut)
-    with pytest.raises(ValueError, match=f"format {helpers.RUN_FORMAT + 1}.*newer version"):
+    with pytest.raises(ValueError, match=f"format {files.RUN_FORMAT + 1}.*newer version"):
         small(cut)
     assert files_in(cut) == before
 
@@ -545,7 +547,7 @@ def other_versions(content):
     for name in ("n_step", "replay_lifetime", "negative_slope"):
         less = {key: value for key, value in settings.items() if key != name}
         yield content | {"hyperparameters": less}, name
-    yield content | {"format": helpers.RUN_FORMAT + 1}, f"format {helpers.RUN_FORMAT + 1}"
+    yield content | {"format": files.RUN_FORMAT + 1}, f"format {files.RUN_FORMAT + 1}"
     for damaged in ({}, [], None, {"hyperparameters": 3}, content | {"format": "new"}):
         yield damaged, "damaged"
 
@@ -714,8 +716,8 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
 
 def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
     """A training that was told to go on after the mark ends at once when told to stop there."""
-    monkeypatch.setattr(helpers, "AVERAGE_WINDOW", 2)
-    monkeypatch.setattr(helpers, "SOLVED_SCORE", 0.01)
+    monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
+    monkeypatch.setattr(scores, "SOLVED_SCORE", 0.01)
     assert small(tmp_path / "run", stop_when_solved=False, episodes=4).episodes == 4
     assert small(tmp_path / "run", stop_when_solved=True).episodes == 4
     assert small(tmp_path / "run", stop_when_solved=False).episodes == 6
@@ -748,7 +750,7 @@ def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
 
 def test_other_versions_of_packages_are_named(cut, monkeypatch):
     settings = hyperparameters_in(cut)["hyperparameters"]
-    monkeypatch.setattr(helpers, "versions", lambda: {"torch": "99"})
+    monkeypatch.setattr(run_files, "versions", lambda: {"torch": "99"})
     with pytest.warns(UserWarning, match="may not give the same numbers"):
         helpers.require_same_run(cut, settings)
 
@@ -850,7 +852,7 @@ def test_a_run_that_cannot_move_keeps_its_state(cut, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(helpers.Path, "rename", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(ValueError, match="cannot write into"):
         helpers.begin_run(cut)
     assert files_in(cut) == before

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import papermill
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 import helpers
-from conftest import NOTEBOOK, PROJECT
+from workshop.paths import NOTEBOOK, PROJECT
 
 BRAIN = "ReacherBrain"
 SMALL = {"actor_hidden": (16,), "critic_hidden": (16,), "batch_size": 16, "learning_starts": 20,
@@ -177,7 +178,7 @@ def test_an_interrupt_leaves_everything_before_it(notebook, defaults, tmp_path, 
     assert "interrupted in episode 3" in capsys.readouterr().out
     table = helpers.read_scores(tmp_path / "scores.csv")
     assert table["score"].tolist() == [5, 10]
-    helpers.plt.close(helpers.plot_scores(table))
+    plt.close(helpers.plot_scores(table))
     for name in ("actor_best", "actor_last"):
         assert actor_in(notebook, defaults, tmp_path / f"{name}.safetensors")
 

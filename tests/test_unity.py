@@ -19,14 +19,16 @@ import numpy as np
 import pytest
 
 import reacher
-from reacher.launcher import PROJECT, _write_launcher
+from reacher.unity.launcher import PROJECT, _write_launcher
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)
 if sys.platform != "linux":
     pytest.skip("the fake builds are Linux ones", allow_module_level=True)
 
-from reacher.unity import UnityError, _find_player, _UnityEnvironment, open_unity, unityagents
+from reacher.unity import UnityError, open_unity, unityagents
+from reacher.unity.client import _UnityEnvironment
+from reacher.unity.player import find_player
 
 BRAIN = "ReacherBrain"
 GUARD = 60  # s; nothing here takes as long unless it hangs
@@ -312,7 +314,7 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
 
 
 def start_server(port, *options):
-    return subprocess.Popen([sys.executable, "-m", "reacher.unity_server", "--port", str(port),
+    return subprocess.Popen([sys.executable, "-m", "reacher.unity.server", "--port", str(port),
                              "-nographics", "-batchmode", *options], cwd=PROJECT)
 
 
@@ -379,7 +381,7 @@ def test_launcher_for_macos(tmp_path):
     launcher = _write_launcher(tmp_path, ["--num-agents", "2"], "darwin")
     assert launcher == tmp_path / "Reacher.app"
     for location in (launcher, tmp_path, tmp_path / "Reacher"):
-        player = _find_player(location, "darwin")
+        player = find_player(location, "darwin")
         assert player == launcher / "Contents" / "MacOS" / "Reacher"
     with _UnityEnvironment(player, 0, True, GUARD) as env:
         assert len(env.reset()[BRAIN].agents) == 2
@@ -391,7 +393,7 @@ def test_launcher_for_windows(tmp_path, build):
     if pip is None or not (Path(pip.origin).parent / "t64.exe").exists():
         pytest.skip("this pip is without its programs for Windows, as Debian's is")
     launcher = _write_launcher(tmp_path, ["--num-agents", "2"], "win32")
-    assert _find_player(tmp_path, "win32") == launcher
+    assert find_player(tmp_path, "win32") == launcher
     content = launcher.read_bytes()
     assert content.startswith(b"MZ") and f'#!"{sys.executable}"'.encode() in content
     with open_unity(build(f"exec '{sys.executable}' '{launcher}' \"$@\"\n")) as env:
@@ -433,7 +435,7 @@ def test_locations(tmp_path, monkeypatch, system, files, locations, player):
     place(tmp_path, *files)
     monkeypatch.chdir(tmp_path)
     for location in locations:
-        assert _find_player(location or tmp_path, system) == tmp_path / player
+        assert find_player(location or tmp_path, system) == tmp_path / player
 
 
 @pytest.mark.parametrize(("files", "location", "message"), [
@@ -449,7 +451,7 @@ def test_bad_locations(tmp_path, monkeypatch, files, location, message):
     place(tmp_path, *files)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=message):
-        _find_player(location, "linux")
+        find_player(location, "linux")
 
 
 def test_not_executable(build):
@@ -529,7 +531,7 @@ def test_player_whose_window_is_closed(build):
     path = build("""
         #!python
         import grpc, sys
-        from reacher.unity import EXCHANGE, API_VERSION, messages
+        from reacher.unity.protocol import EXCHANGE, API_VERSION, messages
         with grpc.insecure_channel("localhost:" + sys.argv[-1]) as channel:
             call = channel.unary_unary(EXCHANGE, messages.UnityMessage.SerializeToString,
                                        messages.UnityMessage.FromString)
@@ -556,7 +558,7 @@ def test_no_graphics(build, monkeypatch, display, asked, flags):
 
 
 def test_server_says_when_nobody_listens():
-    server = subprocess.run([sys.executable, "-m", "reacher.unity_server", "--port", "1",
+    server = subprocess.run([sys.executable, "-m", "reacher.unity.server", "--port", "1",
                              "--timeout", "1"], cwd=PROJECT, capture_output=True, text=True,
                             timeout=GUARD)
     assert server.returncode == 1 and "nobody listens at port 1" in server.stderr

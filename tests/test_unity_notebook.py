@@ -10,7 +10,7 @@ import pytest
 
 import helpers
 import reacher
-from conftest import NOTEBOOK, PROJECT
+from workshop.paths import NOTEBOOK, PROJECT
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reacher import ReacherEnvironment
-from reacher.unity_shaped import UnityShaped
+from reacher.gymnasium.shaped import UnityShaped
 
 PENDULUM = "PendulumBrain"
 STEPS = 200  # of a Pendulum's episode

@@ -1,0 +1,28 @@
+"""The Reacher for Gymnasium: one arm, or many arms as a vector environment.
+
+    import gymnasium
+    import reacher
+
+    env = gymnasium.make("reacher/Reacher-v0")
+    envs = gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)
+
+Importing this package, as `import reacher` does, registers that name. Both kinds run the simulation
+of `reacher.ReacherEnvironment`.
+"""
+
+import gymnasium
+
+from reacher.gymnasium.arms import ReacherEnv, ReacherVectorEnv
+from reacher.task import EPISODE_DECISIONS
+
+ENV_ID = "reacher/Reacher-v0"
+
+gymnasium.register(
+    ENV_ID,
+    entry_point="reacher.gymnasium:ReacherEnv",
+    vector_entry_point="reacher.gymnasium:ReacherVectorEnv",
+    max_episode_steps=EPISODE_DECISIONS,
+    reward_threshold=30.0,  # the course's mark, for the average of 100 episodes
+)
+
+__all__ = ["ENV_ID", "ReacherEnv", "ReacherVectorEnv"]

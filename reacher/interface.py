@@ -1,0 +1,270 @@
+"""The interface of `unityagents.UnityEnvironment` 0.4.0: what environments with it share."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+
+if TYPE_CHECKING:
+    from typing import Self
+
+BRAIN_NAME = "ReacherBrain"
+ACADEMY_NAME = "Academy"
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class BrainParameters:
+    """What the agents observe and do (the fields of `unityagents.BrainParameters`)."""
+
+    brain_name: str = BRAIN_NAME
+    vector_observation_space_size: int = OBSERVATION_SIZE
+    num_stacked_vector_observations: int = 1
+    number_visual_observations: int = 0
+    camera_resolutions: tuple = ()
+    vector_action_space_size: int = ACTION_SIZE
+    vector_action_descriptions: tuple[str, ...] = ("",) * ACTION_SIZE
+    vector_action_space_type: str = "continuous"
+    vector_observation_space_type: str = "continuous"
+
+    def __str__(self) -> str:
+        return "\n        ".join([
+            f"Unity brain name: {self.brain_name}",
+            f"Number of Visual Observations (per agent): {self.number_visual_observations}",
+            f"Vector Observation space type: {self.vector_observation_space_type}",
+            f"Vector Observation space size (per agent): {self.vector_observation_space_size}",
+            f"Number of stacked Vector Observation: {self.num_stacked_vector_observations}",
+            f"Vector Action space type: {self.vector_action_space_type}",
+            f"Vector Action space size (per agent): {self.vector_action_space_size}",
+            f"Vector Action descriptions: {', '.join(self.vector_action_descriptions)}",
+        ])
+
+
+@dataclass
+class BrainInfo:
+    """The answer to a reset or a step (the fields of `unityagents.BrainInfo`).
+
+    Sizes and values are those of the Reacher; `reacher.gymnasium.shaped` says what others have.
+
+    Attributes:
+        vector_observations: (agents, 33) float64 that hold single-precision values, as Unity's do.
+        rewards: one float per agent, of the last decision.
+        local_done: one bool per agent; true in the 1001st answer of an episode.
+        max_reached: one bool per agent; true where `local_done` comes from the time limit: always.
+        agents: one number per agent.
+        previous_vector_actions: (agents, 4) what was last sent, zeros at an episode's start.
+        visual_observations, text_observations, memories, previous_text_actions: empty.
+    """
+
+    vector_observations: np.ndarray
+    rewards: list[float]
+    local_done: list[bool]
+    max_reached: list[bool]
+    agents: list[int]
+    previous_vector_actions: np.ndarray
+    visual_observations: list = field(default_factory=list)
+    text_observations: list[str] = field(default_factory=list)
+    memories: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    previous_text_actions: list[str] = field(default_factory=list)
+
+
+class UnityInterface:
+    """What the environments with the interface of `unityagents` share.
+
+    Args:
+        name: of the environment, in its saved states.
+        academy_name: name of the whole in Unity's words.
+        num_agents: number of agents.
+        brain: what they observe and do.
+    """
+
+    AGENT = "arm"  # what error messages call an agent
+
+    def __init__(self, name: str, academy_name: str, num_agents: int,
+                 brain: BrainParameters) -> None:
+        self._name, self.academy_name, self.num_agents = name, academy_name, num_agents
+        self.brain_names = self.external_brain_names = [brain.brain_name]
+        self.brains = {brain.brain_name: brain}
+        self.number_brains = self.number_external_brains = 1
+        self.global_done = None
+        self._is_open, self._is_reset = True, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._is_open:
+            self.close()
+
+    def __str__(self) -> str:
+        parameters = "\n\t\t".join(f"{k} -> {v}" for k, v in self._parameters().items())
+        return "\n".join([
+            f"Unity Academy name: {self.academy_name}",
+            "        Number of Brains: 1",
+            "        Number of External Brains : 1",
+            f"        Reset Parameters :\n\t\t{parameters}",
+            *map(str, self.brains.values()),
+        ])
+
+    def state(self) -> dict:
+        """What decides the future from the next reset on, for `restore`, as JSON can hold it.
+
+        Returns:
+            A dict of `environment` (its name), `num_agents`, `parameters` (those of `reset`'s
+            config) and `generators` (one state of a random generator per agent). The episode
+            that is under way is not in it.
+
+        Raises:
+            RuntimeError: the environment is closed.
+        """
+        self._require_open("state")
+        return {"environment": self._name, "num_agents": self.num_agents,
+                "parameters": dict(self._parameters()),
+                "generators": [generator.bit_generator.state for generator in self._generators()]}
+
+    def restore(self, state: Mapping) -> None:
+        """Go on as the environment did whose `state()` this is, from the next reset on.
+
+        The episode that is under way ends here: call reset() next.
+
+        Raises:
+            ValueError: no such state, a damaged one, or one of another environment or number of
+                agents; nothing has changed then.
+            RuntimeError: the environment is closed.
+        """
+        self._require_open("restore")
+        keys = ("environment", "num_agents", "parameters", "generators")
+        if not isinstance(state, Mapping) or set(state) != set(keys):
+            found = list(state) if isinstance(state, Mapping) else repr(state)
+            raise ValueError(f"a state must be a mapping with {', '.join(keys)}, as state() "
+                             f"returns it, not {found}")
+        if state["environment"] != self._name:
+            raise ValueError(f"this is a state of the environment {state['environment']!r}, "
+                             f"not of {self._name!r}")
+        if state["num_agents"] != self.num_agents:
+            raise ValueError(f"this is a state of num_agents={state['num_agents']!r}, but this "
+                             f"environment has num_agents={self.num_agents}")
+        generators, parameters = state["generators"], state["parameters"]
+        if not isinstance(generators, list) or len(generators) != self.num_agents:
+            raise ValueError(f"generators must be a list of {self.num_agents} states")
+        if not isinstance(parameters, Mapping) or set(parameters) != set(self._parameters()):
+            raise ValueError("parameters must be a mapping with "
+                             f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}")
+        self._restore([generator_from(agent, value) for agent, value in enumerate(generators)],
+                      parameters)
+        self._is_reset = False
+
+    def close(self) -> None:
+        """End the environment; as in unityagents, closing it twice is an error."""
+        self._require_open("close")
+        self._is_open = False
+
+    def _parameters(self) -> Mapping[str, float]:
+        """The reset parameters that are in force."""
+        raise NotImplementedError
+
+    def _generators(self) -> list[np.random.Generator]:
+        """One random generator per agent."""
+        raise NotImplementedError
+
+    def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
+        """Take over generators and reset parameters; an error must come before any change."""
+        raise NotImplementedError
+
+    def _require_open(self, call: str) -> None:
+        if not self._is_open:
+            raise RuntimeError(f"{call}() on a closed environment: make a new "
+                               f"{type(self).__name__}")
+
+    def _require_reset(self) -> None:
+        if not self._is_reset:
+            raise RuntimeError("step() before the first reset(): call reset() to begin an episode")
+
+    def _checked_actions(self, actions) -> np.ndarray:
+        """Any form of actions that `step` accepts as (agents, actions) float64, or ValueError."""
+        (name, brain), = self.brains.items()
+        if isinstance(actions, Mapping):
+            for unknown in actions.keys() - {name}:
+                raise ValueError(f"unknown brain {unknown!r}; the only one is {name!r}")
+            actions = actions.get(name)
+        shape = (self.num_agents, brain.vector_action_space_size)
+        return np.zeros(shape) if actions is None else checked_actions(actions, shape, self.AGENT)
+
+    def _answer(self, observations: np.ndarray, rewards: list[float], done: bool,
+                max_reached: list[bool], actions: np.ndarray | None = None) -> dict[str, BrainInfo]:
+        """One answer of all agents; `actions` are those of a running episode."""
+        (name, brain), = self.brains.items()
+        if actions is None or done:
+            actions = np.zeros((self.num_agents, brain.vector_action_space_size))
+        return {name: BrainInfo(
+            vector_observations=observations.astype(np.float64),
+            rewards=rewards,
+            local_done=[done] * self.num_agents,
+            max_reached=max_reached,
+            agents=list(range(self.num_agents)),
+            previous_vector_actions=actions,
+            text_observations=[""] * self.num_agents,
+            previous_text_actions=[""] * self.num_agents,
+        )}
+
+
+def checked_actions(actions: ArrayLike, shape: tuple[int, int], agent: str = "arm") -> np.ndarray:
+    """Any form of actions as float64 of this shape, or an error that says what is off.
+
+    They pass through single precision first, since that is what reaches the Unity build.
+
+    Args:
+        actions: array, list or CPU tensor of this shape, or flat.
+        shape: (agents, actions).
+        agent: what an error message calls an agent.
+
+    Raises:
+        ValueError: no numbers, a wrong shape, NaN or infinity.
+    """
+    try:
+        with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite
+            array = np.asarray(actions, dtype=np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with a gradient
+        raise ValueError(f"actions must be numbers of shape {shape}: {error}") from None
+    if array.shape not in (shape, (shape[0] * shape[1],)):
+        raise ValueError(f"actions must have shape {shape} or ({shape[0] * shape[1]},), "
+                         f"not {array.shape}")
+    array = array.reshape(shape).astype(np.float64)
+    if not np.isfinite(array).all():
+        row, index = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"actions must be finite, but action {index} of {agent} {row} "
+                         f"is {array[row, index]}")
+    return array
+
+
+def generator_from(agent: int, state) -> np.random.Generator:
+    """A generator that goes on where `state`, its `bit_generator.state`, was taken."""
+    bits = np.random.PCG64()
+    try:
+        bits.state = state
+        damaged = bits.state != state
+    except (TypeError, ValueError, KeyError, OverflowError):
+        damaged = True
+    if damaged:
+        raise ValueError(f"the state of generator {agent} is damaged: {state!r}")
+    return np.random.Generator(bits)
+
+
+def integer(name: str, value, low: int, high: int) -> int:
+    """`value` as an int within [low, high], or an error that names it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, not {number}")
+    return number

@@ -1,0 +1,34 @@
+"""The Unity build of Reacher on today's Python: `unityagents` 0.4.0, adapted as it is imported.
+
+The course's builds are Unity programs ("players") that speak the protocol of ML-Agents v0.4,
+for which PyPI's `unityagents` is the client. It pins packages of 2018. Four things keep its code
+from running on Python 3.10 and later, and importing this module mends them without a change to
+the installed package:
+
+1. Its message classes were generated for protobuf 3.5, and current protobuf refuses to load them.
+   They are rebuilt from the descriptions that those files contain, in `_install_messages`.
+2. It names `np.float_`, which NumPy 2 has not: the module that uses it gets it, not NumPy itself.
+3. It keeps its connection in a class attribute, so that no second environment works in a process,
+   waits forever for a player that has died, and leaves a thread behind on which Python hangs at
+   its exit. `_Communicator` takes that part's place.
+4. It sets up Python's root logger at import; that is held off.
+
+After `import reacher.unity` the original `unityagents.UnityEnvironment` works as well, with the
+arguments that course notebooks give it. `open_unity` adds the finding of the file, a free port
+and errors that say what to do.
+"""
+
+try:
+    import google.protobuf  # noqa: F401
+    import grpc  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"the Unity build needs {error.name}, which is not installed; run\n"
+        "    pip install grpcio protobuf pillow\n"
+        "    pip install --no-deps unityagents==0.4.0", name=error.name) from error
+
+from reacher.unity.client import UnityError, open_unity
+from reacher.unity.launcher import unity_launcher
+from reacher.unity.protocol import messages, unityagents
+
+__all__ = ["UnityError", "messages", "open_unity", "unity_launcher", "unityagents"]

@@ -1,0 +1,98 @@
+"""A file that `unityagents.UnityEnvironment(file_name=...)` can start, for the stand-in server."""
+
+from __future__ import annotations
+
+import io
+import os
+import pkgutil
+import shlex
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from pathlib import Path
+
+from reacher.interface import integer
+from reacher.physics import MAX_AGENTS
+
+PROJECT = Path(__file__).resolve().parents[2]  # the folder that holds the package
+
+SHELL = """\
+#!/bin/sh
+# Starts the stand-in for the Unity build of Reacher.
+trap '' INT  # Jupyter's interrupt reaches this process as well; Unity's players survive it
+PYTHONPATH={project}"${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
+exec {python} -m reacher.unity.server {options} "$@"
+"""
+
+PYTHON = """\
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.path.insert(0, {project!r})
+from reacher.unity.server import main
+main({options!r} + sys.argv[1:])
+"""
+
+
+def unity_launcher(num_agents: int = 20, seed: int = 0,
+                   folder: str | os.PathLike | None = None) -> str:
+    """Write a small launcher of `reacher.unity.server` in the form of a Unity build.
+
+    It starts with the Python that wrote it and finds this package by its path, so it works from
+    every folder, but not on another machine.
+
+    Args:
+        num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
+        seed: of the goals, unless UnityEnvironment sends another seed than 0.
+        folder: where to write, made if missing; a new temporary folder by default.
+
+    Returns:
+        The path of `Reacher.x86_64` (Linux), `Reacher.app` (macOS) or `Reacher.exe` (Windows),
+        for `UnityEnvironment(file_name=...)` or `open_unity`.
+
+    Raises:
+        TypeError, ValueError: an argument is no integer, or out of range.
+        RuntimeError: on Windows only: pip, whose program launcher the .exe is made of, is missing.
+    """
+    options = ["--num-agents", str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
+               "--seed", str(integer("seed", seed, 0, 2**63 - 1))]
+    folder = Path(folder or tempfile.mkdtemp(prefix="reacher-")).absolute()
+    return str(_write_launcher(folder, options, sys.platform))
+
+
+def _write_launcher(folder: Path, options: list[str], system: str) -> Path:
+    """Write the launcher for `system` (a value of sys.platform) and return its path."""
+    if system == "win32":
+        launcher = program = folder / "Reacher.exe"
+        content = _windows_program(options)
+    else:
+        if system == "darwin":
+            launcher = folder / "Reacher.app"
+            program = launcher / "Contents" / "MacOS" / "Reacher"
+        else:
+            launcher = program = folder / "Reacher.x86_64"
+        content = SHELL.format(project=shlex.quote(str(PROJECT)), options=shlex.join(options),
+                               python=shlex.quote(sys.executable)).encode()
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_bytes(content)
+    program.chmod(0o755)
+    return launcher
+
+
+def _windows_program(options: list[str]) -> bytes:
+    """An .exe made as pip makes those of the commands that it installs.
+
+    It is pip's ready launcher program, followed by a line that names the Python to start, followed
+    by a zip file with the script. The launcher takes its Python along when it is killed.
+    """
+    stub = {"win32": "t32.exe", "win-arm64": "t64-arm.exe"}.get(sysconfig.get_platform(), "t64.exe")
+    try:
+        program = pkgutil.get_data("pip._vendor.distlib", stub)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        raise RuntimeError("on Windows, unity_launcher makes its .exe of pip's program launcher, "
+                           "but pip is not installed here; run\n    python -m ensurepip") from error
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as script:
+        script.writestr("__main__.py", PYTHON.format(project=str(PROJECT), options=options))
+    return program + f'#!"{sys.executable}"\r\n'.encode() + archive.getvalue()

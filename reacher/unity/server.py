@@ -1,0 +1,138 @@
+"""A stand-in for the Unity build: the embedded physics behind ML-Agents v0.4's gRPC protocol.
+
+    python -m reacher.unity.server --port 5005 --num-agents 20 --seed 0
+
+Like the Unity player it connects to the Python side, which listens at that port; sends the
+academy's parameters; answers resets and steps; and ends when the Python side quits or goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import grpc
+import numpy as np
+
+from reacher.environment import ReacherEnvironment
+from reacher.interface import ACADEMY_NAME, BRAIN_NAME, BrainInfo
+from reacher.task import RESET_PARAMETERS
+from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, messages
+
+CONNECT_TIMEOUT = 60.0  # s
+CONTINUOUS, EXTERNAL = 1, 2  # of the protocol's SpaceTypeProto and BrainTypeProto
+STEP, RESET = 0, 1  # of its CommandProto; 2 is QUIT
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line; `arguments` are those after the program's name."""
+    parser = argparse.ArgumentParser(prog="python -m reacher.unity.server", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True, help="where the Python side listens")
+    parser.add_argument("--num-agents", type=int, default=20, help="number of arms")
+    parser.add_argument("--seed", type=int, default=0,
+                        help="of the goals, used unless the Python side sends another than 0")
+    parser.add_argument("--timeout", type=float, default=CONNECT_TIMEOUT,
+                        help="s to wait for the Python side")
+    for flag in ("-nographics", "-batchmode"):
+        parser.add_argument(flag, action="store_true", help="taken, as Unity's players do")
+    options = parser.parse_args(arguments)
+    try:
+        serve(options.port, options.num_agents, options.seed, options.timeout)
+    except (TypeError, ValueError, TimeoutError) as error:
+        sys.exit(f"reacher.unity.server: {error}")
+
+
+def serve(port: int, num_agents: int = 20, seed: int = 0,
+          timeout: float = CONNECT_TIMEOUT) -> None:
+    """Play the Unity player until the Python side quits or goes.
+
+    Args:
+        port: at which the Python side listens, on this machine.
+        num_agents: number of arms.
+        seed: of the goals, unless the Python side sends one; 0 is what its message holds when
+            nobody has set it, so a 0 does not count as one.
+        timeout: s to wait for the Python side to listen.
+
+    Raises:
+        TimeoutError: nobody listens at the port.
+        ValueError: actions or reset parameters that the environment refuses.
+    """
+    options = [("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
+               ("grpc.max_reconnect_backoff_ms", 1000)]
+    with grpc.insecure_channel(f"localhost:{port}", options) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=timeout)
+        except grpc.FutureTimeoutError:
+            raise TimeoutError(f"nobody listens at port {port}: start the Python side, "
+                               "unityagents.UnityEnvironment, with that port") from None
+        call = channel.unary_unary(EXCHANGE, messages.UnityMessage.SerializeToString,
+                                   messages.UnityMessage.FromString)
+        try:
+            _converse(call, num_agents, seed)
+        except grpc.RpcError:
+            pass  # the Python side has gone
+
+
+def _converse(call, num_agents: int, seed: int) -> None:
+    """Send answers and carry out the commands that come back, until one is not OK."""
+    academy = messages.UnityOutput(rl_initialization_output=_academy_parameters())
+    message = call(_message(academy))
+    sent_seed = message.unity_input.rl_initialization_input.seed
+    environment = ReacherEnvironment(num_agents, sent_seed or seed)
+    output = messages.UnityOutput()  # nothing to tell yet: only asks for the first command
+    while True:
+        message = call(_message(output))
+        if message.header.status != OK:
+            return
+        command = message.unity_input.rl_input
+        if command.command == RESET:
+            # The shortest number with these 32 bits is the one that the user has typed.
+            parameters = {name: float(str(np.float32(value))) for name, value
+                          in command.environment_parameters.float_parameters.items()}
+            answer = environment.reset(command.is_training, parameters)
+        elif command.command == STEP:
+            actions = command.agent_actions[BRAIN_NAME].value
+            answer = environment.step([list(action.vector_actions) for action in actions])
+        else:
+            return
+        output = messages.UnityOutput(rl_output=_agent_infos(answer[BRAIN_NAME]))
+
+
+def _message(output: messages.UnityOutput) -> messages.UnityMessage:
+    message = messages.UnityMessage(unity_output=output)
+    message.header.status = OK
+    return message
+
+
+def _academy_parameters() -> messages.UnityRLInitializationOutput:
+    brain = ReacherEnvironment(num_agents=1).brains[BRAIN_NAME]
+    academy = messages.UnityRLInitializationOutput(name=ACADEMY_NAME, version=API_VERSION)
+    academy.brain_parameters.append(messages.BrainParametersProto(
+        brain_name=brain.brain_name,
+        brain_type=EXTERNAL,
+        vector_observation_size=brain.vector_observation_space_size,
+        num_stacked_vector_observations=brain.num_stacked_vector_observations,
+        vector_observation_space_type=CONTINUOUS,
+        vector_action_size=brain.vector_action_space_size,
+        vector_action_descriptions=brain.vector_action_descriptions,
+        vector_action_space_type=CONTINUOUS,
+    ))
+    academy.environment_parameters.float_parameters.update(RESET_PARAMETERS)
+    return academy
+
+
+def _agent_infos(info: BrainInfo) -> messages.UnityRLOutput:
+    output = messages.UnityRLOutput(global_done=False)
+    output.agentInfos[BRAIN_NAME].value.extend(
+        messages.AgentInfoProto(
+            stacked_vector_observation=observation, reward=reward, done=done,
+            max_step_reached=max_reached, id=agent, stored_vector_actions=actions)
+        for observation, reward, done, max_reached, agent, actions in zip(
+            info.vector_observations.tolist(), info.rewards, info.local_done, info.max_reached,
+            info.agents, info.previous_vector_actions.tolist(), strict=True))
+    return output
+
+
+if __name__ == "__main__":
+    main()

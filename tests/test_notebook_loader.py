@@ -1,0 +1,50 @@
+"""The loader of the notebook's definitions, on which the other tests stand."""
+
+from __future__ import annotations
+
+import sys
+
+import nbformat
+import pytest
+
+from workshop.notebook import definitions, load_definitions
+
+
+def write(path, *cells):
+    cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def test_only_definitions_are_executed(tmp_path):
+    module = load_definitions(write(
+        tmp_path / "tiny.ipynb",
+        "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
+        "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
+        "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\n",
+        "for _ in [0]:\n    1 / 0"))
+    assert module.area(1) == module.math.pi
+    assert (module.Thing.limit, module.LIMIT_OF_ALL) == (3, 4)
+    for name in ("value", "thing"):
+        with pytest.raises(AttributeError):
+            getattr(module, name)
+
+
+def test_a_missing_name_and_the_notebook_are_named(notebook):
+    with pytest.raises(AttributeError, match=r"Continuous_Control\.ipynb.*'NoSuchClass'"):
+        notebook.NoSuchClass
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations are lazy from 3.14 on")
+def test_an_undefined_name_in_an_annotation_is_not_passed_over(tmp_path):
+    with pytest.raises(NameError, match="Nowhere"):
+        load_definitions(write(tmp_path / "broken.ipynb", "def area(r: Nowhere):\n    return r"))
+
+
+def test_there_is_one_copy(notebook):
+    assert definitions() is notebook
+
+
+def test_a_broken_definition_is_not_passed_over(tmp_path):
+    with pytest.raises(NameError, match="missing_base"):
+        load_definitions(write(tmp_path / "broken.ipynb", "class Thing(missing_base):\n    pass"))

@@ -1,0 +1,141 @@
+"""One learning step: critic, actor and target networks, at equal networks and batch."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+
+from workshop import notebook
+from workshop.benchmarks import cleanrl_style_ddpg, measure, replay
+from workshop.benchmarks.measure import Options, Recorder, Target
+
+TITLE = "Learning step"
+PLAIN, PLAIN_DRAW = "this notebook, plain", "this notebook, plain, with its draw"
+PLAIN_ADAM = "this notebook, plain, PyTorch's `Adam.step`"
+DEFAULT, DEFAULT_DRAW = "this notebook, default", "this notebook, default, with draw and update"
+CLEANRL, CLEANRL_DRAW = "CleanRL style", "CleanRL style, with its draw"
+SB3_DRAW = "Stable-Baselines3 DDPG, with its draw"
+THREADS = (1, 2)
+EXPLANATION = """\
+One step of critic, actor and both target networks on a batch of 64, networks with two hidden
+layers of 128 units, ReLU, Adam, tau 0.005, one critic, and, unlike in the presets, where the actor
+learns in every second step, an actor step for every critic step.
+
+- *this notebook, plain*: its `DDPG.learn` with normalisation and NoisyNet switched off, which are
+  the same networks as the peers have. *With its draw*: uniform replay and the split into a batch.
+  *PyTorch's `Adam.step`*: with `torch.optim.Adam` in the place of `FlatAdam`.
+- *this notebook, default*: the same with layer normalisation, NoisyNet and the fixed input scale,
+  which the peers do not have. *With draw and update*: prioritized replay of 1,000,000.
+- *Stable-Baselines3*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
+  `ReplayBuffer` of 100,000 transitions of 20 environments, time per step. It draws in `train`.
+- *CleanRL style*: the update of `cleanrl_style_ddpg.py`.
+
+Without a draw, 64 batches take turns. All memories are filled with 100,000 transitions. Once with
+1 thread and once with 2."""
+
+HELD = 100_000
+BATCH = 64  # of the presets default and fast
+BATCHES = 64  # that take turns where nothing is drawn: on one alone the losses would vanish
+SB3_STEPS = 100  # in one call of train()
+PLAIN_SETTINGS = {"noisy_layers": False, "input_normalization": "none",
+                  "actor_normalization": "none", "critic_normalization": "none",
+                  "actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": BATCH,
+                  "tau": 5e-3}
+
+
+def ours(overrides: dict, rows, td_errors, pytorch_adam: bool = False):
+    """A learner step of the notebook without and with its memory."""
+    definitions = notebook.definitions()
+    settings = definitions.make_hyperparameters("default", overrides)
+    generator = np.random.default_rng(0)
+    agent = definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator)
+    agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
+    ddpg, memory = agent.ddpg, agent.replay
+    ddpg.actor.train(), ddpg.critic.train()
+    if pytorch_adam:
+        ddpg.actor_optimizer, ddpg.critic_optimizer = (
+            torch.optim.Adam(optimizer.param_groups[0]["params"], optimizer.defaults["lr"],
+                             fused=True)
+            for optimizer in (ddpg.actor_optimizer, ddpg.critic_optimizer))
+    draws = [memory.sample(settings.batch_size, replay.BETA) for _ in range(BATCHES)]
+    turn = itertools.cycle([(definitions.split_rows(drawn, *agent.sizes), weights)
+                            for _, drawn, weights in draws])
+
+    def with_draw():
+        places, drawn, weights = memory.sample(settings.batch_size, replay.BETA)
+        errors, *_ = ddpg.learn(definitions.split_rows(drawn, *agent.sizes), weights)
+        memory.update(places, errors)
+
+    return lambda: ddpg.learn(*next(turn)), with_draw
+
+
+def cleanrl_style(rows):
+    """The single-file learner without and with its memory."""
+    settings = cleanrl_style_ddpg.Settings(hidden=(128, 128), batch_size=BATCH, policy_frequency=1,
+                                           learning_rate=1e-3, buffer_size=len(rows))
+    learner = cleanrl_style_ddpg.Learner(replay.OBSERVATION, replay.ACTION, settings)
+    memory = cleanrl_style_ddpg.UniformReplay(len(rows), replay.OBSERVATION, replay.ACTION, seed=0)
+    observations, actions, rewards, _, next_observations = np.split(
+        rows, np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), axis=1)
+    memory.add(observations, next_observations, actions, rewards[:, 0], np.zeros(len(rows)))
+    turn = itertools.cycle([memory.sample(settings.batch_size) for _ in range(BATCHES)])
+    return (lambda: learner.update(*next(turn)),
+            lambda: learner.update(*memory.sample(settings.batch_size)))
+
+
+def stable_baselines3(rows):
+    """100 steps of DDPG.train on a filled buffer of 20 environments."""
+    from stable_baselines3 import DDPG
+    from stable_baselines3.common.logger import Logger
+
+    from workshop.benchmarks.peer_environment import Arms
+    from workshop.benchmarks.sb3_training import ArmVecEnv
+
+    arms = 20
+    model = DDPG("MlpPolicy", ArmVecEnv(Arms(arms, seed=0)), device="cpu", batch_size=BATCH,
+                 buffer_size=len(rows), policy_kwargs={"net_arch": [128, 128]}, seed=0)
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    buffer = model.replay_buffer
+    shape = (buffer.buffer_size, arms, -1)
+    observations, actions, rewards, _, next_observations = np.split(
+        rows[:buffer.buffer_size * arms], np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), 1)
+    buffer.observations[:] = observations.reshape(shape)
+    buffer.next_observations[:] = next_observations.reshape(shape)
+    buffer.actions[:] = actions.reshape(shape)
+    buffer.rewards[:] = rewards.reshape(shape[:2])
+    buffer.full = True
+    return lambda: model.train(SB3_STEPS, BATCH)
+
+
+def run(options: Options, recorder: Recorder) -> None:
+    """Measure all in turn, with 1 and with 2 threads."""
+    rows, td_errors = replay.transitions(options.size(HELD, 2_000))
+    capacity = {"replay_capacity": options.size(1_000_000, 2_048)}
+    for threads in THREADS:
+        prefix = f"{threads} thread{'s' * (threads > 1)}: "
+        with measure.torch_threads(threads):
+            torch.manual_seed(0)
+            calls = dict(zip((PLAIN, PLAIN_DRAW), ours(
+                PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows, td_errors)))
+            calls[PLAIN_ADAM], _ = ours(PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows,
+                                        td_errors, pytorch_adam=True)
+            calls |= dict(zip((DEFAULT, DEFAULT_DRAW), ours(capacity, rows, td_errors)))
+            calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows)))
+            peers, missing = measure.build_peers({SB3_DRAW: lambda: stable_baselines3(rows)})
+            seconds = measure.time_in_turn(calls | peers, options)
+            if SB3_DRAW in seconds:
+                seconds[SB3_DRAW] = [value / SB3_STEPS for value in seconds[SB3_DRAW]]
+            recorder.put_seconds(seconds, missing, prefix)
+
+
+def targets(measured) -> list[Target]:
+    found = []
+    for threads in THREADS:
+        prefix = f"{threads} thread{'s' * (threads > 1)}: "
+        for peer, own in ((CLEANRL, PLAIN), (CLEANRL_DRAW, PLAIN_DRAW), (SB3_DRAW, PLAIN_DRAW)):
+            found.append(measure.at_least(
+                f"Learning step, {prefix}*{own}*, at least 1.5 times as fast as *{peer}*",
+                measure.ratio(measured, prefix + peer, prefix + own), 1.5))
+    return found

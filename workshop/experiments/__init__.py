@@ -1,0 +1,1 @@
+"""Trainings and measurements that the report is drawn from."""

@@ -1,0 +1,279 @@
+"""All trainings that the report draws from, run through the notebook: `make experiments`.
+
+    python -m workshop.experiments --list
+    python -m workshop.experiments --workers 2 --only default deeprl
+    python -m workshop.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
+
+Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
+section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
+preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
+is there is not run again, and on one machine a run that was cut goes on from its last state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+import helpers
+from workshop.paths import CHECKPOINTS, NOTEBOOK, PROJECT
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One line of a comparison: what it trains, and on how many seeds."""
+
+    preset: str = "default"
+    overrides: dict = field(default_factory=dict)
+    seeds: int = 3
+    max_episodes: int = 150
+    stop_when_solved: bool = True
+    num_agents: int = 20
+    env_location: str = ""
+    weights: bool = False  # keep the best weights of the first seed
+
+
+EXPERIMENTS = {
+    "default": Experiment(seeds=10, weights=True),
+    "fast": Experiment("fast", seeds=10, weights=True),
+    "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
+    "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
+    "reacher_arm_changed": Experiment(
+        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300),
+    "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
+    "one_arm": Experiment(num_agents=1, max_episodes=250),
+    "pendulum": Experiment(
+        overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "batch_size": 128, "learn_steps": 20,
+                   "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
+        num_agents=1, env_location="gymnasium:Pendulum-v1"),
+}
+
+ABLATIONS = {  # the default with one thing changed, or two, for 6.3 of the notebook
+    "uniform_replay": {"replay": "uniform"},
+    "new_priority_max": {"new_priority": "max"},
+    "n_step_1": {"n_step": 1},
+    "n_step_5": {"n_step": 5},
+    "n_step_10": {"n_step": 10},
+    "noise_noisynet": {"action_noise": "none"},
+    "noise_noisynet_ou": {"noisy_noise": "ou", "action_noise": "none"},
+    "noise_ou": {"noisy_layers": False, "action_noise": "ou"},
+    "noise_none": {"noisy_layers": False, "action_noise": "none"},
+    "noise_gaussian": {"noisy_layers": False},
+    "noise_gaussian_uniform_replay": {"noisy_layers": False, "replay": "uniform"},
+    "noise_gaussian_n_step_1": {"noisy_layers": False, "n_step": 1},
+    "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
+    "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
+    "no_norm_no_scale": {"input_normalization": "none", "actor_normalization": "none",
+                         "critic_normalization": "none"},
+    "alpha_0": {"priority_exponent": 0.0},
+    "alpha_0.4": {"priority_exponent": 0.4},
+    "alpha_1": {"priority_exponent": 1.0},
+    "discount_0.95": {"discount": 0.95},
+    "discount_0.99": {"discount": 0.99},
+    "critic_action_layer_2": {"critic_action_layer": 2},
+    "gradient_clip_1": {"actor_gradient_clip": 1.0, "critic_gradient_clip": 1.0},
+    "updates_1": {"learn_steps": 10},
+    "updates_2": {"learn_steps": 20},
+    "updates_8": {"learn_steps": 80},
+    "terminal_at_limit": {"terminal_at_limit": True},
+    "uniform_replay_n_step_1": {"replay": "uniform", "n_step": 1},
+}
+SEEDS = {"noise_gaussian": 10}  # a base of comparisons itself; the others have five
+SHORT = {"no_norm_no_scale"}  # slow episodes until it learns
+EXPERIMENTS |= {
+    f"ablations/{name}": Experiment(overrides=overrides, seeds=SEEDS.get(name, 5),
+                                    max_episodes=40 if name in SHORT else 100)
+    for name, overrides in ABLATIONS.items()}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: an experiment by name, and a seed."""
+
+    name: str
+    experiment: Experiment
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.name} seed {self.seed}"
+
+    def done(self, kept: Path) -> bool:
+        return (self.folder(kept) / "scores.csv").exists()
+
+    def folder(self, kept: Path) -> Path:
+        """Where its files stay."""
+        return kept / self.name / f"seed{self.seed}"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name.replace('/', '_')}_seed{self.seed}"
+
+    def source(self, out: Path) -> Path:
+        """Where the notebook writes them."""
+        return out / self.name / self.experiment.preset / f"seed{self.seed}"
+
+    def log(self, out: Path) -> Path:
+        return out / f"{self.file_name}.log"
+
+    def part(self, out: Path) -> Path:
+        """The part of the notebook that trains."""
+        return out / f"{self.file_name}.part.ipynb"
+
+    def command(self, out: Path) -> list[str]:
+        """The papermill command that trains it into `<out>/<name>/`."""
+        experiment = self.experiment
+        parameters = {
+            "preset": experiment.preset, "seed": self.seed, "num_agents": experiment.num_agents,
+            "max_episodes": experiment.max_episodes, "overrides": experiment.overrides,
+            "stop_when_solved": experiment.stop_when_solved,
+            "resume": any((self.source(out) / "state").glob("state_*.json")),
+            "env_location": experiment.env_location, "out_dir": str(out / self.name)}
+        return [sys.executable, "-m", "papermill", str(self.part(out)),
+                str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
+                "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
+
+    def train(self, out: Path) -> dict[str, bytes]:
+        """Execute the notebook; return what is to be kept, file by file.
+
+        Raises:
+            RuntimeError: the notebook failed; with the end of its log.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        out, log = out.resolve(), self.log(out)
+        write_training_part(self.part(out))
+        with open(log, "w") as file:
+            failed = subprocess.run(self.command(out), stdout=file, stderr=file,
+                                    env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode
+        if failed:
+            raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
+        source, names = self.source(out), ["hyperparameters.json", "scores.csv"]
+        if self.experiment.weights and self.seed == 0:
+            names = ["actor_best.safetensors", "critic_best.safetensors", *names]
+        files = {name: (source / name).read_bytes() for name in names}
+        shutil.rmtree(source / "state", ignore_errors=True)  # large, and no longer needed
+        return files
+
+    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+        """Write the files, the scores last, since they mean done."""
+        folder = self.folder(kept)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in sorted(files, key="scores.csv".__eq__):
+            (folder / name).write_bytes(files[name])
+
+
+def write_training_part(path: Path) -> None:
+    """Write the notebook up to its results, which come from the runs that are made here."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    [end] = [k for k, cell in enumerate(notebook.cells) if cell.source.startswith("## 6. Results")]
+    del notebook.cells[end:]
+    helpers.write_whole(path, nbformat.writes(notebook).encode())
+
+
+Outcome = tuple[Run, "dict[str, bytes] | Exception"]
+
+
+def train_here(runs: Iterable[Run], out: Path, workers: int) -> Iterator[Outcome]:
+    """Train on this machine, some at a time; yield each when it is done."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(run.train, out): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.exception() or future.result()
+
+
+def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
+    """Train on a Ray cluster, one processor core each; yield each when it is done.
+
+    A run whose machine is lost begins again on another, up to five times.
+
+    Args:
+        address: of a cluster, "auto" for the one that this machine belongs to, or "local" to
+            start one here.
+
+    Raises:
+        ModuleNotFoundError: Ray is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("--ray needs Ray: pip install -r benchmarks/requirements-ray.txt"
+                                  ) from None
+    environment = {"working_dir": str(PROJECT),
+                   "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
+    ray.init(address, runtime_env=environment,
+             log_to_driver=False)
+    try:
+        task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
+        pending = {task.remote(run): run for run in runs}
+        while pending:
+            [ready], _ = ray.wait(list(pending), num_returns=1)
+            run = pending.pop(ready)
+            try:
+                yield run, ray.get(ready)
+            except Exception as error:  # of the run, or of the cluster: the others go on
+                yield run, error
+    finally:
+        ray.shutdown()
+
+
+def train_somewhere(run: Run) -> dict[str, bytes]:
+    """Train in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as out:
+        return run.train(Path(out))
+
+
+def keep_all(outcomes: Iterable[Outcome], number: int, kept: Path) -> int:
+    """Write the files of each run as it comes, and say how it went; return how many failed."""
+    start, failures = time.perf_counter(), 0
+    for count, (run, files) in enumerate(outcomes, start=1):
+        if isinstance(files, Exception):
+            failures += 1
+            print(f"{count}/{number} {run}: FAILED, {files}", flush=True)
+        else:
+            run.keep(files, kept)
+            print(f"{count}/{number} {run}: done, {time.perf_counter() - start:.0f} s since the "
+                  "start", flush=True)
+    print(f"{number} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
+    return failures
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
+    parser.add_argument("--ray", metavar="ADDRESS",
+                        help="train on a Ray cluster: its address, auto, or local to start one")
+    parser.add_argument("--out", type=Path, default=PROJECT / "runs" / "experiments",
+                        help="where runs on this machine write")
+    parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
+    parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    options = parser.parse_args(arguments)
+    runs = [Run(name, EXPERIMENTS[name], seed)
+            for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
+    if options.list:
+        for run in runs:
+            print(f"{run!s:44} {'done' if run.done(options.kept) else 'to do'}")
+        seconds = [helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
+                   for run in runs if run.done(options.kept)]
+        print(f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
+              "training by their score files")
+        return 0
+    runs = [run for run in runs if not run.done(options.kept)]
+    outcomes = (train_on_ray(runs, options.ray) if options.ray
+                else train_here(runs, options.out, options.workers))
+    return keep_all(outcomes, len(runs), options.kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What the notebook needs to show results: scores, statistics, figures."""

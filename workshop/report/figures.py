@@ -1,0 +1,113 @@
+"""Figures of scores, and moving pictures of the arms."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image
+
+from reacher import ReacherEnvironment
+from reacher.drawing import draw_arms
+from workshop.training.scores import SOLVED_SCORE, moving_average
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from unityagents import UnityEnvironment
+
+    from reacher.gymnasium.shaped import UnityShaped
+
+COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
+
+
+def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
+    """Score of every episode, spread over the arms, 100-episode average and the mark at 30.
+
+    Args:
+        scores: what `read_scores` returns.
+
+    Returns:
+        The matplotlib figure.
+    """
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    episode = scores["episode"]
+    axes.fill_between(episode, scores["min"], scores["max"], alpha=0.2, color=COLORS["score"],
+                      linewidth=0, label="worst to best arm")
+    axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
+    axes.plot(episode, moving_average(scores["score"]), color=COLORS["average"], linewidth=2,
+              label="average of the last 100 episodes")
+    if scores["min"].min() >= 0:  # else it is no Reacher, and has another range
+        axes.axhline(SOLVED_SCORE, color="0.4", linestyle="--", linewidth=1)
+        axes.annotate("solved: average of 30", (0.99, SOLVED_SCORE), xytext=(0, -4), va="top",
+                      ha="right", xycoords=("axes fraction", "data"), textcoords="offset points",
+                      color="0.3")
+        axes.set_ylim(0, 41)
+    axes.set(xlabel="episode", ylabel="score (sum of rewards)", xlim=(1, max(episode[-1], 2)),
+             title=title)
+    axes.legend(loc="lower right", frameon=False)
+    return figure
+
+
+def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironment,
+                  policy: Callable[[np.ndarray], np.ndarray], decisions: int,
+                  every: int = 2) -> list[np.ndarray]:
+    """Observations while `policy` acts from a reset on.
+
+    Args:
+        environment: of arms; it is reset.
+        policy: observations (agents, 33) to actions (agents, 4).
+        decisions: how many to play.
+        every: decisions from one frame to the next.
+
+    Returns:
+        Observations (agents, 33), one array for each frame.
+    """
+    brain_name = environment.brain_names[0]
+    observations = environment.reset(train_mode=True)[brain_name].vector_observations
+    frames = []
+    for decision in range(decisions):
+        if decision % every == 0:
+            frames.append(observations)
+        observations = environment.step(policy(observations))[brain_name].vector_observations
+    return frames
+
+
+def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: float = 7.5,
+                 columns: int = 10, most: int = 20) -> bytes:
+    """The recorded arms, the first `most` of them, as an animated PNG.
+
+    It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
+
+    Args:
+        frames: observations (agents, 33), one per frame.
+        milliseconds: how long a frame shows; 160 is real time for every second decision.
+        width: of the picture, inches of 90 dots.
+        columns: arms in a row.
+        most: arms that are shown.
+    """
+    frames = [observations[:most] for observations in frames]
+    rows = -(-len(frames[0]) // columns)
+    height = width * rows / min(columns, len(frames[0]))
+    figure, axes = plt.subplots(figsize=(width, height), dpi=90)
+    figure.subplots_adjust(0, 0, 1, 1)
+    pictures = []
+    for observations in frames:
+        draw_arms(axes, observations, columns=columns)
+        figure.canvas.draw()
+        pictures.append(np.array(figure.canvas.buffer_rgba())[..., :3])
+    plt.close(figure)
+    # With the same few colours in all frames, what does not move costs next to nothing.
+    some = Image.fromarray(np.concatenate(pictures[::-(-len(pictures) // 4)]))
+    palette = some.quantize(16, dither=Image.Dither.NONE)
+    colors = np.array(palette.getpalette()).reshape(-1, 3)
+    colors[colors.min(axis=1) > 240] = 255  # a white background stays white
+    palette.putpalette(colors.ravel().tolist())
+    pictures = [Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
+                for picture in pictures]
+    file = io.BytesIO()
+    pictures[0].save(file, format="PNG", save_all=True, append_images=pictures[1:],
+                     duration=milliseconds, loop=0, optimize=True)
+    return file.getvalue()

@@ -1,0 +1,73 @@
+"""The notebook with its outputs as a PDF of plain pages.
+
+    python -m workshop.report.print [NOTEBOOK [PDF]]
+
+It needs Chromium or Chrome, and the network for the formulas (MathJax). Without either, any browser
+prints what `jupyter nbconvert --to html` makes.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbconvert import HTMLExporter
+
+from workshop.paths import PROJECT
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge",
+            "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+STYLE = """<style>
+@page { size: A4; margin: 14mm }
+@media print {
+  body { zoom: 0.8 }
+  pre { white-space: pre-wrap !important }
+  h2, h3 { break-after: avoid }
+  img { break-inside: avoid; max-width: 100% }
+  td:first-child { width: 1% }  /* else MathJax, breaking lines, takes most of a table */
+  td .MathJax_CHTML, td .mjx-chtml { white-space: nowrap }
+}
+</style></head>"""
+
+
+def browser() -> str:
+    """Path of a browser that prints.
+
+    Raises:
+        FileNotFoundError: none is installed; names those that would do.
+    """
+    for name in BROWSERS:
+        if path := shutil.which(name):
+            return path
+    raise FileNotFoundError(f"none of {', '.join(BROWSERS)} is installed")
+
+
+def print_notebook(notebook: Path, pdf: Path, **options: str) -> None:
+    """Write a PDF of a notebook as it is; nothing is executed.
+
+    Args:
+        options: of nbconvert's HTMLExporter, such as mathjax_url.
+    """
+    program = browser()
+    page, _ = HTMLExporter(**options).from_notebook_node(nbformat.read(notebook, as_version=4))
+    pdf.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        html = Path(scratch) / "page.html"
+        html.write_text(page.replace("</head>", STYLE, 1), encoding="utf-8")
+        done = subprocess.run(
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--no-pdf-header-footer", "--virtual-time-budget=30000",
+             f"--user-data-dir={scratch}/profile", f"--print-to-pdf={pdf.resolve()}",
+             html.as_uri()], capture_output=True, text=True, timeout=300)
+    if done.returncode or not pdf.exists():
+        raise RuntimeError(f"{program} did not print: {done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    paths = [*map(Path, sys.argv[1:]), PROJECT / "Continuous_Control.ipynb"][:2]
+    if len(sys.argv) < 3:
+        paths[1:] = [PROJECT / "runs" / f"{paths[0].stem}.pdf"]
+    print_notebook(*paths)
+    print(paths[1])

@@ -1,0 +1,1 @@
+"""What the notebook needs around a training: environments, seeds, files and states."""

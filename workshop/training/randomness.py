@@ -1,0 +1,46 @@
+"""Seeds, random states, and the versions that numbers depend on."""
+
+from __future__ import annotations
+
+import platform
+import random
+from collections.abc import Mapping
+from importlib import metadata
+
+import numpy as np
+import torch
+
+
+def seed_everything(seed: int) -> np.random.Generator:
+    """Seed Python, NumPy and PyTorch, and return a NumPy generator for the agent's own use."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    return np.random.default_rng(seed)
+
+
+def random_states() -> tuple[dict, dict[str, torch.Tensor]]:
+    """States of the generators that `seed_everything` seeds: of Python and NumPy, and PyTorch's."""
+    version, words, gauss = random.getstate()
+    numpy_state = np.random.get_state(legacy=False)
+    numpy_state["state"]["key"] = numpy_state["state"]["key"].tolist()
+    return ({"python": [version, list(words), gauss], "numpy": numpy_state},
+            {"torch_generator": torch.get_rng_state()})
+
+
+def restore_random_states(states: Mapping, torch_generator: torch.Tensor) -> None:
+    """Set the generators back to what `random_states` returned."""
+    version, words, gauss = states["python"]
+    random.setstate((version, tuple(words), gauss))
+    numpy_state = dict(states["numpy"])
+    numpy_state["state"] = {**numpy_state["state"],
+                            "key": np.array(numpy_state["state"]["key"], dtype=np.uint32)}
+    np.random.set_state(numpy_state)
+    torch.set_rng_state(torch_generator)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that the numbers depend on."""
+    packages = ("torch", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
+    return {"python": platform.python_version()} | {name: metadata.version(name)
+                                                    for name in packages}

@@ -1,0 +1,114 @@
+"""Score files, and what is read from scores."""
+
+from __future__ import annotations
+
+import csv
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from workshop.training.files import write_whole
+
+SOLVED_SCORE = 30.0  # the course's mark for the average score
+AVERAGE_WINDOW = 100  # over so many episodes
+SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")
+
+
+class ScoreFile:
+    """`scores.csv` of one run: a line `episode,score,min,max,seconds` after every episode.
+
+    Every line is on disk before the next episode begins, so an interrupt loses nothing. A run that
+    goes on begins with the lines of its episodes so far.
+    """
+
+    def __init__(self, folder: Path, lines: Sequence[str] = ()) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "scores.csv"
+        self.lines = list(lines)
+        write_whole(self.path, self.content())
+
+    def content(self) -> bytes:
+        return "\n".join([",".join(SCORE_COLUMNS), *self.lines, ""]).encode()
+
+    def append(self, episode: int, scores: np.ndarray, seconds: float) -> None:
+        """Add one episode.
+
+        Args:
+            episode: from 1 on.
+            scores: (agents,) each arm's sum of rewards.
+            seconds: wall clock since training began.
+
+        Raises:
+            OSError: the disk is full or gone, or somebody else has written the file.
+        """
+        if not self.path.exists() or self.path.read_bytes() != self.content():
+            raise OSError(f"{self.path} is not as this training left it: another training may "
+                          "run in the same folder; choose another out_dir")
+        self.lines.append(f"{episode},{scores.mean():.6f},{scores.min():.6f},{scores.max():.6f},"
+                          f"{seconds:.3f}")
+        write_whole(self.path, self.content())
+
+
+def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Read a score file as one array per column.
+
+    Raises:
+        FileNotFoundError, ValueError: no such file; empty, cut, or with other columns.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"no score file {path}: train first (train = True)")
+    try:
+        text = Path(path).read_text()
+        rows = list(csv.reader(text.splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not rows or tuple(rows[0]) != SCORE_COLUMNS:
+        raise ValueError(f"{path} does not begin with the columns {','.join(SCORE_COLUMNS)}")
+    if len(rows) == 1:
+        raise ValueError(f"{path} holds no episode yet")
+    try:
+        table = np.array(rows[1:], dtype=float).T
+    except ValueError:
+        table = np.empty(0)
+    if len(table) != len(SCORE_COLUMNS) or not text.endswith("\n"):
+        raise ValueError(f"{path} has a line that is cut or holds no numbers")
+    return dict(zip(SCORE_COLUMNS, table, strict=True))
+
+
+def read_runs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    """Score files of all seeds of a preset: `<folder>/seed<N>/scores.csv`, in order of N.
+
+    A file that cannot be read is named in a warning and left out.
+
+    Raises:
+        FileNotFoundError: none can be read.
+    """
+    runs = {}
+    paths = [path for path in Path(folder).glob("seed*/scores.csv")
+             if path.parent.name.removeprefix("seed").isdecimal()]  # no run that moved aside
+    for path in sorted(paths, key=lambda path: int(path.parent.name.removeprefix("seed"))):
+        try:
+            runs[path.parent.name] = read_scores(path)
+        except ValueError as error:
+            warnings.warn(f"left out: {error}", stacklevel=2)
+    if not runs:
+        raise FileNotFoundError(f"no score file that can be read in {folder}/seed*/")
+    return runs
+
+
+def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.ndarray:
+    """Mean of the last `window` scores after each episode, or of all where there are fewer."""
+    total = np.concatenate([[0.0], np.cumsum(scores)])
+    end = np.arange(1, len(total))
+    begin = np.maximum(end - window, 0)
+    return (total[end] - total[begin]) / (end - begin)
+
+
+def solved_at(scores: Sequence[float]) -> int | None:
+    """First episode at which a full window of 100 averages at least 30, or None."""
+    average = moving_average(scores)
+    solved = np.flatnonzero(average[AVERAGE_WINDOW - 1:] >= SOLVED_SCORE)
+    return int(solved[0]) + AVERAGE_WINDOW if len(solved) else None
