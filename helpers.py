@@ -3,12 +3,13 @@
 The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
 names stand for is in `workshop.training` and `workshop.report`.
 """
+# ruff: noqa: F401
 
 from workshop.paths import CHECKPOINTS, PROJECT
 from workshop.report.figures import COLORS, animated_png, plot_scores, record_frames
-from workshop.training.environments import GYMNASIUM, open_environment
+from workshop.training.environments import GYMNASIUM, mark_of, open_environment
 from workshop.training.files import to_bytes, write_whole
-from workshop.training.parameters import check_parameters
+from workshop.training.parameters import check_parameters, wrong_fields
 from workshop.training.progress import progress_bar
 from workshop.training.randomness import (
     random_states,
@@ -31,18 +32,10 @@ from workshop.training.scores import (
     AVERAGE_WINDOW,
     SOLVED_SCORE,
     ScoreFile,
+    first_at,
     moving_average,
     read_runs,
     read_scores,
     solved_at,
 )
 from workshop.training.states import TrainingState
-
-__all__ = [  # noqa: RUF022, in the order of the imports above
-    "CHECKPOINTS", "PROJECT", "COLORS", "animated_png", "plot_scores", "record_frames", "GYMNASIUM",
-    "open_environment", "check_parameters", "progress_bar", "random_states",
-    "restore_random_states", "seed_everything", "versions", "begin_run", "load_hyperparameters",
-    "load_network", "require_kept_agent", "require_same_run", "run_folder", "save_hyperparameters",
-    "save_networks", "scalar_writer", "to_bytes", "AVERAGE_WINDOW", "SOLVED_SCORE", "ScoreFile",
-    "moving_average", "read_runs", "read_scores", "solved_at", "TrainingState", "write_whole",
-]

@@ -312,11 +312,20 @@ def test_the_score_plot_holds_the_scores_and_their_average(episodes):
     plt.close(figure)
 
 
-def test_scores_of_other_environments_have_no_mark_at_30():
-    """Below 0 they are no Reacher's, and have another range."""
+def test_scores_of_an_environment_without_a_mark_have_no_line():
     score = np.array([-900.0, -200.0])
     figure = helpers.plot_scores({"episode": np.arange(1, 3), "score": score, "min": score - 1,
-                                  "max": score + 1, "seconds": score})
+                                  "max": score + 1, "seconds": score}, mark=None, limits=None)
     (axes,) = figure.axes
     assert len(axes.lines) == 2 and axes.get_ylim()[0] < -900
+    assert "average of 30" not in [text.get_text() for text in axes.texts]
     plt.close(figure)
+
+
+@pytest.mark.parametrize("mark, first, solved", [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None),
+                                                 (None, None, None)])
+def test_the_mark_is_the_environments(mark, first, solved):
+    scores = [25.0] + [35.0] * 99 + [35.0]
+    scores[2:7] = [-65.0] * 5  # so that the first full window averages 29.9, the second 30.0
+    assert helpers.first_at(scores, mark) == first
+    assert helpers.solved_at(scores, mark) == solved

@@ -78,10 +78,9 @@ def progress(scores, seconds) -> dict:
         scores: (episodes,) mean over the arms.
         seconds: (episodes,) s since the training began.
     """
-    at_30 = np.flatnonzero(np.asarray(scores) >= helpers.SOLVED_SCORE)
-    first = int(at_30[0]) if len(at_30) else None
+    first = helpers.first_at(scores)
     return {"scores": [round(float(score), 3) for score in scores],
             "seconds": [round(float(second), 3) for second in seconds],
-            "first episode at 30": None if first is None else first + 1,
-            "decisions to 30": None if first is None else (first + 1) * EPISODE_DECISIONS,
-            "seconds to 30": None if first is None else round(float(seconds[first]), 3)}
+            "first episode at 30": first,
+            "decisions to 30": first and first * EPISODE_DECISIONS,
+            "seconds to 30": first and round(float(seconds[first - 1]), 3)}

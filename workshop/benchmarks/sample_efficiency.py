@@ -35,8 +35,7 @@ def run(options: Options, recorder: Recorder) -> None:
 
 def summary(scores: np.ndarray) -> dict:
     """First episode at 30, means of 1-100 and 101-150, solving episode; None if not there."""
-    at_30 = np.flatnonzero(scores >= helpers.SOLVED_SCORE)
-    return {"first at 30": int(at_30[0]) + 1 if len(at_30) else None,
+    return {"first at 30": helpers.first_at(scores),
             "mean of 1-100": float(scores[:100].mean()) if len(scores) >= 100 else None,
             "plateau": float(scores[100:150].mean()) if len(scores) >= 150 else None,
             "solved at": helpers.solved_at(scores)}

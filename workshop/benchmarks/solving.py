@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import helpers
 from workshop.benchmarks import measure, trainings
 from workshop.benchmarks.measure import Options, Recorder, Target
@@ -33,11 +31,11 @@ def run(options: Options, recorder: Recorder) -> None:
                                         max_episodes=options.size(MAX_EPISODES, 1)
                                         ) as (folder, scores, notebook_seconds):
                 solved = helpers.solved_at(scores["score"])
-                at_30 = np.flatnonzero(scores["score"] >= helpers.SOLVED_SCORE)
+                first = helpers.first_at(scores["score"])
                 recorder.put(name, {
                     "solved at": solved,
                     "training": float(scores["seconds"][solved - 1]) if solved else None,
-                    "to 30": float(scores["seconds"][at_30[0]]) if len(at_30) else None,
+                    "to 30": float(scores["seconds"][first - 1]) if first else None,
                     "whole notebook": notebook_seconds,
                     "floor": trainings.acting_seconds(folder, arms, seed, episodes)})
 

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
 
 
-def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
-    """Score of every episode, spread over the arms, 100-episode average and the mark at 30.
+def plot_scores(scores: Mapping[str, np.ndarray], title: str = "",
+                mark: float | None = SOLVED_SCORE,
+                limits: tuple[float, float] | None = (0, 41)) -> Figure:
+    """Score of every episode, spread over the arms, 100-episode average and the mark.
 
     Args:
         scores: what `read_scores` returns.
+        mark: the score that counts as solved; None: the environment names none.
+        limits: of the axis of scores; None: those of the data.
 
     Returns:
         The matplotlib figure.
@@ -39,14 +43,13 @@ def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
     axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
     axes.plot(episode, moving_average(scores["score"]), color=COLORS["average"], linewidth=2,
               label="average of the last 100 episodes")
-    if scores["min"].min() >= 0:  # else it is no Reacher, and has another range
-        axes.axhline(SOLVED_SCORE, color="0.4", linestyle="--", linewidth=1)
-        axes.annotate("solved: average of 30", (0.99, SOLVED_SCORE), xytext=(0, -4), va="top",
+    if mark is not None:
+        axes.axhline(mark, color="0.4", linestyle="--", linewidth=1)
+        axes.annotate(f"solved: average of {mark:g}", (0.99, mark), xytext=(0, -4), va="top",
                       ha="right", xycoords=("axes fraction", "data"), textcoords="offset points",
                       color="0.3")
-        axes.set_ylim(0, 41)
-    axes.set(xlabel="episode", ylabel="score (sum of rewards)", xlim=(1, max(episode[-1], 2)),
-             title=title)
+    axes.set(xlabel="episode", ylabel="training score (sum of rewards)", ylim=limits,
+             xlim=(1, max(episode[-1], 2)), title=title)
     axes.legend(loc="lower right", frameon=False)
     return figure
 

@@ -6,16 +6,21 @@ import os
 from typing import TYPE_CHECKING
 
 from reacher import ReacherEnvironment
+from reacher.task import RESET_PARAMETERS
+from workshop.training.scores import SOLVED_SCORE
 
 if TYPE_CHECKING:
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.shaped import UnityShaped
+    from reacher.interface import UnityInterface
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
 
 def open_environment(location: str | os.PathLike = "", num_agents: int = 20, seed: int = 0,
+                     goal_size: float = RESET_PARAMETERS["goal_size"],
+                     goal_speed: float = RESET_PARAMETERS["goal_speed"],
                      **unity_options: float | None
                      ) -> ReacherEnvironment | UnityShaped | UnityEnvironment:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
@@ -27,6 +32,8 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         num_agents: arms of the embedded environment, or copies of one of Gymnasium's; a Unity
             build has its own number.
         seed: seed of the environment.
+        goal_size, goal_speed: of arms: diameter of the goals, m, and the bound of their speeds,
+            degrees per physics step.
         unity_options: `no_graphics` and `timeout` (s) of `reacher.unity.open_unity`; without a
             Unity build they have no effect.
 
@@ -38,12 +45,28 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
+    goals = {"goal_size": goal_size, "goal_speed": goal_speed}
     if not str(location):
-        return ReacherEnvironment(num_agents=num_agents, seed=seed)
+        return ReacherEnvironment(num_agents, seed, **goals)
     if str(location).startswith(GYMNASIUM):
         from reacher.gymnasium.shaped import UnityShaped
 
+        if goals != RESET_PARAMETERS:
+            raise ValueError(f"goal_size and goal_speed are the arms': {location} has no goals, so "
+                             f"they must stay {RESET_PARAMETERS}")
         return UnityShaped(str(location).removeprefix(GYMNASIUM), num_agents, seed)
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 
-    return open_unity(location, seed=seed, **unity_options)
+    environment = open_unity(location, seed=seed, **unity_options)
+    if goals != RESET_PARAMETERS:
+        environment.reset(train_mode=True, config=goals)  # they stay until they are changed again
+    return environment
+
+
+def mark_of(environment: UnityInterface | UnityEnvironment) -> float | None:
+    """The score that counts as solved, as an average of 100 episodes.
+
+    It is the course's 30 for arms, embedded or in Unity, and `spec.reward_threshold` for an
+    environment of Gymnasium; None where that names none: then nothing is ever solved.
+    """
+    return getattr(environment, "reward_threshold", SOLVED_SCORE)

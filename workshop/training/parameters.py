@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reacher.physics import MAX_AGENTS
+from workshop.training.presets import PRESETS
 
 
 class Parameters(BaseModel):
@@ -15,12 +17,15 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    preset: Annotated[str, Field(min_length=1)]
+    preset: Literal[tuple(PRESETS)]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
     stop_when_solved: bool
     env_location: str | os.PathLike
+    goal_size: Annotated[float, Field(gt=0, le=1_000, allow_inf_nan=False)]
+    goal_speed: Annotated[float, Field(ge=0, le=1_000, allow_inf_nan=False)]
+    engine: Literal["auto", "compiled", "torch"]
     out_dir: Annotated[str, Field(min_length=1)] | os.PathLike
     overrides: dict
     train: bool
@@ -39,14 +44,36 @@ def check_parameters(**parameters: Any) -> None:
     try:
         Parameters(**parameters)
     except ValidationError as error:
-        wrong = [f"{problem['loc'][0]} = {shown(problem['input'])}: {problem['msg']}"
-                 for problem in error.errors()]
-        raise ValueError("; ".join(dict.fromkeys(wrong))) from None
+        raise ValueError(wrong_fields(error)) from None
     if not parameters["train"]:
         for name in ("overrides", "resume"):
             if parameters[name]:
                 raise ValueError(f"{name} = {shown(parameters[name])} has no effect with "
                                  "train = False, which shows a kept agent with its own settings")
+
+
+def wrong_fields(error: ValidationError) -> str:
+    """Each wrong field of a pydantic error with its value and what is allowed, in one line."""
+    wrong = []
+    for problem in error.errors():
+        value, message = problem["input"], problem["msg"].removeprefix("Value error, ")
+        if not problem["loc"]:  # of several fields together
+            wrong.append(message)
+            continue
+        if isinstance(value, str) and is_number(value):
+            message += f"; it is text here: write it as a number (in YAML {float(value)!r})"
+        if problem["loc"][0] == "overrides" and isinstance(value, str):
+            message += "; papermill takes a dictionary by -y '{overrides: {n_step: 5}}', not by -p"
+        wrong.append(f"{problem['loc'][0]} = {shown(value)}: {message}")
+    return "; ".join(dict.fromkeys(wrong))
+
+
+def is_number(text: str) -> bool:
+    """Whether Python reads this text as a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def shown(value: object, longest: int = 100) -> str:

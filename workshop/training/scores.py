@@ -107,8 +107,17 @@ def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.
     return (total[end] - total[begin]) / (end - begin)
 
 
-def solved_at(scores: Sequence[float]) -> int | None:
-    """First episode at which a full window of 100 averages at least 30, or None."""
-    average = moving_average(scores)
-    solved = np.flatnonzero(average[AVERAGE_WINDOW - 1:] >= SOLVED_SCORE)
-    return int(solved[0]) + AVERAGE_WINDOW if len(solved) else None
+def first_at(scores: Sequence[float], mark: float | None = SOLVED_SCORE) -> int | None:
+    """First episode, from 1 on, whose score is at least the mark; None: there is none."""
+    above = np.flatnonzero(np.asarray(scores) >= (np.inf if mark is None else mark))
+    return int(above[0]) + 1 if len(above) else None
+
+
+def solved_at(scores: Sequence[float], mark: float | None = SOLVED_SCORE) -> int | None:
+    """First episode that ends a full window of 100 with an average of at least the mark, or None.
+
+    Args:
+        mark: None for an environment that names none: never solved.
+    """
+    first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1:], mark)
+    return None if first is None else first + AVERAGE_WINDOW - 1
