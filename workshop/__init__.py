@@ -1,0 +1,1 @@
+"""What the notebook needs beside its agent: so far, the compiled learner."""

@@ -1,0 +1,1 @@
+"""Training: the learning step of the notebook as one compiled call."""
