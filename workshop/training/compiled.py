@@ -1,0 +1,192 @@
+"""The compiled learner: the notebook's `DDPG` with each learning step as one compiled call.
+
+JAX is imported only when a `CompiledDDPG` is made, so whoever uses PyTorch alone pays nothing and
+needs no JAX that works. The arithmetic is in `twin`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+
+# ------------------------------------------------------------------------------ whether it can be
+
+def why_not(settings: Any) -> str | None:
+    """Why settings cannot be compiled here, in one line, or None where they can."""
+    for name in ("input_normalization", "actor_normalization", "critic_normalization"):
+        if getattr(settings, name) == "batch":
+            return f'batch normalisation ({name} = "batch") is left to PyTorch'
+    return why_no_jax()
+
+
+@functools.cache
+def why_no_jax() -> str | None:
+    """Why JAX cannot be used here, in one line, or None. The first call imports it: a second."""
+    try:
+        twin()
+    except ModuleNotFoundError as error:
+        return f"JAX is not installed (no module named {error.name!r}): pip install jax"
+    except Exception as error:  # a broken installation fails in any way
+        first = str(error).strip().partition("\n")[0]
+        return f"JAX is installed but does not work: {type(error).__name__}: {first}"
+    return None
+
+
+@functools.cache
+def twin():
+    """The module `twin`, with JAX set up: on the processor, in one thread."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:  # read once, when JAX starts
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    import jax
+
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # a call returns when it is done
+    if not jax.config.jax_platforms:  # networks this small are faster here than on a GPU
+        jax.config.update("jax_platforms", "cpu")
+    jax.device_put(np.zeros(1))  # a broken installation shows here at the latest
+    return importlib.import_module("workshop.training.twin")
+
+
+# ------------------------------------------------------------------------------------- the learner
+
+class CompiledDDPG:
+    """Takes over a learner of the notebook, and has its interface.
+
+    The numbers live here while it learns; `sync` writes them back into the notebook's learner,
+    bit for bit, from which they are saved and shown.
+    """
+
+    def __init__(self, ddpg: Any):
+        """Args: ddpg is the notebook's DDPG, whose networks and optimisers are copied."""
+        reason = why_not(ddpg.settings)
+        if reason:
+            raise ValueError(f"these settings cannot be compiled here: {reason}")
+        self.ddpg, self.settings, self.noise_size = ddpg, ddpg.settings, ddpg.noise_size
+        self.calls = calls_for(ddpg)
+        self.steps, networks = {}, {}
+        for name in ("critic", "actor"):
+            networks[name], self.steps[name] = taken_over(ddpg, name)
+        self.critic, self.actor = networks["critic"], networks["actor"]
+        self.set_learning_rates(1.0)
+
+    def set_learning_rates(self, factor: float) -> None:
+        """Set both to this share of the settings' learning rates."""
+        self.rates = {"critic": factor * self.settings.critic_learning_rate,
+                      "actor": factor * self.settings.actor_learning_rate}
+
+    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """Actions (rows, action_size) for observations; with noise (1 or rows, noise_size)."""
+        return np.asarray(self.calls["act"](self.actor.weights, observations, noise))
+
+    def td_errors(self, rows: np.ndarray) -> np.ndarray:
+        """TD errors (k,) of transitions (k, width)."""
+        return np.asarray(self.calls["td_errors"](
+            self.critic.weights, self.critic.target, self.actor.target, rows))
+
+    def learn(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray | None = None,
+              with_actor: bool = True) -> tuple:
+        """One learning step; return TD errors (batch,) and losses: critic, actor if asked.
+
+        Args:
+            rows, weights: transitions (batch, width) and their importance weights (batch,).
+            noise: of the actor's loss, (1, noise_size), where its layers are noisy.
+        """
+        if noise is None:
+            noise = np.zeros((1, 0), np.float32)
+        if with_actor and noise.shape != (1, self.noise_size):
+            raise ValueError(f"noise must have the shape (1, {self.noise_size}), not {noise.shape}")
+        rates = [self.next_rates("critic"), self.next_rates("actor") if with_actor else (0, 0)]
+        self.critic, self.actor, found = self.calls["learn"](
+            self.critic, self.actor, rows, weights, noise if with_actor else None,
+            np.array(rates, dtype=np.float32))
+        errors, losses = np.split(np.asarray(found), [-2])
+        return errors, *losses[:1 + with_actor].tolist()
+
+    def next_rates(self, name: str) -> tuple[float, float]:
+        """What Adam's bias correction makes of the learning rate in the next step of a network."""
+        self.steps[name] += 1
+        beta1, beta2 = self.calls["betas"]
+        return (self.rates[name] / (1 - beta1**self.steps[name]),
+                math.sqrt(1 - beta2**self.steps[name]))
+
+    def is_finite(self) -> bool:
+        """Whether all weights of actor and critic are finite."""
+        return all(np.isfinite(np.asarray(network.weights)).all()
+                   for network in (self.critic, self.actor))
+
+    @torch.no_grad()
+    def sync(self) -> None:
+        """Write all numbers back into the notebook's learner."""
+        for name in ("critic", "actor"):
+            hand_back(self.ddpg, name, getattr(self, name), self.steps[name])
+
+
+def scale_of(network: torch.nn.Module) -> np.ndarray:
+    """What a network multiplies its inputs by."""
+    return next((factor.numpy() for name, factor in network.named_buffers()), np.float32(1))
+
+
+def calls_for(ddpg: Any) -> dict:
+    """The compiled calls for a learner; learners with equal settings and sizes share them."""
+    scales = {name: scale_of(getattr(ddpg, name)) for name in ("actor", "critic")}
+    key = (ddpg.settings, ddpg.sizes, *(scale.tobytes() for scale in scales.values()))
+    if key not in CALLS:
+        import jax
+
+        shapes = {name: {key: tuple(parameter.shape) for key, parameter
+                         in getattr(ddpg, name).named_parameters()} for name in scales}
+        found = twin().Twin(ddpg.settings, ddpg.sizes, shapes, scales)
+        CALLS[key] = {"act": jax.jit(found.act), "td_errors": jax.jit(found.td_errors),
+                      "learn": jax.jit(found.learn, donate_argnums=(0, 1)),
+                      "betas": (twin().BETA1, twin().BETA2)}
+    return CALLS[key]
+
+
+CALLS = {}  # compiled calls by settings and sizes
+
+
+# ------------------------------------------------------------------- to PyTorch's numbers and back
+
+def parts_of(ddpg: Any, name: str):
+    """The parameters of a network, of its target, and its optimiser."""
+    return (list(getattr(ddpg, name).parameters()),
+            list(getattr(ddpg, f"target_{name}").parameters()),
+            getattr(ddpg, f"{name}_optimizer"))
+
+
+@torch.no_grad()
+def taken_over(ddpg: Any, name: str):
+    """The numbers of a network as twin.Learned, and the steps that its optimiser has taken."""
+    import jax
+
+    parameters, targets, optimizer = parts_of(ddpg, name)
+    averages = [optimizer.state.get(parameter) or {  # empty before its first step
+        "step": 0.0, "exp_avg": torch.zeros_like(parameter),
+        "exp_avg_sq": torch.zeros_like(parameter)} for parameter in parameters]
+    [steps] = {int(average["step"]) for average in averages}
+    vectors = [torch.cat([tensor.reshape(-1) for tensor in tensors]).numpy() for tensors in (
+        parameters, targets, [average["exp_avg"] for average in averages],
+        [average["exp_avg_sq"] for average in averages])]
+    return twin().Learned(*jax.device_put(vectors, may_alias=False)), steps
+
+
+def hand_back(ddpg: Any, name: str, network: Any, steps: int) -> None:
+    """The opposite."""
+    parameters, targets, optimizer = parts_of(ddpg, name)
+    sizes = [parameter.numel() for parameter in parameters]
+    weights, target, average, square = (
+        torch.from_numpy(np.array(vector)).split(sizes) for vector in network)
+    for k, parameter in enumerate(parameters):
+        parameter.copy_(weights[k].view_as(parameter))
+        targets[k].copy_(target[k].view_as(parameter))
+        if steps:
+            optimizer.state[parameter] = {
+                "step": torch.tensor(float(steps)), "exp_avg": average[k].view_as(parameter),
+                "exp_avg_sq": square[k].view_as(parameter)}
