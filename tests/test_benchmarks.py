@@ -388,7 +388,7 @@ def test_scaling_targets_and_figure(tmp_path):
 
 
 def test_an_unknown_row_is_an_error_that_names_the_known_ones(monkeypatch, capsys):
-    command = importlib.import_module("benchmarks.__main__")
+    command = importlib.import_module("workshop.benchmarks.__main__")
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "replay,nothing"])
     with pytest.raises(SystemExit):
         command.arguments()

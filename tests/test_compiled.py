@@ -11,7 +11,6 @@ case a rounding of the start should happen to fade.
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import NOTEBOOK, PROJECT
+from workshop.paths import PROJECT
 from workshop.training import compiled
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
@@ -236,7 +235,7 @@ def in_another_process(code, **environment):
     program = f"""
         import sys
         sys.path[:0] = [{str(PROJECT)!r}, {str(PROJECT / "tests")!r}]
-        from conftest import NOTEBOOK, load_definitions
+        from workshop.notebook import definitions
     """
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c",
@@ -249,7 +248,7 @@ def in_another_process(code, **environment):
 DIGEST = """
     import hashlib
     import test_compiled as t
-    notebook = load_definitions(NOTEBOOK)
+    notebook = definitions()
     defaults = lambda **overrides: notebook.make_hyperparameters("default", overrides)
     base = t.make_ddpg(notebook, defaults, actor_hidden=(128, 128), critic_hidden=(128, 128))
     twin = t.compiled.CompiledDDPG(base)
@@ -307,7 +306,7 @@ def test_all_else_can_be_compiled(defaults):
 USE_TORCH = """
     from workshop.training import compiled
     assert "jax" not in sys.modules
-    notebook = load_definitions(NOTEBOOK)
+    notebook = definitions()
     settings = notebook.make_hyperparameters("default", {})
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, settings, notebook.np.random.default_rng(0))
     agent.act(notebook.np.zeros((2, 33), notebook.np.float32))

@@ -17,6 +17,7 @@ import helpers
 from workshop import notebook
 from workshop.benchmarks import measure
 from workshop.paths import NOTEBOOK
+from workshop.training import episodes
 
 PRESETS = ("default", "fast")
 
@@ -48,7 +49,7 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
         yield folder, helpers.read_scores(folder / "scores.csv"), seconds
 
 
-def acting_seconds(folder: Path, num_agents: int, seed: int, episodes: int) -> float:
+def acting_seconds(folder: Path, num_agents: int, seed: int, number: int) -> float:
     """Seconds of so many episodes of the trained actor without noise, without learning."""
     definitions = notebook.definitions()
     settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder))
@@ -59,6 +60,6 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, episodes: int) -> f
         helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
         torch.manual_seed(seed)
         start = time.perf_counter()
-        for _ in range(episodes):
-            definitions.run_episode(environment, agent, learning=False)
+        for _ in range(number):
+            episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
         return time.perf_counter() - start

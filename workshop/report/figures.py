@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from PIL import Image
 
 from reacher import ReacherEnvironment
 from reacher.drawing import draw_arms
+from workshop.training import episodes
 from workshop.training.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
@@ -68,14 +70,8 @@ def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironme
     Returns:
         Observations (agents, 33), one array for each frame.
     """
-    brain_name = environment.brain_names[0]
-    observations = environment.reset(train_mode=True)[brain_name].vector_observations
-    frames = []
-    for decision in range(decisions):
-        if decision % every == 0:
-            frames.append(observations)
-        observations = environment.step(policy(observations))[brain_name].vector_observations
-    return frames
+    episode = itertools.islice(episodes.decisions(environment, policy), 0, decisions, every)
+    return [observations for observations, _, _ in episode]
 
 
 def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: float = 7.5,

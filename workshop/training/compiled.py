@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 
-
 # ------------------------------------------------------------------------------ whether it can be
 
 def why_not(settings: Any) -> str | None:

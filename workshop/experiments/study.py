@@ -1,0 +1,248 @@
+"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
+
+    python -m workshop.experiments.study             train what is missing, then print the results
+    python -m workshop.experiments.study --list      say what is done, and how long the rest takes
+    python -m workshop.experiments.study --report    only print the results, from the kept tables
+    python -m workshop.experiments.study --pilot     what the difficulty of the tasks was chosen by
+
+A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. What it found becomes
+lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
+
+| column | meaning |
+|---|---|
+| setting | what differs from the cell's settings, as in the sweep; empty in the study |
+| n_step, replay, noisy_layers | the cell |
+| seed | of the environment, the networks and the noise |
+| episode | of training, after which the actor's mean weights were evaluated |
+| score | of the evaluation: mean over the arms of an episode's sum of rewards |
+| training_score | of that episode of training, with noise |
+| decisions, learning_steps | so far |
+| seconds | of training so far, evaluations left out |
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import helpers
+from reacher.interface import BrainInfo
+from workshop import notebook
+from workshop.experiments import runner
+from workshop.paths import CHECKPOINTS, PROJECT
+from workshop.training.evaluation import Evaluation
+
+KEPT = CHECKPOINTS / "study"
+COLUMNS = ("setting", "n_step", "replay", "noisy_layers", "seed", "episode", "score",
+           "training_score", "decisions", "learning_steps", "seconds")
+LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
+EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
+EVALUATION_ARMS = 20
+
+# What all cells share: the default preset, and no switch that depends on the score.
+SHARED = {"action_noise": "gaussian", "gaussian_sigma": 0.2, "noise_schedule": "constant",
+          "learn_steps": 20, "late_learn_steps": 20, "late_learning_rate": 1.0}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a cell is trained on.
+
+    Attributes:
+        arms: that play and fill the memory.
+        episodes: of a training.
+        every: episodes from one evaluation to the next.
+        goal_size: diameter of the goals, m.
+        pay_every: decisions after which the rewards since the last time are paid, all at once.
+    """
+
+    arms: int = 20
+    episodes: int = 30
+    every: int = 2
+    goal_size: float = 5.0
+    pay_every: int = 1
+
+
+TASKS = {
+    "as_it_is": Task(),
+    "small_goals": Task(goal_size=1.2),
+    "late_pay": Task(pay_every=50),
+    "few_arms": Task(arms=1, episodes=100, every=5),
+}
+SEEDS = range(1_000, 1_012)
+
+
+class LatePay:
+    """An environment that holds rewards back and pays them every so many decisions.
+
+    The sum of an episode stays the same: what is left is paid in its last decision.
+
+    Args:
+        environment: with the interface of `unityagents`.
+        every: decisions from one payment to the next.
+    """
+
+    def __init__(self, environment: Any, every: int) -> None:
+        self._environment, self._every = environment, every
+        self._held, self._decisions = 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+    def reset(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
+        self._held, self._decisions = 0.0, 0
+        return self._environment.reset(*arguments, **options)
+
+    def step(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
+        [(name, answer)] = self._environment.step(*arguments, **options).items()
+        self._held = self._held + np.array(answer.rewards)
+        self._decisions += 1
+        paid = np.zeros(len(answer.rewards))
+        if self._decisions % self._every == 0 or any(answer.local_done):
+            paid, self._held = self._held, 0.0
+        if any(answer.local_done):
+            self._decisions = 0
+        return {name: dataclasses.replace(answer, rewards=paid.tolist())}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of the study."""
+
+    task: str
+    cell: tuple  # the levels, in the order of LEVELS
+    seed: int
+    setting: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the sweep
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the task, in a pilot
+
+    def __str__(self) -> str:
+        cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
+        more = "".join(f", {name} {value}" for name, value in (self.setting | self.changes).items())
+        return f"{self.task}: {cell}, seed {self.seed}{more}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """How the lines of this run begin."""
+        setting = ";".join(f"{name}={value}" for name, value in
+                           (dict(self.setting) | dict(self.changes)).items())
+        return (setting, *map(str, self.cell), str(self.seed))
+
+    def done(self, kept: Path) -> bool:
+        return self.key in {tuple(line[:5]) for line in read_lines(kept / f"{self.task}.csv")}
+
+    def train(self, out: Path) -> dict[str, bytes]:
+        """Train in a process of its own; return its lines as the content of a table."""
+        order = dataclasses.asdict(self)
+        done = subprocess.run([sys.executable, "-m", "workshop.experiments.study", "--train",
+                               json.dumps(order)], cwd=PROJECT, text=True, capture_output=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1"})
+        if done.returncode:
+            raise RuntimeError(f"{self}: {done.stderr[-2000:]}")
+        return {f"{self.task}.csv": done.stdout.encode()}
+
+    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+        """Add the lines to the task's table, in order."""
+        kept.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            lines = read_lines(kept / name) + list(csv.reader(content.decode().splitlines()))
+            lines.sort(key=lambda line: (*line[:4], int(line[4]), int(line[5])))
+            helpers.write_whole(kept / name, as_csv([COLUMNS, *lines]))
+
+
+def read_lines(path: Path) -> list[list[str]]:
+    """Lines of a table, without its head; none where there is no table yet."""
+    if not path.exists():
+        return []
+    head, *lines = csv.reader(path.read_text().splitlines())
+    if tuple(head) != COLUMNS:
+        raise ValueError(f"{path} does not begin with the columns {','.join(COLUMNS)}")
+    return lines
+
+
+def as_csv(lines: Iterable[Iterable]) -> bytes:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(lines)
+    return file.getvalue().encode()
+
+
+def train(run: Run) -> list[list]:
+    """Train as the notebook does, with evaluations beside; return the lines of the table."""
+    definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
+    levels = dict(zip(LEVELS, run.cell, strict=True))
+    decisions = task.episodes * 1_001
+    settings = definitions.make_hyperparameters("default", {})
+    settings = definitions.Hyperparameters(**settings.model_dump() | SHARED | {
+        "importance_decisions": decisions} | levels | dict(run.setting))
+    lines, spent = [], [0.0]
+
+    def goals(arms, seed):
+        return helpers.open_environment("", arms, seed, goal_size=task.goal_size)
+
+    with tempfile.TemporaryDirectory() as folder, goals(task.arms, run.seed) as environment, \
+            goals(EVALUATION_ARMS, EVALUATION_SEED) as other:
+        evaluation = Evaluation(other, task.every)
+        generator = helpers.seed_everything(run.seed)
+        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, task.arms, settings, generator,
+                                  mark=None)
+        start = time.perf_counter()
+
+        def note(agent, scores):
+            if not evaluation.due(len(scores)):
+                return
+            began = time.perf_counter()
+            score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
+            spent[0] += time.perf_counter() - began
+            lines.append([*run.key, len(scores), f"{score:.4f}", f"{scores[-1]:.4f}",
+                          agent.decisions, agent.learning_steps,
+                          f"{time.perf_counter() - start - spent[0]:.2f}"])
+
+        definitions.train_agent(
+            LatePay(environment, task.pay_every), agent, Path(folder), task.episodes,
+            stop_when_solved=False, save_every=10**6, after_episode=note)
+    return lines
+
+
+def runs_of_the_study() -> list[Run]:
+    """All of them, seed by seed, so that a part of the study has whole seeds."""
+    return [Run(task, cell, seed) for seed in SEEDS for task in TASKS
+            for cell in itertools.product(*LEVELS.values())]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
+    parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
+    parser.add_argument("--ray", metavar="ADDRESS", help="as workshop.experiments takes it")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where the tables are")
+    options = parser.parse_args(arguments)
+    if options.train:
+        order = json.loads(options.train)
+        lines = train(Run(**order | {"cell": tuple(order["cell"])}))
+        sys.stdout.buffer.write(as_csv(lines))
+        return 0
+    runs = [run for run in runs_of_the_study() if not run.done(options.kept)]
+    if options.list:
+        return 0
+    outcomes = (runner.train_on_ray(runs, options.ray) if options.ray
+                else runner.train_here(runs, PROJECT / "runs" / "study", options.workers))
+    return runner.keep_all(outcomes, len(runs), options.kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
