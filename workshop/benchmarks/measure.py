@@ -23,7 +23,7 @@ import helpers
 
 RESULTS = Path(__file__).with_name("results.json")
 PACKAGES = ("torch", "numpy", "numba", "mujoco", "stable-baselines3", "gymnasium", "cpprb",
-            "tianshou", "torchrl")
+            "tianshou", "torchrl", "jax", "sbx-rl")
 
 
 # ----------------------------------------------------------------------------------------- options

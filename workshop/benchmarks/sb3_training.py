@@ -1,10 +1,11 @@
-"""Stable-Baselines3 on the twenty arms."""
+"""Stable-Baselines3, and SBX, the same on JAX, on the twenty arms."""
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3 import DDPG, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
@@ -12,11 +13,11 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from workshop.benchmarks.peer_environment import Arms
 
-ALGORITHMS = {"DDPG": DDPG, "TD3": TD3, "SAC": SAC}
+LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
 DISCOUNT = 0.97
 LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
     "learning_rate": 1e-3, "gamma": DISCOUNT, "n_steps": 3, "batch_size": 64, "tau": 1e-2,
-    "train_freq": (1, "step"), "gradient_steps": 4, "learning_starts": 1_000,
+    "train_freq": (10, "step"), "gradient_steps": 20, "learning_starts": 1_000,
     "policy_kwargs": {"net_arch": [128, 128]}}
 
 
@@ -76,10 +77,11 @@ class UntilFinished(BaseCallback):
         return not self.arms.finished
 
 
-def train(algorithm: str, normalize: bool, arms: Arms, seed: int) -> None:
+def train(library: str, algorithm: str, normalize: bool, arms: Arms, seed: int) -> None:
     """Train until `arms.finished`.
 
     Args:
+        library: a key of LIBRARIES.
         algorithm: DDPG, TD3 or SAC.
         normalize: with VecNormalize and the notebook's settings; else with all defaults.
     """
@@ -90,6 +92,7 @@ def train(algorithm: str, normalize: bool, arms: Arms, seed: int) -> None:
         if algorithm != "SAC":  # which explores by itself
             settings["action_noise"] = NormalActionNoise(np.zeros(ACTION_SIZE),
                                                          np.full(ACTION_SIZE, 0.2))
-    model = ALGORITHMS[algorithm]("MlpPolicy", env, seed=seed, device="cpu", **settings)
+    kind = getattr(importlib.import_module(LIBRARIES[library]), algorithm)
+    model = kind("MlpPolicy", env, seed=seed, device="cpu", **settings)
     arms.start()
     model.learn(total_timesteps=10**9, callback=UntilFinished(arms))
