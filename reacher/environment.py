@@ -7,14 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.interface import (
-    ACADEMY_NAME,
-    MAX_SEED,
-    BrainInfo,
-    BrainParameters,
-    UnityInterface,
-    integer,
-)
+from reacher.checks import MAX_SEED, integer
+from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
 from reacher.task import Task
 

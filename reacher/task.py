@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numba
 import numpy as np
 
+from reacher.checks import number
 from reacher.physics import HAND_OFFSET, Physics
 
 OBSERVATION_SIZE = 33
@@ -67,15 +68,12 @@ class Task:
         Raises:
             ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
         """
-        for name, value in parameters.items():
+        for name in parameters:
             if name not in RESET_PARAMETERS:
                 raise ValueError(f"unknown reset parameter {name!r}; "
                                  f"known are {', '.join(RESET_PARAMETERS)}")
-            number = isinstance(value, (int, float, np.integer, np.floating))
-            if not number or isinstance(value, bool) or not 0 <= value <= 1e6:
-                raise ValueError(f"reset parameter {name!r} must be a number from 0 to 1e6, "
-                                 f"not {value!r}")
-        self.parameters.update({name: float(value) for name, value in parameters.items()})
+        self.parameters.update({name: number(f"reset parameter {name!r}", value, 0, 1e6)
+                                for name, value in parameters.items()})
 
     def reset(self) -> np.ndarray:
         """Hang all arms down, draw new goals and return the first observations, (agents, 33)."""

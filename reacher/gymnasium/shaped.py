@@ -8,7 +8,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.interface import MAX_SEED, BrainInfo, BrainParameters, UnityInterface, integer
+from reacher.checks import MAX_SEED, integer
+from reacher.interface import BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
 
 
