@@ -73,6 +73,10 @@ class BrainInfo:
 class UnityInterface:
     """What the environments with the interface of `unityagents` share.
 
+    Attributes:
+        reward_threshold: the score that counts as solved, on average over 100 episodes (the mark
+            of Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+
     Args:
         name: of the environment, in its saved states.
         academy_name: name of the whole in Unity's words.
@@ -80,6 +84,7 @@ class UnityInterface:
         brain: what they observe and do.
     """
 
+    reward_threshold: float | None = None
     AGENT = "arm"  # what error messages call an agent
 
     def __init__(self, name: str, academy_name: str, num_agents: int,

@@ -27,6 +27,7 @@ STEP_REWARD = 0.01
 HAND_RADIUS = 1.0  # m
 GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
+REWARD_THRESHOLD = 30.0  # what counts as solved, for the average score of 100 episodes
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
 # Unity's half turn about x is a single-precision one: its quaternion is not (1, 0, 0, 0) but

@@ -192,6 +192,25 @@ def test_goal_speed_is_honoured_and_stays():
         assert 25 < np.abs(speed).max() <= 30  # P(all of 50 below 25) = (25/30)^50 = 1e-4
 
 
+def test_goals_are_set_at_construction_as_by_a_reset():
+    config = {"goal_size": 14.0, "goal_speed": 3.0}
+    with ReacherEnvironment(3, 0, **config) as env, ReacherEnvironment(3, 0) as twin:
+        assert env.state()["parameters"] == config
+        assert "goal_size -> 14.0" in str(env)
+        assert_same(env.reset(), twin.reset(config=config))
+        for actions in random_actions(50, 3):
+            assert_same(env.step(actions), twin.step(actions))
+        assert_same(env.reset(config={"goal_size": 2.0}), twin.reset(config={"goal_size": 2.0}))
+        assert env.state() == twin.state()
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), np.float16("inf"), "5", True, None, 10**400])
+@pytest.mark.parametrize("name", ["goal_size", "goal_speed"])
+def test_a_bad_goal_at_construction_is_an_error(name, value):
+    with pytest.raises(ValueError, match=f"reset parameter '{name}' must be a number from 0 to"):
+        ReacherEnvironment(1, **{name: value})
+
+
 # --------------------------------------------------------------------------------------- interface
 
 def test_academy_and_brain_are_described_as_in_unityagents():
