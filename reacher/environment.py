@@ -7,16 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.interface import (
-    ACADEMY_NAME,
-    MAX_SEED,
-    BrainInfo,
-    BrainParameters,
-    UnityInterface,
-    integer,
-)
+from reacher.checks import MAX_SEED, integer
+from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import Task
+from reacher.task import RESET_PARAMETERS, REWARD_THRESHOLD, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -26,9 +20,15 @@ class ReacherEnvironment(UnityInterface):
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
         seed: an integer >= 0. The same seed and actions give the same numbers, bit for bit, on
             one machine; an arm's numbers do not depend on how many others there are.
+        goal_size: diameter of the goals, m.
+        goal_speed: largest speed of the goals, degrees per physics step. Both are what `reset`
+            takes as `config`, and can be changed by it.
+
+    Attributes:
+        reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
 
     Raises:
-        TypeError, ValueError: an argument is no integer, or out of range.
+        TypeError, ValueError: an argument is no number of its kind, or out of range.
 
     Example:
         with ReacherEnvironment(num_agents=20, seed=0) as env:
@@ -37,9 +37,14 @@ class ReacherEnvironment(UnityInterface):
             answer = env.step(np.zeros((20, 4)))[brain_name]
     """
 
-    def __init__(self, num_agents: int = 20, seed: int = 0) -> None:
+    reward_threshold = REWARD_THRESHOLD
+
+    def __init__(self, num_agents: int = 20, seed: int = 0,
+                 goal_size: float = RESET_PARAMETERS["goal_size"],
+                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         self._task = Task(num_agents, integer("seed", seed, 0, MAX_SEED))
+        self._task.set_parameters({"goal_size": goal_size, "goal_speed": goal_speed})
         super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
 
     def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
@@ -49,8 +54,8 @@ class ReacherEnvironment(UnityInterface):
         Args:
             train_mode: taken for the interface's sake. Unity draws faster with True; here there
                 is nothing to draw.
-            config: `goal_size` (diameter, m, 5.0) and `goal_speed` (bound of the goals' speeds,
-                degrees per physics step, 1.0). They stay until they are changed again, as in Unity.
+            config: `goal_size` and `goal_speed`, as in the constructor. They stay until they are
+                changed again, as in Unity.
             lesson: taken for the interface's sake; the Unity build has no curriculum.
 
         Raises:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from reacher.checks import actions_of_shape
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-
-if TYPE_CHECKING:
-    from typing import Self
 
 BRAIN_NAME = "ReacherBrain"
 ACADEMY_NAME = "Academy"
-MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -78,6 +73,10 @@ class BrainInfo:
 class UnityInterface:
     """What the environments with the interface of `unityagents` share.
 
+    Attributes:
+        reward_threshold: the score that counts as solved, on average over 100 episodes (the mark
+            of Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+
     Args:
         name: of the environment, in its saved states.
         academy_name: name of the whole in Unity's words.
@@ -85,6 +84,7 @@ class UnityInterface:
         brain: what they observe and do.
     """
 
+    reward_threshold: float | None = None
     AGENT = "arm"  # what error messages call an agent
 
     def __init__(self, name: str, academy_name: str, num_agents: int,
@@ -195,7 +195,7 @@ class UnityInterface:
                 raise ValueError(f"unknown brain {unknown!r}; the only one is {name!r}")
             actions = actions.get(name)
         shape = (self.num_agents, brain.vector_action_space_size)
-        return np.zeros(shape) if actions is None else checked_actions(actions, shape, self.AGENT)
+        return np.zeros(shape) if actions is None else actions_of_shape(actions, shape, self.AGENT)
 
     def _answer(self, observations: np.ndarray, rewards: list[float], done: bool,
                 max_reached: list[bool], actions: np.ndarray | None = None) -> dict[str, BrainInfo]:
@@ -215,35 +215,6 @@ class UnityInterface:
         )}
 
 
-def checked_actions(actions: ArrayLike, shape: tuple[int, int], agent: str = "arm") -> np.ndarray:
-    """Any form of actions as float64 of this shape, or an error that says what is off.
-
-    They pass through single precision first, since that is what reaches the Unity build.
-
-    Args:
-        actions: array, list or CPU tensor of this shape, or flat.
-        shape: (agents, actions).
-        agent: what an error message calls an agent.
-
-    Raises:
-        ValueError: no numbers, a wrong shape, NaN or infinity.
-    """
-    try:
-        with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite
-            array = np.asarray(actions, dtype=np.float32)
-    except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with a gradient
-        raise ValueError(f"actions must be numbers of shape {shape}: {error}") from None
-    if array.shape not in (shape, (shape[0] * shape[1],)):
-        raise ValueError(f"actions must have shape {shape} or ({shape[0] * shape[1]},), "
-                         f"not {array.shape}")
-    array = array.reshape(shape).astype(np.float64)
-    if not np.isfinite(array).all():
-        row, index = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"actions must be finite, but action {index} of {agent} {row} "
-                         f"is {array[row, index]}")
-    return array
-
-
 def generator_from(agent: int, state) -> np.random.Generator:
     """A generator that goes on where `state`, its `bit_generator.state`, was taken."""
     bits = np.random.PCG64()
@@ -255,16 +226,3 @@ def generator_from(agent: int, state) -> np.random.Generator:
     if damaged:
         raise ValueError(f"the state of generator {agent} is damaged: {state!r}")
     return np.random.Generator(bits)
-
-
-def integer(name: str, value, low: int, high: int) -> int:
-    """`value` as an int within [low, high], or an error that names it."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be from {low} to {high}, not {number}")
-    return number

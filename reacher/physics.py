@@ -54,9 +54,9 @@ class Physics:
         num_agents: number of arms.
         position: (2 * num_agents, 3) centre of each capsule, m.
         quaternion: (2 * num_agents, 4) orientation in MuJoCo's order w, x, y, z.
+        rotation: (2 * num_agents, 3, 3) the same as matrices from body to world axes.
         velocity: (2 * num_agents, 6) angular velocity, rad/s, then velocity of the centre of
             mass, m/s, as PhysX holds them: after the joints acted, before the bodies moved.
-        hand: (num_agents, 3) centre of the hand, m.
     """
 
     def __init__(self, num_agents: int) -> None:
@@ -70,17 +70,16 @@ class Physics:
         bodies = slice(1, None)
         self.position = self.data.xpos[bodies]
         self.quaternion = self.data.xquat[bodies]
-        self._rotation = self.data.xmat[bodies].reshape(-1, 3, 3)  # body to world
+        self.rotation = self.data.xmat[bodies].reshape(-1, 3, 3)
         self._center_of_mass = self.data.xipos[bodies]
         self._axis = self.data.xaxis  # (2 * bodies, 3) two joints a body: x and z
         self._anchor = self.data.xanchor  # (2 * bodies, 3) a point on the axis
+        self._rates = self.data.qvel  # (2 * bodies,) of the joints, rad/s
+        self._joint_torques = self.data.qfrc_applied  # (2 * bodies,) N m
         self._mass = self.model.body_mass[bodies].copy()
         self._inertia = self.model.body_inertia[bodies].copy()  # (bodies, 3), own axes
 
         self.velocity = np.zeros((2 * num_agents, 6))
-        self._joint_velocity = np.zeros((2 * num_agents, 6))  # velocities at the new position
-        self._wrench = np.zeros((2 * num_agents, 6))  # force, N, and torque, N m, on each body
-        self.hand = np.empty((num_agents, 3))
         self.reset()
 
     def reset(self) -> None:
@@ -88,8 +87,6 @@ class Physics:
         mujoco.mj_resetData(self.model, self.data)
         mujoco.mj_fwdPosition(self.model, self.data)
         self.velocity[:] = 0.0
-        self._joint_velocity[:] = 0.0
-        place_hands(self.position, self._rotation, self.hand)
 
     def step(self, torques: np.ndarray) -> None:
         """Advance all arms by one physics step of 0.02 s.
@@ -98,20 +95,32 @@ class Physics:
             torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
         """
         model, data = self.model, self.data
-        effective_wrenches(torques, self.velocity, self._joint_velocity, self._rotation,
-                           self._mass, self._inertia, self._wrench)
-        joint_torques(self._wrench, self._axis, self._anchor, self._center_of_mass,
-                      data.qfrc_applied)
+        drive_joints(torques, self.velocity, self._rates, self.rotation, self._axis, self._anchor,
+                     self._center_of_mass, self._mass, self._inertia, self._joint_torques)
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
         mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
-        self._measure_velocities(self.velocity)  # of the bodies, still at the old position
+        # Of the bodies, still at the old position.
+        body_velocities(self._rates, self._axis, self._anchor, self._center_of_mass, self.velocity)
         mujoco.mj_fwdPosition(model, data)
-        self._measure_velocities(self._joint_velocity)
-        place_hands(self.position, self._rotation, self.hand)
 
-    def _measure_velocities(self, velocity: np.ndarray) -> None:
-        body_velocities(self.data.qvel, self._axis, self._anchor, self._center_of_mass, velocity)
+    @property
+    def hand(self) -> np.ndarray:
+        """Centres of the hands, (num_agents, 3), m."""
+        return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
+
+
+@numba.njit(cache=True)
+def drive_joints(torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia,
+                 joint_torque):
+    """Write the torques about the joints that have the effect of force_eff and torque_eff.
+
+    One compiled call; what each argument is stands in the three functions that it calls.
+    """
+    joint_velocity, wrench = np.empty_like(velocity), np.empty_like(velocity)
+    body_velocities(rates, axis, anchor, center_of_mass, joint_velocity)  # at the new position
+    effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench)
+    joint_torques(wrench, axis, anchor, center_of_mass, joint_torque)
 
 
 @numba.njit(cache=True)
@@ -148,9 +157,10 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
         for i in range(3):
             change = velocity[b, 3 + i] - joint_velocity[b, 3 + i]
             wrench[b, i] = mass[b] * change / PHYSICS_STEP
-            wrench[b, 3 + i] = 0.0
+            torque = 0.0
             for k in range(3):
-                wrench[b, 3 + i] += rotation[b, i, k] * own_torque[k]
+                torque += rotation[b, i, k] * own_torque[k]
+            wrench[b, 3 + i] = torque
         wrench[b, 1] -= mass[b] * GRAVITY
 
 
@@ -165,15 +175,16 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
         torques: (4 * arms,) written, N m.
     """
     for j in range(len(torques)):
-        torques[j] = 0.0
+        torque = 0.0
         for b in range(j // 2, 2 * (j // 4) + 2):  # the joint's own body, and the forearm
             fx, fy, fz = wrench[b, 0], wrench[b, 1], wrench[b, 2]
             rx = center_of_mass[b, 0] - anchor[j, 0]
             ry = center_of_mass[b, 1] - anchor[j, 1]
             rz = center_of_mass[b, 2] - anchor[j, 2]
-            torques[j] += (axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
-                           + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
-                           + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx))
+            torque += (axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
+                       + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
+                       + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx))
+        torques[j] = torque
 
 
 @numba.njit(cache=True)
@@ -187,24 +198,14 @@ def body_velocities(rates, axis, anchor, center_of_mass, velocity):
         velocity: (2 * arms, 6) written: w, rad/s, and v = sum of w_joint x r, m/s.
     """
     for b in range(len(velocity)):
-        velocity[b] = 0.0
+        wx = wy = wz = vx = vy = vz = 0.0
         first = 4 * (b // 2)  # the forearm is turned by the shoulder's joints too
         for j in range(first, first + 2 + 2 * (b % 2)):
-            wx, wy, wz = rates[j] * axis[j, 0], rates[j] * axis[j, 1], rates[j] * axis[j, 2]
+            x, y, z = rates[j] * axis[j, 0], rates[j] * axis[j, 1], rates[j] * axis[j, 2]
             rx = center_of_mass[b, 0] - anchor[j, 0]
             ry = center_of_mass[b, 1] - anchor[j, 1]
             rz = center_of_mass[b, 2] - anchor[j, 2]
-            velocity[b, 0] += wx
-            velocity[b, 1] += wy
-            velocity[b, 2] += wz
-            velocity[b, 3] += wy * rz - wz * ry
-            velocity[b, 4] += wz * rx - wx * rz
-            velocity[b, 5] += wx * ry - wy * rx
-
-
-@numba.njit(cache=True)
-def place_hands(position, rotation, hand):
-    """Write the hands' centres: the forearm's centre and 3 m along its own +y."""
-    for arm in range(len(hand)):
-        for k in range(3):  # the second column of the rotation matrix is the body's y axis
-            hand[arm, k] = position[2 * arm + 1, k] + HAND_OFFSET * rotation[2 * arm + 1, k, 1]
+            wx, wy, wz = wx + x, wy + y, wz + z
+            vx, vy, vz = vx + (y * rz - z * ry), vy + (z * rx - x * rz), vz + (x * ry - y * rx)
+        velocity[b, 0], velocity[b, 1], velocity[b, 2] = wx, wy, wz
+        velocity[b, 3], velocity[b, 4], velocity[b, 5] = vx, vy, vz

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 import numba
 import numpy as np
 
-from reacher.physics import Physics
+from reacher.checks import number
+from reacher.physics import HAND_OFFSET, Physics
 
 OBSERVATION_SIZE = 33
 ACTION_SIZE = 4
@@ -26,6 +27,7 @@ STEP_REWARD = 0.01
 HAND_RADIUS = 1.0  # m
 GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
+REWARD_THRESHOLD = 30.0  # what counts as solved, for the average score of 100 episodes
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
 # Unity's half turn about x is a single-precision one: its quaternion is not (1, 0, 0, 0) but
@@ -67,15 +69,12 @@ class Task:
         Raises:
             ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
         """
-        for name, value in parameters.items():
+        for name in parameters:
             if name not in RESET_PARAMETERS:
                 raise ValueError(f"unknown reset parameter {name!r}; "
                                  f"known are {', '.join(RESET_PARAMETERS)}")
-            number = isinstance(value, (int, float, np.integer, np.floating))
-            if not number or isinstance(value, bool) or not 0 <= value <= 1e6:
-                raise ValueError(f"reset parameter {name!r} must be a number from 0 to 1e6, "
-                                 f"not {value!r}")
-        self.parameters.update({name: float(value) for name, value in parameters.items()})
+        self.parameters.update({name: number(f"reset parameter {name!r}", value, 0, 1e6)
+                                for name, value in parameters.items()})
 
     def reset(self) -> np.ndarray:
         """Hang all arms down, draw new goals and return the first observations, (agents, 33)."""
@@ -99,15 +98,14 @@ class Task:
             observations (agents, 33) float32, rewards (agents,) float64, and whether the time
             limit is reached.
         """
+        physics, reach = self.physics, HAND_RADIUS + self._goal_radius
         rewards = np.zeros(self.num_agents)
-        share = np.clip(actions, -1.0, 1.0).reshape(-1, 2)  # (2 * agents, 2)
-        self._torques[:, ::2] = MAX_TORQUE * share
+        write_torques(actions, self._torques)
         for _ in range(STEPS_PER_DECISION):
             # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
-            self._goal_angle += self._goal_speed
-            place_goals(self._goal_angle, self._goal)
-            reward_overlap(self.physics.hand, self._goal, HAND_RADIUS + self._goal_radius, rewards)
-            self.physics.step(self._torques)
+            move_goals_and_pay(self._goal_speed, physics.position, physics.rotation, reach,
+                               self._goal_angle, self._goal, rewards)
+            physics.step(self._torques)
         self.decisions += 1
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
 
@@ -140,6 +138,16 @@ def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
 
 
 @numba.njit(cache=True)
+def write_torques(actions, torques):
+    """Write the torques (2 * agents, 3), N m, of the actions (agents, 4), cut to [-1, 1]."""
+    for arm in range(len(actions)):
+        for part in range(2):  # upper arm, forearm; each about x and z
+            for k in range(2):
+                share = min(max(actions[arm, 2 * part + k], -1.0), 1.0)
+                torques[2 * arm + part, 2 * k] = MAX_TORQUE * share
+
+
+@numba.njit(cache=True)
 def place_goals(angle, goal):
     """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
     for arm in range(len(angle)):
@@ -150,15 +158,25 @@ def place_goals(angle, goal):
 
 
 @numba.njit(cache=True)
-def reward_overlap(hand, goal, reach, rewards):
-    """Add one physics step's pay to `rewards` (agents,) where hand and goal, (agents, 3), overlap.
+def move_goals_and_pay(speed, position, rotation, reach, angle, goal, rewards):
+    """Move the goals and pay where a hand overlaps its goal then.
 
-    `reach` is the sum of both radii, m.
+    Args:
+        speed: (agents,) of the goals, degrees per physics step.
+        position, rotation: those of `Physics`.
+        reach: the sum of the radii of hand and goal, m.
+        angle: (agents,) changed, degrees.
+        goal: (agents, 3) changed, m.
+        rewards: (agents,) what this physics step pays is added.
     """
-    for arm in range(len(rewards)):
+    for arm in range(len(angle)):
+        angle[arm] += speed[arm]
+    place_goals(angle, goal)
+    for arm in range(len(angle)):
         squared = 0.0
         for k in range(3):
-            squared += (hand[arm, k] - goal[arm, k]) ** 2
+            hand = position[2 * arm + 1, k] + HAND_OFFSET * rotation[2 * arm + 1, k, 1]
+            squared += (hand - goal[arm, k]) ** 2
         if squared <= reach * reach:
             rewards[arm] += STEP_REWARD
 
@@ -173,10 +191,13 @@ def write_observations(position, quaternion, velocity, goal, goal_speed, observa
         row = observations[arm]
         for part in range(2):  # upper arm, forearm
             body, first = 2 * arm + part, 13 * part
-            row[first:first + 3] = position[body]
-            row[first + 3:first + 6] = quaternion[body, 1:]  # from w, x, y, z to x, y, z, w
+            for k in range(3):
+                row[first + k] = position[body, k]
+                row[first + 3 + k] = quaternion[body, 1 + k]  # from w, x, y, z to x, y, z, w
             row[first + 6] = quaternion[body, 0] + HALF_TURN_W
-            row[first + 7:first + 13] = velocity[body]
-        row[26:29] = goal[arm]
+            for k in range(6):
+                row[first + 7 + k] = velocity[body, k]
+        for k in range(3):
+            row[26 + k] = goal[arm, k]
         row[29], row[30], row[31] = 0.0, 1.0, 0.0
         row[32] = goal_speed[arm]

@@ -192,6 +192,25 @@ def test_goal_speed_is_honoured_and_stays():
         assert 25 < np.abs(speed).max() <= 30  # P(all of 50 below 25) = (25/30)^50 = 1e-4
 
 
+def test_goals_are_set_at_construction_as_by_a_reset():
+    config = {"goal_size": 14.0, "goal_speed": 3.0}
+    with ReacherEnvironment(3, 0, **config) as env, ReacherEnvironment(3, 0) as twin:
+        assert env.state()["parameters"] == config
+        assert "goal_size -> 14.0" in str(env)
+        assert_same(env.reset(), twin.reset(config=config))
+        for actions in random_actions(50, 3):
+            assert_same(env.step(actions), twin.step(actions))
+        assert_same(env.reset(config={"goal_size": 2.0}), twin.reset(config={"goal_size": 2.0}))
+        assert env.state() == twin.state()
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), np.float16("inf"), "5", True, None, 10**400])
+@pytest.mark.parametrize("name", ["goal_size", "goal_speed"])
+def test_a_bad_goal_at_construction_is_an_error(name, value):
+    with pytest.raises(ValueError, match=f"reset parameter '{name}' must be a number from 0 to"):
+        ReacherEnvironment(1, **{name: value})
+
+
 # --------------------------------------------------------------------------------------- interface
 
 def test_academy_and_brain_are_described_as_in_unityagents():
@@ -322,6 +341,23 @@ BAD_CALLS = {
                        "goal_speed"),
     "text as size": (lambda env: env.reset(config={"goal_size": "5"}), ValueError, "goal_size"),
     "bool as size": (lambda env: env.reset(config={"goal_size": True}), ValueError, "goal_size"),
+    "infinite half precision": (lambda env: env.reset(config={"goal_size": np.float16("inf")}),
+                                ValueError, "goal_size"),
+    "complex": (lambda env: env.step(np.ones((3, 4), complex)), ValueError,
+                r"real numbers of shape \(3, 4\), not complex128"),
+    "complex in a list": (lambda env: env.step([1j] * 12), ValueError, "not complex128"),
+    "dates": (lambda env: env.step(np.full(12, "2020", "M8[Y]")), ValueError, "not datetime64"),
+    "durations": (lambda env: env.step(np.ones(12, "m8[s]")), ValueError, "not timedelta64"),
+    "masked": (lambda env: env.step(np.ma.masked_equal(np.arange(12.0), 3)), ValueError, "masked"),
+    "masked rows": (lambda env: env.step([np.ma.masked_equal(np.arange(4.0), 3)] * 3), ValueError,
+                    "masked"),
+    "structured": (lambda env: env.step(np.zeros(12, [("torque", float)])), ValueError,
+                   "real numbers"),
+    "numeric strings": (lambda env: env.step(["0.5"] * 12), ValueError, "real numbers.*not <U3"),
+    "numeric strings as objects": (lambda env: env.step(np.full(12, "1", object)), ValueError,
+                                   "real numbers.*other objects"),
+    "an integer beyond double precision": (lambda env: env.step([10**400] * 12), ValueError,
+                                           "finite.*too large"),
     "no mapping": (lambda env: env.reset(config=[("goal_size", 5.0)]), ValueError, "mapping"),
 }
 
@@ -365,6 +401,25 @@ def test_a_with_block_closes_the_environment_whatever_happens_in_it():
 def test_a_number_of_arms_out_of_range_is_an_error(number):
     with pytest.raises(ValueError, match=f"num_agents must be from 1 to 2000, not {number}"):
         ReacherEnvironment(num_agents=number)
+
+
+def test_a_number_with_more_digits_than_python_writes_is_an_error():
+    """Beyond 4,300 digits Python refuses to print an integer."""
+    for name in ("num_agents", "seed"):
+        with pytest.raises(ValueError, match=f"{name} must be from .* thousands of digits"):
+            ReacherEnvironment(**{name: 10**5000})
+    with ReacherEnvironment(1) as env, pytest.raises(ValueError, match="goal_size.*thousands"):
+        env.reset(config={"goal_size": 10**5000})
+
+
+def test_integers_and_truth_values_are_taken_as_actions():
+    answers = []
+    for one in (1.0, 1, True, np.int8(1), np.float16(1), np.longdouble(1), 10**20):
+        with ReacherEnvironment(1) as env:
+            env.reset()
+            answers.append(env.step([one] * 4)[BRAIN].vector_observations)
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
 
 
 @pytest.mark.parametrize("number", [2.5, 20.0, True, "20", None, [20]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import gymnasium
 import numpy as np
@@ -300,6 +301,14 @@ def test_the_scale_is_the_larger_bound_where_there_is_one(register):
     np.testing.assert_array_equal(make_pendulum().observation_scale, [1, 1, 8])
 
 
+def test_the_mark_is_the_specs():
+    for env_id, mark in (("Pendulum-v1", None), ("MountainCarContinuous-v0", 90.0),
+                         ("reacher/Reacher-v0", 30.0)):
+        with UnityShaped(env_id) as env:
+            assert env.reward_threshold == gymnasium.spec(env_id).reward_threshold == mark
+    assert ReacherEnvironment.reward_threshold == 30.0
+
+
 # ------------------------------------------------------------------------------------------ errors
 
 @pytest.mark.parametrize("env_id, kind, message", [
@@ -309,12 +318,39 @@ def test_the_scale_is_the_larger_bound_where_there_is_one(register):
     ("", ValueError, "such as 'Pendulum-v1'"),
     ("two words", ValueError, "such as 'Pendulum-v1'"),
     ("CartPole-v1", ValueError, r"action space Discrete\(2\); only continuous actions"),
+    ("Hopper-v2", ValueError, "gymnasium-robotics"),
     (None, TypeError, "env_id must be the name"),
     (gymnasium.spec("Pendulum-v1"), TypeError, "env_id must be the name"),
 ])
 def test_an_environment_that_does_not_fit_is_a_clear_error(env_id, kind, message):
     with pytest.raises(kind, match=message):
         UnityShaped(env_id)
+
+
+def without(monkeypatch, *modules):
+    """As if these modules, and what needs them, were not installed or not imported yet."""
+    for name in [name for name in sys.modules
+                 if name.startswith(("gymnasium.envs.mujoco", "gymnasium.envs.box2d"))]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in modules:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.parametrize("env_id, module, extra", [
+    ("Hopper-v5", "imageio", "mujoco"), ("Hopper-v5", "mujoco", "mujoco"),
+    ("LunarLanderContinuous-v3", "Box2D", "box2d")])
+def test_a_missing_extra_of_gymnasium_is_named(monkeypatch, env_id, module, extra):
+    without(monkeypatch, module)
+    with pytest.raises(ModuleNotFoundError) as error:
+        UnityShaped(env_id)
+    assert str(error.value).startswith(f"{env_id} needs a package that is not installed: ")
+    assert module.lower() in str(error.value).lower()
+    assert str(error.value).endswith(f'; run\n    pip install "gymnasium[{extra}]"')
+
+
+def test_a_missing_package_of_others_is_named():
+    with pytest.raises(ModuleNotFoundError, match="nowhere:Arm-v0 needs .*'nowhere'"):
+        UnityShaped("nowhere:Arm-v0")
 
 
 BOX = gymnasium.spaces.Box

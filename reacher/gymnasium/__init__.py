@@ -3,7 +3,7 @@
     import gymnasium
     import reacher
 
-    env = gymnasium.make("reacher/Reacher-v0")
+    env = gymnasium.make("reacher/Reacher-v0")  # without the import: "reacher:reacher/Reacher-v0"
     envs = gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)
 
 Importing this package, as `import reacher` does, registers that name. Both kinds run the simulation
@@ -13,7 +13,7 @@ of `reacher.ReacherEnvironment`.
 import gymnasium
 
 from reacher.gymnasium.arms import ReacherEnv, ReacherVectorEnv
-from reacher.task import EPISODE_DECISIONS
+from reacher.task import EPISODE_DECISIONS, REWARD_THRESHOLD
 
 ENV_ID = "reacher/Reacher-v0"
 
@@ -22,7 +22,7 @@ gymnasium.register(
     entry_point="reacher.gymnasium:ReacherEnv",
     vector_entry_point="reacher.gymnasium:ReacherVectorEnv",
     max_episode_steps=EPISODE_DECISIONS,
-    reward_threshold=30.0,  # the course's mark, for the average of 100 episodes
+    reward_threshold=REWARD_THRESHOLD,
 )
 
 __all__ = ["ENV_ID", "ReacherEnv", "ReacherVectorEnv"]

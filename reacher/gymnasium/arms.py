@@ -10,8 +10,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from reacher import drawing
+from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.gymnasium.spaces import action_space, observation_space
-from reacher.interface import MAX_SEED, checked_actions, integer
 from reacher.physics import MAX_AGENTS, PHYSICS_STEP
 from reacher.task import (
     ACTION_SIZE,
@@ -62,7 +62,7 @@ class _Arms:
 
     def _decide(self, actions, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Hold the actions for one decision; return observations and rewards of the arms."""
-        observations, rewards, _ = self._task.step(checked_actions(actions, (rows, ACTION_SIZE)))
+        observations, rewards, _ = self._task.step(actions_of_shape(actions, (rows, ACTION_SIZE)))
         return observations, rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
 
     def _frames(self) -> tuple[np.ndarray, ...]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from importlib import metadata
 
 import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.interface import MAX_SEED, BrainInfo, BrainParameters, UnityInterface, integer
+from reacher.checks import MAX_SEED, integer
+from reacher.interface import BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
 
 
@@ -29,10 +32,13 @@ class UnityShaped(UnityInterface):
     Attributes:
         observation_scale: (observations,) float32, the usual size of each observation: the larger
             of its two bounds without their signs, or 1 where that is 0 or no finite float32.
+        reward_threshold: the environment's `spec.reward_threshold`, the score that counts as
+            solved, on average over 100 episodes; or None.
 
     Raises:
         TypeError, ValueError: an argument is of the wrong kind or out of range, or the
             environment is unknown or has other spaces.
+        ModuleNotFoundError: a package that the environment needs is not installed.
 
     Example:
         with UnityShaped("Pendulum-v1", num_agents=10, seed=0) as env:
@@ -52,6 +58,7 @@ class UnityShaped(UnityInterface):
         low, high = actions.low.astype(np.float64), actions.high.astype(np.float64)
         self._middle, self._half_range = (low + high) / 2, (high - low) / 2
         self.observation_scale = _scale(observations)
+        self.reward_threshold = first.spec.reward_threshold
         super().__init__(env_id, env_id, num_agents, BrainParameters(
             brain_name=f"{first.spec.name}Brain",
             vector_observation_space_size=observations.shape[0],
@@ -157,9 +164,10 @@ def _make(env_id: str) -> gymnasium.Env:
                         f"'Pendulum-v1', not {env_id!r}")
     try:
         env = gymnasium.make(env_id)
-    except gymnasium.error.DependencyNotInstalled:
-        raise  # it names the package
-    except gymnasium.error.Error as error:
+    except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
+        raise ModuleNotFoundError(f"{env_id} needs a package that is not installed: {error}"
+                                  f"{_install_hint(env_id)}") from error
+    except (ImportError, gymnasium.error.Error) as error:  # the first: an old version of MuJoCo's
         raise ValueError(f"env_id must name an environment that Gymnasium knows, such as "
                          f"'Pendulum-v1', not {env_id!r}: {error}") from None
     actions, observations = env.action_space, env.observation_space
@@ -174,6 +182,16 @@ def _make(env_id: str) -> gymnasium.Env:
         raise ValueError(f"{env_id} has the observation space {observations}; only a Box of one "
                          "axis works, such as Pendulum-v1's")
     return env
+
+
+def _install_hint(env_id: str) -> str:
+    """The command that installs what one of Gymnasium's own environments needs; else nothing."""
+    spec = gymnasium.registry.get(env_id)
+    family = re.match(r"gymnasium\.envs\.(\w+)", str(spec and spec.entry_point))
+    extra = family and family[1].replace("_", "-")
+    if extra not in (metadata.metadata("gymnasium").get_all("Provides-Extra") or ()):
+        return ""
+    return f'; run\n    pip install "gymnasium[{extra}]"'
 
 
 def _scale(space: gymnasium.spaces.Box) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import grpc
 
-from reacher.interface import integer
+from reacher.checks import integer
 from reacher.unity.player import find_player
 from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, QUIT, messages, unityagents
 

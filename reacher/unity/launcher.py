@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from reacher.interface import integer
+from reacher.checks import MAX_SEED, integer
 from reacher.physics import MAX_AGENTS
 
 PROJECT = Path(__file__).resolve().parents[2]  # the folder that holds the package
@@ -56,7 +56,7 @@ def unity_launcher(num_agents: int = 20, seed: int = 0,
         RuntimeError: on Windows only: pip, whose program launcher the .exe is made of, is missing.
     """
     options = ["--num-agents", str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
-               "--seed", str(integer("seed", seed, 0, 2**63 - 1))]
+               "--seed", str(integer("seed", seed, 0, MAX_SEED))]
     folder = Path(folder or tempfile.mkdtemp(prefix="reacher-")).absolute()
     return str(_write_launcher(folder, options, sys.platform))
 
