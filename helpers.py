@@ -9,24 +9,18 @@ from workshop.report.figures import COLORS, animated_png, plot_scores, record_fr
 from workshop.training.environments import GYMNASIUM, open_environment
 from workshop.training.files import to_bytes, write_whole
 from workshop.training.parameters import check_parameters
-from workshop.training.progress import progress_bar
-from workshop.training.randomness import (
-    random_states,
-    restore_random_states,
-    seed_everything,
-    versions,
-)
+from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensorboard_curves
+from workshop.training.randomness import seed_everything, versions
+from workshop.training.run import training_run
 from workshop.training.run_files import (
-    begin_run,
     load_hyperparameters,
     load_network,
     require_kept_agent,
-    require_same_run,
     run_folder,
     save_hyperparameters,
     save_networks,
-    scalar_writer,
 )
+from workshop.training.saving import restore_state, save_state
 from workshop.training.scores import (
     AVERAGE_WINDOW,
     SOLVED_SCORE,
@@ -40,9 +34,10 @@ from workshop.training.states import TrainingState
 
 __all__ = [  # noqa: RUF022, in the order of the imports above
     "CHECKPOINTS", "PROJECT", "COLORS", "animated_png", "plot_scores", "record_frames", "GYMNASIUM",
-    "open_environment", "check_parameters", "progress_bar", "random_states",
-    "restore_random_states", "seed_everything", "versions", "begin_run", "load_hyperparameters",
-    "load_network", "require_kept_agent", "require_same_run", "run_folder", "save_hyperparameters",
-    "save_networks", "scalar_writer", "to_bytes", "AVERAGE_WINDOW", "SOLVED_SCORE", "ScoreFile",
-    "moving_average", "read_runs", "read_scores", "solved_at", "TrainingState", "write_whole",
+    "open_environment", "to_bytes", "write_whole", "check_parameters", "noisy_layer_names",
+    "sizes_of_noise", "tensorboard_curves", "seed_everything", "versions", "training_run",
+    "load_hyperparameters", "load_network", "require_kept_agent", "run_folder",
+    "save_hyperparameters", "save_networks", "restore_state", "save_state", "AVERAGE_WINDOW",
+    "SOLVED_SCORE", "ScoreFile", "moving_average", "read_runs", "read_scores", "solved_at",
+    "TrainingState",
 ]

@@ -42,11 +42,8 @@ class ScoreFile:
             seconds: wall clock since training began.
 
         Raises:
-            OSError: the disk is full or gone, or somebody else has written the file.
+            OSError: the disk is full or gone.
         """
-        if not self.path.exists() or self.path.read_bytes() != self.content():
-            raise OSError(f"{self.path} is not as this training left it: another training may "
-                          "run in the same folder; choose another out_dir")
         self.lines.append(f"{episode},{scores.mean():.6f},{scores.min():.6f},{scores.max():.6f},"
                           f"{seconds:.3f}")
         write_whole(self.path, self.content())
@@ -107,8 +104,14 @@ def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.
     return (total[end] - total[begin]) / (end - begin)
 
 
-def solved_at(scores: Sequence[float]) -> int | None:
-    """First episode at which a full window of 100 averages at least 30, or None."""
+def solved_at(scores: Sequence[float], mark: float | None = SOLVED_SCORE) -> int | None:
+    """First episode at which a full window of 100 averages at least the mark, or None.
+
+    Args:
+        mark: None: nothing counts as solved.
+    """
+    if mark is None:
+        return None
     average = moving_average(scores)
-    solved = np.flatnonzero(average[AVERAGE_WINDOW - 1:] >= SOLVED_SCORE)
+    solved = np.flatnonzero(average[AVERAGE_WINDOW - 1:] >= mark)
     return int(solved[0]) + AVERAGE_WINDOW if len(solved) else None
