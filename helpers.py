@@ -10,24 +10,18 @@ from workshop.report.figures import COLORS, animated_png, plot_scores, record_fr
 from workshop.training.environments import GYMNASIUM, mark_of, open_environment
 from workshop.training.files import to_bytes, write_whole
 from workshop.training.parameters import check_parameters, wrong_fields
-from workshop.training.progress import progress_bar
-from workshop.training.randomness import (
-    random_states,
-    restore_random_states,
-    seed_everything,
-    versions,
-)
+from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensorboard_curves
+from workshop.training.randomness import seed_everything, versions
+from workshop.training.run import training_run
 from workshop.training.run_files import (
-    begin_run,
     load_hyperparameters,
     load_network,
     require_kept_agent,
-    require_same_run,
     run_folder,
     save_hyperparameters,
     save_networks,
-    scalar_writer,
 )
+from workshop.training.saving import restore_state, save_state
 from workshop.training.scores import (
     AVERAGE_WINDOW,
     SOLVED_SCORE,

@@ -25,7 +25,7 @@ import helpers
 from reacher import task
 from workshop.notebook import definitions
 from workshop.paths import PROJECT
-from workshop.training import files, run_files
+from workshop.training import files, run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8, 8), "batch_size": 16, "learning_starts": 20,
@@ -41,14 +41,14 @@ KINDS = {  # different things to remember
 }
 
 
-def shrink(notebook, patch=setattr) -> None:
+def shrink(patch=setattr) -> None:
     """Make episodes and saved blocks small, and leave out waiting for the disk.
 
     Args: patch is `monkeypatch.setattr` where the change should end with a test.
     """
     patch(task, "EPISODE_DECISIONS", DECISIONS)
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
-    patch(notebook, "BLOCK", BLOCK)
+    patch(saving, "BLOCK", BLOCK)
     patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
     patch(run_files, "versions", functools.cache(run_files.versions))
 
@@ -60,19 +60,14 @@ def make_agent(notebook, kind="default", **overrides):
 
 
 def train(notebook, folder, kind="default", episodes=6, save_every=1, environment=None,
-          stop_when_solved=True, **overrides):
+          stop_when_solved=True, after_episode=None, mark=30.0, keep_state=True, **overrides):
     """Train as the notebook does, and go on where there is something to go on from."""
     folder = Path(folder)
-    resume = helpers.TrainingState(folder).exists()
     environment = environment or helpers.open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
-    settings = agent.settings.model_dump()
-    helpers.begin_run(folder, resume)
-    if resume:
-        helpers.require_same_run(folder, settings, seed=0)
-    else:
-        helpers.save_hyperparameters(folder, settings, seed=0)
-    notebook.train_agent(environment, agent, folder, episodes, stop_when_solved, save_every, resume)
+    notebook.train_agent(environment, agent, folder, episodes, stop_when_solved, save_every,
+                         helpers.TrainingState(folder).exists(), after_episode, mark, keep_state,
+                         {"seed": 0})
     return agent
 
 
@@ -147,7 +142,7 @@ def serve() -> None:
     """Carry out the orders that come in, one by one."""
     torch.set_num_threads(1)
     notebook = definitions()
-    shrink(notebook)
+    shrink()
     warm_up(notebook)
     log = Path(tempfile.mkdtemp()) / "output"
     for line in sys.stdin:

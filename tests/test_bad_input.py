@@ -31,7 +31,7 @@ MODELS = {"hyperparameters": DEFINITIONS.Hyperparameters, "parameters": Paramete
 PARAMETERS = {
     "preset": "default", "seed": 0, "num_agents": 2, "max_episodes": 1, "stop_when_solved": True,
     "env_location": "", "out_dir": "runs", "overrides": {}, "train": True, "resume": False,
-    "save_every": 1, "tensorboard": False, "test_episodes": 1}
+    "save_every": 1, "keep_state": False, "tensorboard": False, "test_episodes": 1}
 COMPANIONS = {  # what a value at its limit needs beside it
     "noise_floor": {"noise_scale": 10.0}, "importance_end": {"importance_start": 0.0},
     "replay_capacity": {"batch_size": 2, "learning_starts": 1},
@@ -255,7 +255,7 @@ LARGE = {"actor_hidden", "critic_hidden", "batch_size", "replay_capacity", "acto
     ids=lambda field: field.name)
 def test_settings_at_their_limits_train(notebook, tmp_path, monkeypatch, field):
     monkeypatch.setattr(small_training, "DECISIONS", 8)
-    small_training.shrink(notebook, monkeypatch.setattr)
+    small_training.shrink(monkeypatch.setattr)
     for number, value in enumerate(at_limits(field)):
         if (field.name, value) == ("noise_decay", 0):
             continue  # has no effect, and is an error therefore
@@ -361,14 +361,17 @@ def test_the_largest_number_of_arms_is_the_environments(tmp_path):
 
 @pytest.mark.parametrize("resume", [False, True])
 @pytest.mark.parametrize("below", [
-    "file", "file/below", "n" * 300, "deep/" * 2_000, "with\0zero"], ids=lambda name: name[:10])
-def test_a_folder_that_cannot_be_made(tmp_path, below, resume):
+    "file", "file/below", "n" * 300, "deep/" * 1_000, "n" * 5_000, "with\0zero"],
+    ids=lambda name: name[:10] + str(len(name)))
+def test_a_folder_that_cannot_be_made(notebook, tmp_path, below, resume):
     """The superuser may write anywhere, so these cannot be made by anyone."""
     (tmp_path / "file").write_text("mine")
     folder = helpers.run_folder(tmp_path / below, "default", 0)
-    with pytest.raises(ValueError, match="cannot write into|holds no training state") as error:
-        helpers.begin_run(folder, resume)
-    assert str(tmp_path / below.rstrip("/")) in str(error.value)
+    with pytest.raises(ValueError, match="cannot write into .*choose another out_dir") as error:
+        notebook.train_agent(None, small_training.make_agent(notebook), folder, 1, resume=resume)
+    message = str(error.value)
+    assert str(tmp_path) in message and below[:10] in message and len(message) < 1_000
+    assert message.count(below[:100]) <= 2
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -379,7 +382,7 @@ def test_a_folder_where_nothing_can_be_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(run_files, "write_whole", refuse)
     with pytest.raises(ValueError, match="cannot write into .*Permission denied.*another out_dir"):
-        helpers.begin_run(tmp_path / "run")
+        run_files.begin_run(tmp_path / "run", {})
 
 
 @pytest.mark.parametrize("location, words", [

@@ -14,6 +14,7 @@ import torch
 import helpers
 import small_training
 from small_training import ARMS, assert_same, outcome
+from workshop.training import progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"
@@ -22,7 +23,7 @@ BRAIN = "ReacherBrain"
 @pytest.fixture
 def small(notebook, monkeypatch):
     """`small(folder, ...)` trains in this process, as `small_training.train` says."""
-    small_training.shrink(notebook, monkeypatch.setattr)
+    small_training.shrink(monkeypatch.setattr)
 
     def train(folder, *arguments, **options):
         return small_training.train(notebook, folder, *arguments, episodes=EPISODES, **options)
@@ -43,22 +44,21 @@ def uncut(notebook, tmp_path_factory):
         if kind not in known:
             folder = tmp_path_factory.mktemp("healthy") / "run"
             run = known[kind] = SimpleNamespace(steps=[], updates=[])
-            tree_update, finish_episode, count = notebook.tree_update, notebook.finish_episode, [0]
+            tree_update, count = notebook.tree_update, [0]
 
             def update(*arguments):
                 count[0] += 1
                 tree_update(*arguments)
 
-            def finish(agent, *rest):
-                finish_episode(agent, *rest)
+            def after_episode(agent, scores):
                 run.steps.append(agent.learning_steps)
                 run.updates.append(count[0])
 
             with pytest.MonkeyPatch.context() as patch:
-                small_training.shrink(notebook, patch.setattr)
+                small_training.shrink(patch.setattr)
                 patch.setattr(notebook, "tree_update", update)
-                patch.setattr(notebook, "finish_episode", finish)
-                small_training.train(notebook, folder, kind, EPISODES)
+                small_training.train(notebook, folder, kind, EPISODES,
+                                     after_episode=after_episode)
             run.outcome = outcome(folder)
         return known[kind]
 
@@ -314,9 +314,9 @@ def test_the_error_says_where(notebook):
 
 # ------------------------------------------------------------------------- a critic that diverges
 
-def shown_by(notebook, agent, capsys):
-    with helpers.progress_bar(10) as bar:
-        notebook.show_progress(bar, agent, [1.0])
+def shown_by(agent, capsys):
+    with progress.progress_bar(10) as bar:
+        progress.show_progress(bar, agent, [1.0])
     return "".join(capsys.readouterr())
 
 
@@ -327,7 +327,7 @@ def test_the_bar_names_a_critic_that_diverges(notebook, capsys, q, reward, said)
     """With gamma 0.97 no value exceeds 0.03 / (1 - 0.97) = 1; twice that is the limit."""
     agent = small_training.make_agent(notebook)
     agent.log["Q"], agent.largest_reward = q, reward
-    text = shown_by(notebook, agent, capsys)
+    text = shown_by(agent, capsys)
     assert ("critic diverges" in text) == said
     if said:
         assert "largest possible Q=1" in text
@@ -391,20 +391,18 @@ def test_memory_does_not_grow(notebook, tmp_path, monkeypatch):
     If a decision left one array behind, say the observations of 100 arms in double precision,
     26 kB, then 40 episodes of 30 decisions would leave 32 MB. Half of that is allowed.
     """
-    small_training.shrink(notebook, monkeypatch.setattr)
+    small_training.shrink(monkeypatch.setattr)
     monkeypatch.setattr(small_training.task, "EPISODE_DECISIONS", 30)
     settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 30})
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 100, settings, np.random.default_rng(0))
-    memory, finish_episode = {}, notebook.finish_episode
+    memory = {}
 
-    def measure(agent, folder, arm_scores, scores):
-        finish_episode(agent, folder, arm_scores, scores)
+    def measure(agent, scores):
         if len(scores) in (20, 60):
             gc.collect()
             memory[len(scores)] = psutil.Process().memory_info().rss
 
-    monkeypatch.setattr(notebook, "finish_episode", measure)
     with helpers.open_environment("", 100, 0) as environment:
-        notebook.train_agent(environment, agent, tmp_path, 60)
+        notebook.train_agent(environment, agent, tmp_path, 60, after_episode=measure)
     assert len(agent.replay) == settings.replay_capacity
     assert memory[60] - memory[20] < 16e6, memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import helpers
 from reacher import task
@@ -14,10 +15,10 @@ SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learn
 EPISODES, ARMS, DECISIONS = 3, 2, 30
 
 
-def noted(monkeypatch):
+def noted(monkeypatch, **overrides):
     monkeypatch.setattr(task, "EPISODE_DECISIONS", DECISIONS)
     monkeypatch.setattr(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})
-    return inside.record(EPISODES, ARMS, **SMALL)
+    return inside.record(EPISODES, ARMS, **SMALL | overrides)
 
 
 def test_every_transition_is_counted_once_and_every_draw(monkeypatch):
@@ -40,7 +41,7 @@ def test_noting_changes_nothing(monkeypatch, tmp_path):
     with helpers.open_environment("", ARMS, inside.SEED) as environment:
         generator = helpers.seed_everything(inside.SEED)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, ARMS, settings, generator)
-        scores = definitions.train_agent(environment, agent, tmp_path, EPISODES)
+        scores = definitions.train_agent(environment, agent, tmp_path / "run", EPISODES)
     assert max(scores) > 0
     np.testing.assert_array_equal(found["score"], scores)
     sigma = agent.ddpg.actor.noisy_layers[-1].sigma_weight.abs().mean().item()
@@ -59,3 +60,22 @@ def test_the_gallery_shows_the_same_goals_each_time(monkeypatch):
 def test_fidelity_without_the_policies_says_what_is_missing(tmp_path, capsys):
     assert fidelity.main(["--policies", str(tmp_path)]) == 2
     assert "policies.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hidden, names", [
+    ((8,), ["sigma_output"]), ((8, 8), ["sigma_hidden", "sigma_output"]),
+    ((8, 8, 8), ["sigma_hidden_2", "sigma_hidden_3", "sigma_output"])])
+def test_every_noisy_layer_has_its_name(monkeypatch, hidden, names):
+    found = noted(monkeypatch, actor_hidden=hidden)
+    assert [name for name in found if name.startswith("sigma")] == names
+    for name in names:
+        assert found[name].shape == (EPISODES,) and (found[name] > 0).all()
+    bound = 1 / np.sqrt(8)  # initial sigma of layers with 8 inputs
+    assert abs(found[names[-1]][-1] / bound - 1) < 0.2  # few small steps from there
+
+
+def test_without_noisy_layers_no_other_number_passes_for_a_sigma(monkeypatch):
+    found = noted(monkeypatch, noisy_layers=False)
+    assert not [name for name in found if name.startswith("sigma")]
+    assert {"critic_loss", "Q", "TD_error", "noise"} < found.keys()
+    assert (found["noise"][1:] > 0).all()  # on the actions, and not another column

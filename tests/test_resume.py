@@ -17,12 +17,13 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load as load_tensors
 
 import helpers
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
 from workshop.paths import NOTEBOOK
-from workshop.training import files, run_files, scores, states
+from workshop.training import files, randomness, run_files, saving, scores, states
 
 EPISODES = 6
 
@@ -39,7 +40,7 @@ def forks():
 @pytest.fixture
 def small(notebook, monkeypatch):
     """`small(folder, ...)` trains in this process, as `small_training.train` says."""
-    small_training.shrink(notebook, monkeypatch.setattr)
+    small_training.shrink(monkeypatch.setattr)
 
     def train(folder, *arguments, **options):
         return small_training.train(notebook, folder, *arguments, **options)
@@ -56,7 +57,7 @@ def uncut(notebook, tmp_path_factory):
         if (kind, episodes) not in known:
             folder = tmp_path_factory.mktemp("uncut") / "run"
             with pytest.MonkeyPatch.context() as patch:
-                small_training.shrink(notebook, patch.setattr)
+                small_training.shrink(patch.setattr)
                 small_training.train(notebook, folder, kind, episodes)
             known[kind, episodes] = outcome(folder)
         return known[kind, episodes]
@@ -69,18 +70,18 @@ def files_in(folder):
 
 
 def require_whole_files(folder, killed=False):
-    """Every file that is there can be read, and all are there once there is a state.
+    """Every file that is there can be read, and all are there once there is a state of an episode.
 
     Beside them may lie what a killed process had begun to write.
     """
-    if (folder / "state").exists() and helpers.TrainingState(folder).exists():
+    if any(int(path.stem.split("_")[1]) for path in (folder / "state").glob("state_*.json")):
         assert {"scores.csv", "hyperparameters.json", *WEIGHTS} <= set(files_in(folder))
     for path in map(folder.joinpath, files_in(folder)):
-        if killed and (path.suffix == ".tmp" or path.name == "writable"):
+        if killed and path.suffix == ".tmp":
             continue
         assert path.suffix in (".safetensors", ".json", ".csv"), path
         if path.suffix == ".safetensors":
-            states.load_tensors(path.read_bytes())
+            load_tensors(path.read_bytes())
         elif path.suffix == ".json":
             json.loads(path.read_text())
         else:
@@ -205,13 +206,13 @@ def test_killed_at_every_file_operation(small, uncut, tmp_path):
 def interrupted(train, numbers, functions=None):
     """Call `train`, and press Ctrl-C before the lines of these numbers; return the lines so far.
 
-    Lines count in helpers.py, reacher/ and the notebook, or in these functions alone.
+    Lines count in workshop/training/ and the notebook, or in these functions alone.
     """
     count = [0]
 
     def trace(frame, event, argument):
         code = frame.f_code
-        ours = code.co_filename.endswith("helpers.py") or "Continuous_Control" in code.co_filename
+        ours = "workshop/training" in code.co_filename or "Continuous_Control" in code.co_filename
         if not ours or (functions and code.co_name not in functions):
             return None
         if event == "line":
@@ -232,7 +233,7 @@ def interrupted(train, numbers, functions=None):
 
 
 SAVING = ("save_state", "save", "remove_old", "write_whole", "paths", "to_bytes",
-          "random_states", "learner_tensors", "saved_tensor", "checksum", "state")
+          "random_states", "learner_tensors", "priorities", "checksum", "state")
 
 
 @pytest.mark.parametrize("functions", [None, SAVING], ids=["anywhere", "while saving"])
@@ -279,8 +280,12 @@ def test_a_disk_that_is_full_at_any_write(small, uncut, tmp_path):
             fail_at(write, patch)
             with pytest.raises((OSError, ValueError), match="No space left on device") as error:
                 small(folder, episodes=2)
-        if (folder / "scores.csv").exists():  # then the training had begun
-            assert str(folder) in str(error.value) and "resume" in str(error.value)
+        message = str(error.value)
+        assert str(folder) in message
+        if helpers.TrainingState(folder).exists():
+            assert "resume = True goes on" in message
+        else:
+            assert "begin again with resume = False" in message or "choose another" in message
         require_whole_files(folder)
         small(folder, episodes=2)
         assert_same(outcome(folder), uncut(episodes=2))
@@ -331,7 +336,7 @@ def test_remains_of_a_kill_go(small, uncut, tmp_path):
 def test_states_follow_by_number_and_not_by_letters(tmp_path):
     states = helpers.TrainingState(tmp_path)
     for episode in (999_980, 999_990, 1_000_000):
-        states.save(episode, {}, {})
+        states.save(episode, {}, [])
     assert helpers.TrainingState(tmp_path).load()[0] == 1_000_000
 
 
@@ -342,7 +347,7 @@ def prepared(notebook, tmp_path_factory):
     """A training of six episodes that was cut after four, with the states of the last two."""
     folder = tmp_path_factory.mktemp("prepared") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        small_training.shrink(notebook, patch.setattr)
+        small_training.shrink(patch.setattr)
         small_training.train(notebook, folder, episodes=4)
     require_tidy(folder)
     return folder
@@ -454,7 +459,7 @@ def test_a_flipped_bit_anywhere_is_found(cut):
 
 def test_a_flip_in_the_number_of_the_format_is_damage_and_no_newer_version(cut):
     path = file_of_newest(cut, "state")
-    path.write_text(path.read_text().replace('"format": 1', '"format": 9'))
+    path.write_text(path.read_text().replace('"format": 2', '"format": 9'))
     with pytest.warns(UserWarning, match="the state before is used"):
         assert helpers.TrainingState(cut).load()[0] == 3
 
@@ -491,7 +496,7 @@ def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path
     with pytest.raises(ValueError, match="damaged"):
         helpers.load_hyperparameters(cut)
     with pytest.raises(ValueError, match="damaged"):
-        helpers.require_same_run(cut, agent.settings.model_dump())
+        run_files.require_same_run(cut, agent.settings.model_dump())
     for name in WEIGHTS:
         network = agent.ddpg.actor if "actor" in name else agent.ddpg.critic
         with pytest.raises(ValueError, match=f"{name} is damaged"):
@@ -511,9 +516,9 @@ def forged(path, **changes):
 
 
 def test_a_state_of_a_newer_version_is_a_clear_error(small, cut):
-    forged(file_of_newest(cut, "state"), format=files.RUN_FORMAT + 1)
+    forged(file_of_newest(cut, "state"), format=files.STATE_FORMAT + 1)
     before = files_in(cut)
-    with pytest.raises(ValueError, match=f"format {files.RUN_FORMAT + 1}.*newer version"):
+    with pytest.raises(ValueError, match=f"format {files.STATE_FORMAT + 1}.*newer version"):
         small(cut)
     assert files_in(cut) == before
 
@@ -604,7 +609,8 @@ def test_other_environments_go_on_as_well(notebook, small, tmp_path):
         with helpers.open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
             agent = notebook.Agent(environment.observation_scale, 1, ARMS, settings,
                                    helpers.seed_everything(3))
-            notebook.train_agent(environment, agent, tmp_path / name, episodes, resume=resume)
+            notebook.train_agent(environment, agent, tmp_path / name, episodes, resume=resume,
+                                 keep_state=True)
         return outcome(tmp_path / name)
 
     once = train("once", 3)
@@ -698,7 +704,8 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
         agent.settings = small_training.make_agent(notebook).settings
         environment.reset()
         agent.act(np.zeros((ARMS, 33), np.float32))
-        notebook.train_agent(environment, agent, cut, EPISODES, resume=True, save_every=1)
+        notebook.train_agent(environment, agent, cut, EPISODES, resume=True, save_every=1,
+                             keep_state=True, about={"seed": 0})
     assert_same(outcome(cut), uncut())
 
 
@@ -706,7 +713,8 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
     """Whoever calls train_agent twice, without resume, gets a run that can be resumed."""
     agent = small(tmp_path / "first", episodes=3)
     with helpers.open_environment("", ARMS, 0) as environment:
-        notebook.train_agent(environment, agent, tmp_path / "second", 2, save_every=1)
+        notebook.train_agent(environment, agent, tmp_path / "second", 2, save_every=1,
+                             keep_state=True)
     episode, _, tensors = helpers.TrainingState(tmp_path / "second").load()
     assert episode == 5
     blocks = range(-(-len(agent.replay) // small_training.BLOCK))
@@ -717,12 +725,11 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
 def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
     """A training that was told to go on after the mark ends at once when told to stop there."""
     monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
-    monkeypatch.setattr(scores, "SOLVED_SCORE", 0.01)
-    assert small(tmp_path / "run", stop_when_solved=False, episodes=4).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=True).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=False).episodes == 6
-    small(tmp_path / "stopped", stop_when_solved=True)
-    small(tmp_path / "stopped", stop_when_solved=False)
+    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01, episodes=4).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=True, mark=0.01).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01).episodes == 6
+    small(tmp_path / "stopped", stop_when_solved=True, mark=0.01)
+    small(tmp_path / "stopped", stop_when_solved=True, mark=None)  # nothing counts as solved
     assert_same(outcome(tmp_path / "run"), outcome(tmp_path / "stopped"))
 
 
@@ -742,17 +749,17 @@ def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
     settings = hyperparameters_in(cut)["hyperparameters"]
     helpers.save_hyperparameters(cut, settings, seed=0, num_agents=2, env_location="")
     same = {"seed": 0, "num_agents": 2, "env_location": ""}
-    helpers.require_same_run(cut, settings, **same)
+    run_files.require_same_run(cut, settings, **same)
     for name, value in (("seed", 1), ("num_agents", 3), ("env_location", "gymnasium:Pendulum-v1")):
         with pytest.raises(ValueError, match=f"{name} is {value!r} and was {same[name]!r}"):
-            helpers.require_same_run(cut, settings, **same | {name: value})
+            run_files.require_same_run(cut, settings, **same | {name: value})
 
 
 def test_other_versions_of_packages_are_named(cut, monkeypatch):
     settings = hyperparameters_in(cut)["hyperparameters"]
     monkeypatch.setattr(run_files, "versions", lambda: {"torch": "99"})
     with pytest.warns(UserWarning, match="may not give the same numbers"):
-        helpers.require_same_run(cut, settings)
+        run_files.require_same_run(cut, settings)
 
 
 def test_every_generator_goes_on(tmp_path):
@@ -762,11 +769,11 @@ def test_every_generator_goes_on(tmp_path):
     arguments = ((0, 1), (), (), (1,))
     for draw, values in zip(draws, arguments):
         draw(*values)
-    facts, tensors = helpers.random_states()
+    facts, tensors = randomness.random_states()
     facts = json.loads(json.dumps(facts))
     expected = [float(draw(*values)) for draw, values in zip(draws, arguments) for _ in range(3)]
     helpers.seed_everything(6)
-    helpers.restore_random_states(facts, **tensors)
+    randomness.restore_random_states(facts, **tensors)
     assert [float(draw(*values)) for draw, values in zip(draws, arguments)
             for _ in range(3)] == expected
 
@@ -774,10 +781,20 @@ def test_every_generator_goes_on(tmp_path):
 def test_a_large_uniform_memory_is_counted_exactly(notebook):
     """2^24 + 1 is the first number that single precision does not have."""
     replay = notebook.UniformReplay(2**24 + 8, 1, np.random.default_rng(0))
-    replay.size = 2**24 + 1
-    saved = replay.saved_tensor()
-    replay.restore(saved.numpy(), position=5)
-    assert (len(replay), replay.position) == (2**24 + 1, 5)
+    replay.size = replay.position = 2**24 + 1
+    copy_replay(replay, replay)
+    assert len(replay) == replay.position == 2**24 + 1
+
+
+def copy_replay(replay, twin):
+    """Give a memory to another in the way of a saved state."""
+    tensors = saving.priorities(replay) | {
+        name: torch.from_numpy(rows.copy()) for name, rows in saving.blocks(replay, replay.size)}
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    saving.restore_replay(twin, {
+        "size": replay.size, "position": replay.position, "generator":
+        replay.generator.bit_generator.state, "largest_priority": getattr(replay, "largest", None),
+    }, tensors)
 
 
 def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
@@ -788,7 +805,8 @@ def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defa
         replay.update(chance.integers(len(replay), size=20), chance.exponential(size=20))
     twin = notebook.PrioritizedReplay(1_000, 1, np.random.default_rng(0), defaults())
     twin.add(chance.random((700, 1)), chance.random(700))  # something to forget
-    twin.restore(replay.saved_tensor().numpy(), replay.position)
+    copy_replay(replay, twin)
+    np.testing.assert_array_equal(twin.rows, replay.rows)
     np.testing.assert_array_equal(twin.tree, replay.tree)
     assert (twin.largest, twin.size, twin.position) == (
         replay.largest, replay.size, replay.position)
@@ -797,7 +815,7 @@ def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defa
 def training_cell():
     """The notebook's cell that trains, as a function of the names that it uses."""
     (cell,) = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-               if cell.cell_type == "code" and "helpers.begin_run(" in cell.source]
+               if cell.cell_type == "code" and "    train_agent(" in cell.source]
     return compile(cell.source, "the training cell", "exec")
 
 
@@ -807,7 +825,7 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
         names = {
             "preset": "default", "seed": 0, "num_agents": ARMS, "max_episodes": max_episodes,
             "stop_when_solved": True, "env_location": "", "train": True, "resume": resume,
-            "save_every": 2, "tensorboard": False, "folder": tmp_path / name,
+            "save_every": 2, "keep_state": True, "tensorboard": False, "folder": tmp_path / name,
             "first": SimpleNamespace(agents=[0, 1]), "observation_scale":
             notebook.OBSERVATION_SCALE, "action_size": 4,
             "environment": helpers.open_environment("", ARMS, 5), "hyperparameters":
@@ -826,22 +844,21 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
 
 # ------------------------------------------------------------------------------------- a new run
 
-def test_an_earlier_run_moves_aside(small, uncut, cut, capsys):
+def test_an_earlier_run_moves_aside(cut, capsys):
     before = {name: (cut / name).read_bytes() for name in files_in(cut)}
-    helpers.begin_run(cut)
+    run_files.begin_run(cut, {"n_step": 1})
     moved = cut.with_name(f"{cut.name}.1")
-    assert files_in(cut) == [] and f"moves to {moved.name}" in capsys.readouterr().out
-    without_state = {name for name in before if not name.startswith("state/")}
-    assert set(files_in(moved)) == without_state  # it was finished
-    assert all((moved / name).read_bytes() == before[name] for name in without_state)
+    assert files_in(cut) == ["hyperparameters.json"]
+    assert f"moves to {moved.name}" in capsys.readouterr().out
+    assert {name: (moved / name).read_bytes() for name in files_in(moved)} == before
     (cut / "note.txt").write_text("mine")
-    helpers.begin_run(cut)
-    assert files_in(cut.with_name(f"{cut.name}.2")) == ["note.txt"]
+    run_files.begin_run(cut, {"n_step": 1})
+    assert files_in(cut.with_name(f"{cut.name}.2")) == ["hyperparameters.json", "note.txt"]
 
 
 def test_an_unfinished_run_moves_with_its_state_and_can_go_on(small, uncut, tmp_path):
     small(tmp_path / "run", save_every=2, environment=Stopped(episode=6))
-    helpers.begin_run(tmp_path / "run")  # somebody forgot to set resume
+    run_files.begin_run(tmp_path / "run", {})  # somebody forgot to set resume
     small(tmp_path / "run.1")
     assert_same(outcome(tmp_path / "run.1"), uncut())
 
@@ -854,30 +871,46 @@ def test_a_run_that_cannot_move_keeps_its_state(cut, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(ValueError, match="cannot write into"):
-        helpers.begin_run(cut)
+        run_files.begin_run(cut, {})
     assert files_in(cut) == before
 
 
-def test_resuming_where_nothing_is_to_resume_is_a_clear_error(tmp_path):
+def test_resuming_where_nothing_is_to_resume_is_a_clear_error(notebook, tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(ValueError, match="holds no training state; begin with resume = False"):
-            helpers.begin_run(folder, resume=True)
-    assert files_in(tmp_path) == []
+        with pytest.raises(ValueError, match="holds no training state.* with resume = False"):
+            notebook.train_agent(None, small_training.make_agent(notebook), folder, 2, resume=True)
+    assert files_in(tmp_path) == ["nowhere.lock"]
 
 
-@pytest.mark.parametrize("save_every", [1, 5], ids=["resumed meanwhile", "begun anew meanwhile"])
-def test_two_trainings_in_one_folder_are_noticed(small, tmp_path, save_every):
-    """The one that is overtaken stops, and mixes nothing into the files of the other."""
-    folder, after_other = tmp_path / "run", {}
+class Company(Stopped):
+    """The real environment; in the middle of an episode somebody does something else."""
 
-    class Overtaken(Stopped):
-        def step(self, actions):
-            if not self.left:
-                self.left = -1
-                small(folder, episodes=4)
-                after_other.update(outcome(folder))
-            return self.environment.step(actions)
+    def __init__(self, episode, meanwhile):
+        super().__init__(episode)
+        self.meanwhile = meanwhile
 
-    with pytest.raises(OSError, match="another training"):
-        small(folder, episodes=4, save_every=save_every, environment=Overtaken(episode=3))
-    assert_same(outcome(folder), after_other)
+    def step(self, actions):
+        if not self.left:
+            self.left = -1
+            self.meanwhile()
+        return self.environment.step(actions)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_second_training_in_one_folder_is_refused(notebook, small, uncut, tmp_path, resume):
+    """Before anything is moved or written; the first goes on, and may then be followed."""
+    folder = tmp_path / "run"
+
+    def second():
+        before = files_in(folder)
+        with pytest.raises(ValueError, match="another training runs in") as error:
+            notebook.train_agent(None, agent, folder, 6, resume=resume, about={"seed": 0})
+        assert str(folder) in str(error.value) and files_in(folder) == before
+        assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["run"]
+        refused.append(True)
+
+    agent, refused = small_training.make_agent(notebook), []  # which seeds the generators
+    small(folder, episodes=4, environment=Company(3, second))
+    assert refused
+    small(folder)
+    assert_same(outcome(folder), uncut())

@@ -159,7 +159,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
     names = sorted(path.name for path in (tmp_path / "three").iterdir())
     assert names == ["actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-                     "critic_last.safetensors", "scores.csv", "state"]
+                     "critic_last.safetensors", "hyperparameters.json", "scores.csv"]
     shown = "".join(capsys.readouterr())  # the bar of a terminal goes to standard error
     for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "Q=", "TD error="):
         assert word in shown
@@ -203,8 +203,7 @@ def test_an_interrupt_in_the_first_episode_is_no_crash(notebook, defaults, tmp_p
 
 @pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
 def test_training_stops_when_solved_unless_told_to_go_on(notebook, defaults, tmp_path,
-                                                         monkeypatch, stop_when_solved, episodes):
-    monkeypatch.setattr(notebook, "save_agent", lambda *_: None)  # hundreds of files, for nothing
+                                                         stop_when_solved, episodes):
     environment = ShortEnvironment([6.0], decisions=5)  # 30 an episode: just enough
     scores = train(notebook, defaults, tmp_path, environment, 103, stop_when_solved,
                    learning_starts=20_000)
@@ -262,7 +261,7 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
         "actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-        "critic_last.safetensors", "state"}
+        "critic_last.safetensors"}
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
     scores = helpers.read_scores(folder / "scores.csv")
@@ -297,7 +296,8 @@ def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
 
 PARAMETERS = {"preset": "fast", "seed": 5, "num_agents": 2, "max_episodes": 1,
               "stop_when_solved": False, "env_location": "", "overrides": {"n_step": 2},
-              "train": True, "resume": False, "save_every": 1, "tensorboard": True,
+              "train": True, "resume": False, "save_every": 1, "keep_state": True,
+              "tensorboard": True,
               "test_episodes": 2}  # and out_dir
 
 
@@ -353,14 +353,15 @@ def test_nothing_is_written_into_the_checkout(tmp_path):
 
 
 @pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
-def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, tmp_path, arms, few):
+def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, arms, few):
     """One arm with a slow goal says little: what decides is the mean over successive episodes."""
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, arms, defaults(
         actor_hidden=(4,), critic_hidden=(4,), replay_capacity=1000), np.random.default_rng(0))
     episodes = np.random.default_rng(1).uniform(0, 40, (50, arms))
     scores, best = [], 0.0
     for count, arm_scores in enumerate(episodes, start=1):
-        notebook.finish_episode(agent, tmp_path, arm_scores, scores)
+        scores.append(arm_scores.mean())
+        notebook.note_scores(agent, scores, arms)
         if count >= few:
             best = max(best, episodes[count - few:count].mean())
         assert agent.best_score == pytest.approx(best)

@@ -52,6 +52,6 @@ def test_scores_survive_the_death_of_the_player(launcher, notebook, tmp_path):
     settings = notebook.make_hyperparameters("default", SMALL)
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 4, settings, helpers.seed_everything(0))
     with pytest.raises(UnityError):
-        notebook.train_agent(environment, agent, tmp_path, max_episodes=3)
-    assert helpers.read_scores(tmp_path / "scores.csv")["episode"].tolist() == [1]
-    assert (tmp_path / "actor_last.safetensors").exists()
+        notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=3)
+    assert helpers.read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
+    assert (tmp_path / "run" / "actor_last.safetensors").exists()

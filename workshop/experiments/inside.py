@@ -13,7 +13,6 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
@@ -33,37 +32,42 @@ PRIORITY_EDGES = np.geomspace(1e-4, 10, 51)  # of |TD error| + epsilon, in scale
 MOST_DRAWS = 200  # the last bin of the histogram holds this many and more
 
 
-class DrawCounter:
-    """Counts how often each transition of a replay is drawn until it is overwritten."""
+def counting_replay(agent):
+    """A prioritized memory for this agent that counts how often each transition is drawn."""
 
-    def __init__(self, replay, agent) -> None:
-        self.replay, self.agent = replay, agent
-        self.draws = np.zeros(len(replay.rows), dtype=np.int64)
-        self.born = np.zeros(len(replay.rows), dtype=np.int64)  # episode
-        self.histograms = np.zeros((EPISODES + 1, MOST_DRAWS + 1), dtype=np.int64)
-        self.add, self.sample = replay.add, replay.sample
-        replay.add, replay.sample = self.counted_add, self.counted_sample
+    class CountingReplay(notebook.definitions().PrioritizedReplay):
+        """Counts the draws of each transition until it is overwritten."""
 
-    def counted_add(self, rows, td_errors=None):
-        before = len(self.replay)
-        places = self.add(rows, td_errors)
-        self.bury(places[places < before])  # those that held a transition
-        self.draws[places], self.born[places] = 0, self.agent.episodes
-        return places
+        def __init__(self, capacity, width, generator, settings) -> None:
+            super().__init__(capacity, width, generator, settings)
+            self.draws = np.zeros(capacity, dtype=np.int64)
+            self.born = np.zeros(capacity, dtype=np.int64)  # episode
+            self.histograms = np.zeros((EPISODES + 1, MOST_DRAWS + 1), dtype=np.int64)
 
-    def counted_sample(self, batch_size, beta):
-        drawn = self.sample(batch_size, beta)
-        np.add.at(self.draws, drawn[0], 1)
-        return drawn
+        def add(self, rows, td_errors=None):
+            before = len(self)
+            places = super().add(rows, td_errors)
+            self.bury(places[places < before])  # those that held a transition
+            self.draws[places], self.born[places] = 0, agent.episodes
+            return places
 
-    def bury(self, places) -> None:
-        """Take down the draws of transitions that leave, by the episode they came from."""
-        np.add.at(self.histograms, (self.born[places], self.draws[places].clip(max=MOST_DRAWS)), 1)
+        def sample(self, batch_size, beta):
+            drawn = super().sample(batch_size, beta)
+            np.add.at(self.draws, drawn[0], 1)
+            return drawn
 
-    def finish(self) -> np.ndarray:
-        """Numbers of transitions (episodes, 1 + MOST_DRAWS) by episode and number of draws."""
-        self.bury(np.arange(len(self.replay)))
-        return self.histograms[:EPISODES]
+        def bury(self, places) -> None:
+            """Take down the draws of transitions that leave, by the episode they came from."""
+            draws = self.draws[places].clip(max=MOST_DRAWS)
+            np.add.at(self.histograms, (self.born[places], draws), 1)
+
+        def finish(self) -> np.ndarray:
+            """Numbers of transitions (episodes, 1 + MOST_DRAWS) by episode and number of draws."""
+            self.bury(np.arange(len(self)))
+            return self.histograms[:EPISODES]
+
+    capacity, width = agent.replay.rows.shape
+    return CountingReplay(capacity, width, agent.replay.generator, agent.settings)
 
 
 def gallery_frames(agent) -> np.ndarray:
@@ -87,27 +91,25 @@ def record(episodes: int = EPISODES, arms: int = ARMS, **overrides) -> dict[str,
     settings = definitions.make_hyperparameters("default", overrides)
     lines, priorities, frames = [], {}, {}
 
-    def note(agent, folder, arm_scores, scores):
-        finish_episode(agent, folder, arm_scores, scores)
-        sigmas = [layer.sigma_weight.abs().mean().item() for layer in agent.ddpg.actor.noisy_layers]
-        lines.append([scores[-1], *sigmas, *agent.log.values()])
+    def note(agent, scores):
+        sigmas = helpers.sizes_of_noise(agent.ddpg.actor)
+        lines.append({"score": scores[-1]} | {
+            f"sigma_{name}": sigma for name, sigma in sigmas.items()} | agent.log)
         if len(scores) in GALLERY_EPISODES:
             frames[len(scores)] = gallery_frames(agent)
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
-    finish_episode = definitions.finish_episode
-    with (mock.patch.object(definitions, "finish_episode", note), measure.torch_threads(1),
-          tempfile.TemporaryDirectory() as folder,
+    with (measure.torch_threads(1), tempfile.TemporaryDirectory() as folder,
           helpers.open_environment("", arms, SEED) as environment):
         generator = helpers.seed_everything(SEED)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, arms, settings, generator)
-        counter = DrawCounter(agent.replay, agent)
-        definitions.train_agent(environment, agent, Path(folder), episodes, save_every=10**6)
-    names = ["score", "sigma_hidden", "sigma_output", *(name.replace(" ", "_") for name in
-                                                        agent.log)]
-    return dict(zip(names, np.array(lines).T)) | {
-        "draws": counter.finish().astype(np.int32),
+        agent.replay = counting_replay(agent)
+        definitions.train_agent(environment, agent, Path(folder) / "run", episodes,
+                                save_every=10**6, after_episode=note)
+    return {name.replace(" ", "_"): np.array([line[name] for line in lines])
+            for name in lines[0]} | {
+        "draws": agent.replay.finish().astype(np.int32),
         "priority_edges": PRIORITY_EDGES,
         "priority_episodes": np.array(list(priorities)),
         "priority_histograms": np.array(list(priorities.values())),

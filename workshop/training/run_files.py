@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file
 
-from workshop.training.files import RUN_FORMAT, to_bytes, write_whole
+from workshop.training.files import RUN_FORMAT, cannot_write, to_bytes, write_whole
 from workshop.training.randomness import versions
 from workshop.training.states import TrainingState
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -41,38 +35,35 @@ def require_kept_agent(folder: Path) -> None:
                                 f"shown: {names or 'none'}; train others first (train = True)")
 
 
-def begin_run(folder: Path, resume: bool = False) -> None:
-    """Make the folder of a new run; what an earlier run left there moves aside to `<folder>.<k>`.
+def begin_run(folder: Path, hyperparameters: Mapping, **about: object) -> None:
+    """Make the folder of a new run, with `hyperparameters.json`.
 
-    A finished run moves without its training state, the one large thing in it. With resume,
-    nothing moves: the run goes on.
+    What an earlier run left there moves aside to `<folder>.<k>`.
 
     Raises:
-        ValueError: the folder cannot be made or written, or there is nothing to resume.
+        ValueError: the folder cannot be made or written.
     """
-    folder = Path(folder)
-    if resume:
-        try:
-            exists = TrainingState(folder).exists()
-        except OSError:  # a name that cannot be
-            exists = False
-        if not exists:
-            raise ValueError(f"resume = True, but {folder} holds no training state; "
-                             "begin with resume = False")
-        return
     try:
         if folder.exists() and any(folder.iterdir()):
             aside = next(path for k in range(1, 1_000_000)
                          if not (path := folder.with_name(f"{folder.name}.{k}")).exists())
             folder.rename(aside)
             print(f"an earlier run moves to {aside.name}")
-            if TrainingState(aside).finished():
-                shutil.rmtree(aside / "state")
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "writable", b"")
-        (folder / "writable").unlink()
+        save_hyperparameters(folder, hyperparameters, **about)
     except (OSError, ValueError) as error:  # the last: a name that cannot be
-        raise ValueError(f"cannot write into {folder}: {error}; choose another out_dir") from None
+        raise cannot_write(folder, error) from None
+
+
+def require_state(folder: Path) -> None:
+    """Raise ValueError where a folder holds nothing to go on from."""
+    try:
+        exists = TrainingState(folder).exists()
+    except (OSError, ValueError):  # a name that cannot be
+        exists = False
+    if not exists:
+        raise ValueError(f"resume = True, but {folder} holds no training state: it saves the "
+                         "first after an episode; begin with resume = False")
 
 
 def save_hyperparameters(folder: Path, hyperparameters: Mapping, **more: object) -> None:
@@ -175,15 +166,3 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{path} holds the weights of another network: {error}") from None
-
-
-def scalar_writer(folder: Path, wanted: bool
-                  ) -> contextlib.AbstractContextManager[SummaryWriter | None]:
-    """A context with TensorBoard's SummaryWriter into `<folder>/tensorboard`, or with None."""
-    if not wanted:
-        return contextlib.nullcontext()
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ValueError("tensorboard = True needs the package: pip install tensorboard") from None
-    return SummaryWriter(folder / "tensorboard")

@@ -42,11 +42,8 @@ class ScoreFile:
             seconds: wall clock since training began.
 
         Raises:
-            OSError: the disk is full or gone, or somebody else has written the file.
+            OSError: the disk is full or gone.
         """
-        if not self.path.exists() or self.path.read_bytes() != self.content():
-            raise OSError(f"{self.path} is not as this training left it: another training may "
-                          "run in the same folder; choose another out_dir")
         self.lines.append(f"{episode},{scores.mean():.6f},{scores.min():.6f},{scores.max():.6f},"
                           f"{seconds:.3f}")
         write_whole(self.path, self.content())

@@ -1,17 +1,23 @@
-"""States of a training, to go on from."""
+"""States of a training on disk, to go on from."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-from workshop.training.files import RUN_FORMAT, NewerFormat, write_whole
+from workshop.training.files import STATE_FORMAT, write_whole
+
+
+class Damaged(ValueError):
+    """A file that does not hold what was written into it."""
 
 
 class TrainingState:
@@ -35,39 +41,29 @@ class TrainingState:
     def exists(self) -> bool:
         return bool(self.paths())
 
-    def finished(self) -> bool:
-        """Whether the newest state is that of a training that came to its end."""
-        try:
-            return bool(json.loads(self.paths()[0].read_text())["facts"]["finished"])
-        except (IndexError, KeyError, TypeError, ValueError):
-            return False
-
-    def save(self, episode: int, facts: Mapping, data: Mapping[str, bytes | None]) -> None:
+    def save(self, episode: int, facts: Mapping, data: Iterable[tuple[str, bytes]]) -> None:
         """Write a state, then remove what the last two do not need.
 
         Args:
             episode: whole episodes so far.
             facts: what JSON can hold.
-            data: contents of data files by name; None for one unchanged since the last state.
+            data: names and contents of data files. One that is as it was two states ago is not
+                written again.
 
         Raises:
             OSError: the disk is full or gone; the states before are as they were.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         files = {}
-        for name, content in data.items():
-            if content is None:  # two states ago it may have been the same
-                file, expected = self.files[name]
-                if self.before.get(name, [None, None])[1] == expected:
-                    files[name] = self.before[name]
-                    continue
-                content = (self.folder / file).read_bytes()
-                if checksum(content) != expected:
-                    raise OSError(f"{self.folder / file} was damaged meanwhile")
+        for name, content in data:
+            known = self.before.get(name)
+            if known and known[1] == checksum(content):
+                files[name] = known
+                continue
             file = f"{name}_{episode:07d}.safetensors"
             write_whole(self.folder / file, content)
             files[name] = [file, checksum(content)]
-        state = {"format": RUN_FORMAT, "episode": episode, "facts": facts, "files": files}
+        state = {"format": STATE_FORMAT, "episode": episode, "facts": facts, "files": files}
         state["checksum"] = checksum(json.dumps(state).encode())
         write_whole(self.folder / f"state_{episode:07d}.json", json.dumps(state).encode())
         self.files, self.before = files, self.files
@@ -83,6 +79,12 @@ class TrainingState:
             if path.name not in needed and path.suffix in (".safetensors", ".tmp"):
                 path.unlink()
 
+    def remove(self) -> None:
+        """Remove all states: first those that name files, so that none names a missing one."""
+        for path in self.paths():
+            path.unlink()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def load(self) -> tuple[int, dict, dict[str, torch.Tensor]]:
         """The newest state that is whole: its episode, facts, and tensors of all data files.
 
@@ -90,26 +92,14 @@ class TrainingState:
         `<name>.damaged`.
 
         Raises:
-            ValueError: no whole state, or one of a newer format.
+            ValueError: no whole state, or one of another format.
+            OSError, MemoryError: reading failed; the state may be whole.
         """
         damaged = []
         for path in self.paths():
             try:
-                state = json.loads(path.read_text())
-                if state.pop("checksum") != checksum(json.dumps(state).encode()):
-                    raise ValueError(f"{path.name} has another checksum")
-                if state["format"] > RUN_FORMAT:
-                    raise NewerFormat(f"{path} has format {state['format']}, and this version "
-                                      f"reads up to {RUN_FORMAT}: get a newer version")
-                tensors = {}
-                for file, expected in state["files"].values():
-                    content = (self.folder / file).read_bytes()
-                    if checksum(content) != expected:
-                        raise ValueError(f"{file} has another checksum")
-                    tensors |= load_tensors(content)
-            except NewerFormat:
-                raise
-            except Exception as error:  # whatever damage does to a file
+                state, tensors = self.read(path)
+            except Damaged as error:
                 warnings.warn(f"{path} is damaged ({error}); the state before is used",
                               stacklevel=2)
                 damaged.append(path)
@@ -120,6 +110,50 @@ class TrainingState:
             return state["episode"], state["facts"], tensors
         raise ValueError(f"{self.folder} holds no whole training state; "
                          "begin with resume = False")
+
+    def read(self, path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
+        """A state and its tensors.
+
+        Raises:
+            Damaged: one of its files is missing or not as it was written.
+            ValueError: it is of another format.
+        """
+        try:
+            state = json.loads(content_of(path))
+            expected = state.pop("checksum")
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise Damaged(f"{path.name} is no state: {error}") from None
+        if expected != checksum(json.dumps(state).encode()):
+            raise Damaged(f"{path.name} has another checksum")
+        if state["format"] != STATE_FORMAT:
+            raise ValueError(
+                f"{path} has format {state['format']}, and this version goes on from format "
+                f"{STATE_FORMAT} only: "
+                + ("get a newer version of this project" if state["format"] > STATE_FORMAT else
+                   "it was written by an earlier version of this project; finish the training "
+                   "with that version, or begin again with resume = False"))
+        tensors = {}
+        for file, expected in state["files"].values():
+            content = content_of(self.folder / file)
+            if checksum(content) != expected:
+                raise Damaged(f"{file} has another checksum")
+            try:
+                tensors |= load_tensors(content)
+            except SafetensorError as error:
+                raise Damaged(f"{file} is no safetensors file: {error}") from None
+        return state, tensors
+
+
+def content_of(path: Path) -> bytes:
+    """What a file holds.
+
+    Raises:
+        Damaged: there is no such file. Other errors of reading are not about what it holds.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise Damaged(f"{path.name} is missing") from None
 
 
 def checksum(content: bytes) -> str:
