@@ -1,9 +1,9 @@
 """The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
 
-    python -m workshop.experiments.study             train what is missing, then print the results
-    python -m workshop.experiments.study --list      say what is done, and how long the rest takes
-    python -m workshop.experiments.study --report    only print the results, from the kept tables
-    python -m workshop.experiments.study --pilot     what the difficulty of the tasks was chosen by
+    python -m workshop.experiments.study                train what is missing
+    python -m workshop.experiments.study --only pilot   what the tasks' difficulty was chosen by
+    python -m workshop.experiments.study --list         what is done, and how long the rest takes
+    python -m workshop.experiments.study --report       print the results, from the kept tables
 
 A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. What it found becomes
 lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
@@ -45,6 +45,7 @@ from reacher.interface import BrainInfo
 from workshop import notebook
 from workshop.experiments import runner
 from workshop.paths import CHECKPOINTS, PROJECT
+from workshop.report import study as results
 from workshop.training.evaluation import Evaluation
 
 KEPT = CHECKPOINTS / "study"
@@ -85,6 +86,7 @@ TASKS = {
     "few_arms": Task(arms=1, episodes=100, every=5),
 }
 SEEDS = range(1_000, 1_012)
+PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
 
 
 class LatePay:
@@ -129,6 +131,7 @@ class Run:
     seed: int
     setting: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the sweep
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the task, in a pilot
+    table: str = ""  # where it is kept; empty: in that of its task
 
     def __str__(self) -> str:
         cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
@@ -142,8 +145,12 @@ class Run:
                            (dict(self.setting) | dict(self.changes)).items())
         return (setting, *map(str, self.cell), str(self.seed))
 
+    @property
+    def file(self) -> str:
+        return f"{self.table or self.task}.csv"
+
     def done(self, kept: Path) -> bool:
-        return self.key in {tuple(line[:5]) for line in read_lines(kept / f"{self.task}.csv")}
+        return self.key in {tuple(line[:5]) for line in read_lines(kept / self.file)}
 
     def train(self, out: Path) -> dict[str, bytes]:
         """Train in a process of its own; return its lines as the content of a table."""
@@ -153,7 +160,7 @@ class Run:
                               env=os.environ | {"OMP_NUM_THREADS": "1"})
         if done.returncode:
             raise RuntimeError(f"{self}: {done.stderr[-2000:]}")
-        return {f"{self.task}.csv": done.stdout.encode()}
+        return {self.file: done.stdout.encode()}
 
     def keep(self, files: dict[str, bytes], kept: Path) -> None:
         """Add the lines to the task's table, in order."""
@@ -198,7 +205,7 @@ def train(run: Run) -> list[list]:
         evaluation = Evaluation(other, task.every)
         generator = helpers.seed_everything(run.seed)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, task.arms, settings, generator,
-                                  mark=None)
+                                  mark=None, engine="compiled")
         start = time.perf_counter()
 
         def note(agent, scores):
@@ -213,8 +220,11 @@ def train(run: Run) -> list[list]:
 
         definitions.train_agent(
             LatePay(environment, task.pay_every), agent, Path(folder), task.episodes,
-            stop_when_solved=False, save_every=10**6, after_episode=note)
+            stop_when_solved=False, save_every=10**6, after_episode=note, mark=None)
     return lines
+
+
+ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
 
 
 def runs_of_the_study() -> list[Run]:
@@ -223,25 +233,78 @@ def runs_of_the_study() -> list[Run]:
             for cell in itertools.product(*LEVELS.values())]
 
 
+def runs_of_the_pilot() -> list[Run]:
+    """The agent with all three off, on tasks of more and less difficulty, by which they are chosen.
+
+    They are kept in a table of their own, since their tasks are not yet those of the study.
+    """
+    changes = [("small_goals", "goal_size", (1.0, 1.2, 1.4, 1.7)),
+               ("late_pay", "pay_every", (10, 25, 50, 100)), ("few_arms", "arms", (1, 2))]
+    return [Run(task, ALL_OFF, seed, changes={name: value}, table="pilot")
+            for seed in PILOT_SEEDS for task, name, values in changes for value in values]
+
+
+def runs_of_the_sweep() -> list[Run]:
+    """Other settings of some cells, to see that those of the study favour none of them."""
+    def rates(factor):
+        return {name: factor * 1e-3 for name in ("actor_learning_rate", "critic_learning_rate")}
+
+    settings = [(cell, rates(factor)) for cell in (ALL_OFF, ALL_ON) for factor in (0.3, 3.0)]
+    settings += [(cell, {}) for cell in (ALL_OFF, ALL_ON)]
+    settings += [((1, "prioritized", False), {"priority_exponent": alpha})
+                 for alpha in (0.4, 0.6, 0.8)]
+    settings += [((3, "uniform", False), {"n_step": n}) for n in (2, 3, 5)]
+    return [Run("small_goals", cell, seed, setting, table="sweep")
+            for seed in SWEEP_SEEDS for cell, setting in settings]
+
+
+PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_of_the_study}
+
+
+def seconds_of(kept: Path) -> list[float]:
+    """Seconds of training of every run in the tables."""
+    last: dict = {}
+    for path in kept.glob("*.csv"):
+        for line in read_lines(path):
+            last[path, *line[:5]] = float(line[-1])
+    return list(last.values())
+
+
+def report(kept: Path) -> str:
+    """All numbers of doc/study.md's results, from the tables."""
+    found = results.results(kept)
+    return "\n".join([*results.lines(found), "", *results.cell_lines(kept)])
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument("--report", action="store_true", help="only print the results")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
     parser.add_argument("--ray", metavar="ADDRESS", help="as workshop.experiments takes it")
     parser.add_argument("--kept", type=Path, default=KEPT, help="where the tables are")
     options = parser.parse_args(arguments)
     if options.train:
         order = json.loads(options.train)
-        lines = train(Run(**order | {"cell": tuple(order["cell"])}))
-        sys.stdout.buffer.write(as_csv(lines))
+        sys.stdout.buffer.write(as_csv(train(Run(**order | {"cell": tuple(order["cell"])}))))
         return 0
-    runs = [run for run in runs_of_the_study() if not run.done(options.kept)]
+    if options.report:
+        print(report(options.kept))
+        return 0
+    runs = [run for part in options.only for run in PARTS[part]()]
+    missing = [run for run in runs if not run.done(options.kept)]
+    seconds = seconds_of(options.kept)
+    if seconds:
+        hours = np.mean(seconds) * len(missing) / 3600
+        print(f"{len(runs) - len(missing)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} "
+              f"hours of training in the tables, about {hours:.1f} to go")
     if options.list:
         return 0
-    outcomes = (runner.train_on_ray(runs, options.ray) if options.ray
-                else runner.train_here(runs, PROJECT / "runs" / "study", options.workers))
-    return runner.keep_all(outcomes, len(runs), options.kept)
+    outcomes = (runner.train_on_ray(missing, options.ray) if options.ray
+                else runner.train_here(missing, PROJECT / "runs" / "study", options.workers))
+    return runner.keep_all(outcomes, len(missing), options.kept)
 
 
 if __name__ == "__main__":
