@@ -1,8 +1,9 @@
 """The arithmetic of the notebook's learner in JAX, under the names that it has there.
 
 All of it is pure functions of arrays. A network's parameters are `p`, a dictionary with PyTorch's
-names; between two steps they lie in one vector, since a call that takes a few vectors starts
-sooner than one that takes a hundred arrays, and Adam's step on a vector is one operation.
+names. Between two steps they lie in one vector: a call that takes a few vectors starts sooner than
+one that takes a hundred arrays, and Adam's step on a vector is one operation. Matrices have the
+shape (inputs, outputs), unlike PyTorch's, since most products of a step are then faster.
 `compiled` imports this module once it is needed.
 """
 
@@ -54,9 +55,12 @@ class Learned(NamedTuple):
 
 def views(vector, shapes: Shapes) -> Parameters:
     """The parameters that lie one after the other in a vector."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
-    parts = jnp.split(vector, ends[:-1])
-    return {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items())}
+    found, start = {}, 0
+    for name, shape in shapes.items():
+        end = start + math.prod(shape)
+        found[name] = vector[start:end].reshape(shape)
+        start = end
+    return found
 
 
 def flat(p: Parameters, shapes: Shapes):
@@ -90,14 +94,14 @@ def linear(p: Parameters, name: str, x, epsilon=None):
     """(batch, inputs) to (batch, outputs); noisy with epsilon (1 or batch, inputs + outputs)."""
     weight, bias = p[f"{name}.weight"], p[f"{name}.bias"]
     if epsilon is None:
-        return x @ weight.T + bias
+        return x @ weight + bias
     sigma_weight, sigma_bias = p[f"{name}.sigma_weight"], p[f"{name}.sigma_bias"]
-    scaled = jnp.sign(epsilon) * jnp.sqrt(jnp.abs(epsilon))  # f
+    scaled = jnp.copysign(jnp.sqrt(jnp.abs(epsilon)), epsilon)  # f
     noise_in, noise_out = jnp.split(scaled, [x.shape[1]], axis=1)
     if len(scaled) == 1:  # one matrix of noise for all rows
-        noisy_weight = weight + sigma_weight * noise_out.T * noise_in
-        return x @ noisy_weight.T + (bias + sigma_bias * noise_out[0])
-    return x @ weight.T + bias + noise_out * ((x * noise_in) @ sigma_weight.T + sigma_bias)
+        noisy_weight = weight + sigma_weight * noise_in.T * noise_out
+        return x @ noisy_weight + (bias + sigma_bias * noise_out[0])
+    return x @ weight + bias + noise_out * ((x * noise_in) @ sigma_weight + sigma_bias)
 
 
 def layer_norm(p: Parameters, name: str, x):
@@ -124,7 +128,7 @@ class Twin:
     Args:
         settings: the notebook's hyperparameters.
         sizes: of an observation and of an action.
-        shapes: of the parameters of "actor" and "critic", by name, in PyTorch's order.
+        shapes: of the parameters of "actor" and "critic" by name, in the order of their vectors.
         scales: what the inputs of "actor" and "critic" are multiplied by.
     """
 
