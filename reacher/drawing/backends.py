@@ -56,7 +56,7 @@ def candidates() -> list[str]:
 
 
 def works(name: str) -> bool:
-    """Whether a backend draws, tried in a process of its own; about half a second the first time."""
+    """Whether a backend draws, tried in a process of its own: half a second the first time."""
     return _works(name, tuple(os.environ.get(variable) for variable in
                               ("DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH")))
 

@@ -1,4 +1,4 @@
-"""Where an arm's parts are, from observations alone: one way for embedded, Unity and recorded arms."""
+"""Where the parts of arms are, from observations alone: embedded, of a Unity build or recorded."""
 
 from __future__ import annotations
 
