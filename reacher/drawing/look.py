@@ -31,17 +31,17 @@ ARM = 0.90, 0.91, 0.93
 ELBOW = 0.47, 0.51, 0.60
 HAND = 0.20, 0.62, 1.0
 GOAL = 0.80, 0.42, 0.66
-TOUCHED_GOAL = 0.36, 1.0, 0.55
+TOUCHED_GOAL = 0.20, 0.95, 0.45
 RING = 1.0, 1.0, 1.0
-GOAL_OPACITY, TOUCHED_OPACITY = 0.42, 0.50
-GLOW = 0.75  # light that a touched goal gives off
+GOAL_OPACITY, TOUCHED_OPACITY = 0.42, 0.46
+GLOW = 0.5  # light that a touched goal gives off
 
 # Light, 0 to 1.
 AMBIENT, HEADLIGHT, SUN, SHINE = 0.42, 0.22, 0.62, 0.25
 SUN_FROM = -40.0, -60.0, 90.0
 
 # Cameras: degrees, and shares of the distance into which the arms just fit.
-FIELD_OF_VIEW = 24.0  # vertical
+FIELD_OF_VIEW = 28.0  # of the longer side of a picture
 ELEVATION = 36.0  # above the horizon, of the one that frames many arms
 ONE_ARM_ELEVATION = 18.0
 AZIMUTH = 90.0  # looks along Unity's z axis, with x to the right
@@ -54,6 +54,9 @@ SHADOW_SIZE = 2048  # pixels of the shadow map
 CORNER = 18  # pixels, radius of a card's corners
 CARD_TEXT, CARD_QUIET_TEXT = (235, 239, 247), (166, 176, 196)
 DECISION_SECONDS = 0.08  # of an arm's life from one decision to the next
+GALLERY_LABELS, GALLERY_ROW = 172, 150  # pixels: width of the labels, height of a row
+GALLERY_ELEVATION = 20.0
+GALLERY_FRAMED = 10.5, -10.0, 3.0  # as WORKPLACE
 LABEL_HEIGHT = 40  # pixels, of a line of text
 PAGE_TEXT = 40, 44, 52  # on white
 GRID_SHAPE, GRID_EDGE = 0.62, 0.06  # height of a picture by its rows and columns, share of width

@@ -12,7 +12,7 @@ from reacher.drawing import backends, flat, look
 from reacher.drawing.points import columns_for, require_arms
 from reacher.drawing.scene import ArmScene
 
-COLORS = 128  # of a moving picture, at most
+COLORS = 160  # of a moving picture, at most
 EDGE_SHADES = 15  # half see-through shades at a card's rounded corners
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -97,6 +97,48 @@ def moving_arms(frames: Sequence[np.ndarray], milliseconds: int = 160, width: in
     return animated_png(drawn[first:] + drawn[:first], milliseconds)
 
 
+def gallery(rows: Sequence[tuple[str, str, Sequence[np.ndarray]]], title: str,
+            width: int = 900, goal_size: float = 5.0, first: int = 0) -> list[np.ndarray]:
+    """Frames of several recordings of the same arms, one below the other, with a label each.
+
+    Args:
+        rows: of each recording a large and a small label, and its frames: observations (arms, 33).
+        title: a line above them.
+        width: of the picture, pixels.
+        goal_size: diameter of the goals, m.
+        first: the frame that shows first, as for `moving_arms`.
+
+    Returns:
+        Pictures (height, width, 3) uint8, for `animated_png` and `still_png`.
+    """
+    arms = len(require_arms(rows[0][2][0]))
+    side, high, top = look.GALLERY_LABELS, look.GALLERY_ROW, look.LABEL_HEIGHT
+    picture = arms_picture(arms, width - side, high, goal_size, columns=arms,
+                           framed=look.GALLERY_FRAMED, elevation=look.GALLERY_ELEVATION)
+    sky = np.round(255 * np.array(look.SKY)).astype(np.uint8)
+    frames = []
+    try:
+        for moment in zip(*(frames for _, _, frames in rows)):
+            card = np.tile(sky, (top + high * len(rows), width, 1))
+            for k, observations in enumerate(moment):
+                card[top + k * high + 1:top + (k + 1) * high, side:] = \
+                    picture.frame(observations)[1:]
+            frames.append(card)
+    finally:
+        picture.close()
+    texts = [(look.CORNER, top // 2, title, 18)]
+    for k, (large, small, _) in enumerate(rows):
+        middle = top + k * high + high // 2
+        texts += [(look.CORNER, middle - 13, large, 20),
+                  (look.CORNER, middle + 13, small, 16, look.CARD_QUIET_TEXT)]
+    labelled = write(frames[0], texts)
+    mask = np.zeros(labelled.shape[:2], bool)
+    mask[:top] = mask[:, :side] = True
+    for frame in frames:  # the labels are the same in each
+        frame[mask] = labelled[mask]
+    return frames[first:] + frames[:first]
+
+
 def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.ndarray:
     """A picture (height, width, 3) with texts on it.
 
@@ -107,7 +149,7 @@ def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.nda
 
     image = Image.fromarray(picture)
     draw = ImageDraw.Draw(image)
-    ink = look.CARD_TEXT if picture[-1, picture.shape[1] // 2].mean() < 128 else look.PAGE_TEXT
+    ink = look.CARD_TEXT if picture[-1, 0].mean() < 128 else look.PAGE_TEXT
     for left, middle, text, *more in texts:
         font = ImageFont.load_default(more[0] if more else size)
         draw.text((left, middle), text, more[1] if len(more) > 1 else ink, font, anchor="lm")

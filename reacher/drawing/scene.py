@@ -46,7 +46,12 @@ class Camera:
                                  math.sin(turn) * math.cos(tilt), -math.sin(tilt)])
         self.right = np.array([math.sin(turn), -math.cos(turn), 0.0])
         self.up = np.cross(self.right, self.forward)
-        self.focal = height / 2 / math.tan(math.radians(look.FIELD_OF_VIEW) / 2)  # pixels
+        self.focal = max(width, height) / 2 / math.tan(math.radians(look.FIELD_OF_VIEW) / 2)
+
+    @property
+    def vertical_angle(self) -> float:
+        """The height that the picture spans, degrees."""
+        return math.degrees(2 * math.atan(self.height / 2 / self.focal))
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """Pixels (..., 2), from the left and from the top, of points (..., 3), m, z up."""
@@ -99,6 +104,7 @@ class ArmScene:
         follow: None frames all arms; a number puts the camera in front of that one.
         framed: what of an arm the camera frames, of `reacher.drawing.look`.
         bottom: pixels at the lower edge that the arms leave free, for a line of text.
+        elevation: of the camera above the horizon, degrees; None: by the number of arms.
         backend: "glfw", "egl", "osmesa" or "cgl"; None: the first that works.
 
     Raises:
@@ -110,7 +116,7 @@ class ArmScene:
                  height: int = look.PICTURE_SIZE, goal_size: float = 5.0,
                  columns: int | None = None, follow: int | None = None,
                  framed: tuple[float, float, float] | None = None, bottom: int = 0,
-                 backend: str | None = None) -> None:
+                 elevation: float | None = None, backend: str | None = None) -> None:
         self._gl = self._drawing = None  # here, since close() may follow a constructor that failed
         if not all(FEWEST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
             raise ValueError(f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
@@ -120,8 +126,9 @@ class ArmScene:
         self.arms, self.goal_size = arms, goal_size
         self.places = places(arms, columns or columns_for(arms), goal_size)
         one = arms == 1 or follow is not None
-        self.camera = Camera(width, height,
-                             elevation=look.ONE_ARM_ELEVATION if one else look.ELEVATION)
+        if elevation is None:
+            elevation = look.ONE_ARM_ELEVATION if one else look.ELEVATION
+        self.camera = Camera(width, height, elevation=elevation)
         framed = framed or WORKPLACE_OR_REACH[not one]
         shown = self.places if follow is None else self.places[[follow]]
         self.camera.frame(np.concatenate([outline(place, framed, goal_size) for place in shown]),
@@ -153,8 +160,7 @@ class ArmScene:
 
     def _xml(self) -> str:
         """The model that is drawn around the arms: floor, sky and light."""
-        return surroundings(self.places, self.goal_size, self.camera.distance,
-                            self.camera.width, self.camera.height)
+        return surroundings(self.places, self.goal_size, self.camera)
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3) uint8 of observations (arms, 33), or (33,) of one arm.
@@ -206,14 +212,12 @@ def free_camera(camera: Camera) -> mujoco.MjvCamera:
     return eye
 
 
-def surroundings(spots: np.ndarray, goal_size: float, distance: float, width: int,
-                 height: int) -> str:
+def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
     """MuJoCo XML of what is around arms at `spots` (arms, 3), m: floor, sky, light, ring's form.
 
     Args:
         goal_size: diameter, m.
-        distance: of the camera, m.
-        width, height: largest picture, pixels.
+        camera: of the largest picture.
     """
     def row(values):
         return " ".join(f"{value:.6g}" for value in values)
@@ -224,12 +228,13 @@ def surroundings(spots: np.ndarray, goal_size: float, distance: float, width: in
     repeat = 1 / (2 * look.SQUARE)
     return f"""<mujoco model="arms">
   <visual>
-    <global offwidth="{width}" offheight="{height}" fovy="{look.FIELD_OF_VIEW}"/>
+    <global offwidth="{camera.width}" offheight="{camera.height}"
+            fovy="{camera.vertical_angle:.9g}"/>
     <quality shadowsize="{look.SHADOW_SIZE}" offsamples="{look.SAMPLES}" numslices="32"/>
     <headlight ambient="{row([look.AMBIENT] * 3)}" diffuse="{row([look.HEADLIGHT] * 3)}"
                specular="{row([look.SHINE / 2] * 3)}"/>
-    <map znear="{0.02 * distance / extent}" zfar="{8 * distance / extent}" haze="0.3"
-         shadowclip="{1.5 * extent / (extent or 1)}"/>
+    <map znear="{0.02 * camera.distance / extent}" zfar="{8 * camera.distance / extent}"
+         haze="0.3" shadowclip="1.5"/>
     <rgba haze="{row(look.SKY)} 1"/>
   </visual>
   <statistic center="0 0 0" extent="{extent}"/>

@@ -60,10 +60,11 @@ function axes() {
   const right = [Math.sin(turn), -Math.cos(turn), 0];
   return { forward, right, up: cross(right, forward) };
 }
-const slope = Math.tan(look.fieldOfView * Math.PI / 360);
+// Half of what a picture spans, as a share of the distance: the longer side has the whole angle.
+const slopes = (width, height) => Math.tan(look.fieldOfView * Math.PI / 360) * Math.min(1, height / width);
 
 function fit() { // as near as it can with all arms in the picture
-  const [, , width, height] = viewports()[0], { forward, right, up } = axes();
+  const [, , width, height] = viewports()[0], { forward, right, up } = axes(), slope = slopes(width, height);
   const points = [], one = state.arm >= 0 || arms === 1;
   const caption = Math.max(...[...byId("captions").children].map((each) => each.offsetHeight)) * canvas.width / canvas.clientWidth;
   const free = 1 - Math.min(caption / height, 0.5); // share of the height that no caption covers
@@ -94,7 +95,7 @@ function camera() {
 
 function project(point, view, viewport) { // to pixels of the canvas, from its top left, and depth
   const away = minus(point, view.eye), depth = dot(away, view.forward);
-  const focal = viewport[3] / 2 / slope;
+  const focal = viewport[3] / 2 / slopes(viewport[2], viewport[3]);
   return [viewport[0] + viewport[2] / 2 + focal * dot(away, view.right) / depth,
           viewport[1] + viewport[3] / 2 - focal * dot(away, view.up) / depth, depth, focal / depth];
 }
@@ -271,7 +272,7 @@ function webgl() {
   }
   function clip(view, width, height) { // column by column
     const near = 0.02 * view.distance, far = 40 * view.distance + 400;
-    const { right: r, up: u, forward: f, eye: e } = view, x = height / width / slope, y = 1 / slope;
+    const { right: r, up: u, forward: f, eye: e } = view, y = 1 / slopes(width, height), x = y * height / width;
     const a = (far + near) / (far - near), b = -2 * far * near / (far - near);
     return new Float32Array([
       x * r[0], y * u[0], a * f[0], f[0], x * r[1], y * u[1], a * f[1], f[1], x * r[2], y * u[2], a * f[2], f[2],
@@ -483,7 +484,7 @@ function orbit(x, y) {
 }
 function zoom(factor) { state.zoom = clamp(state.zoom * factor, look.nearest, look.farthest); changed(); }
 function shift(x, y) { // pixels
-  const view = camera(), metres = 2 * slope * view.distance / viewports()[0][3] * (canvas.width / canvas.clientWidth || 1);
+  const view = camera(), [, , width, height] = viewports()[0], metres = 2 * slopes(width, height) * view.distance / height * (canvas.width / canvas.clientWidth || 1);
   state.shift = plus(plus(state.shift, view.right, -x * metres), view.up, y * metres); changed();
 }
 function faster(step) {
