@@ -2,7 +2,7 @@
 
 It trains the default preset as section 5 of the notebook does, seed 0, and notes on the way what
 the score file does not tell. Nothing of that touches the training: its scores are those of
-checkpoints/default/seed0. The notebook draws its figures from the file; an animation goes to doc/.
+checkpoints/default/seed0. The notebook draws its figures from the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ ARMS, EPISODES, SEED = 20, 100, 0
 GALLERY_EPISODES = (1, 5, 10, 20, 100)
 GALLERY_DECISIONS = (0, 6, 12, 18, 24, 48, 96)  # of the episode that is shown
 GALLERY_SEED, GALLERY_ARMS = 1_000, 4
-ANIMATION = measure.PROJECT / "doc" / "gallery.png"
 PRIORITY_EPISODES = (3, 20, 100)
 PRIORITY_EDGES = np.geomspace(1e-4, 10, 51)  # of |TD error| + epsilon, in scaled rewards
 MOST_DRAWS = 200  # the last bin of the histogram holds this many and more
@@ -113,13 +112,6 @@ def record(episodes: int = EPISODES, arms: int = ARMS, **overrides) -> dict[str,
     }
 
 
-def animation(frames: np.ndarray) -> bytes:
-    """An animated picture of frames (episodes, decisions, arms, 33), a row an episode."""
-    moments = np.moveaxis(frames[:, :76:2], 1, 0)  # (decisions, episodes, arms, 33)
-    return helpers.animated_png(moments.reshape(len(moments), -1, frames.shape[-1]),
-                                width=4.5, columns=frames.shape[2])
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kept", type=Path, default=KEPT, help="where the file goes")
@@ -130,9 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("scores are those of checkpoints/default/seed0" if same else
           "the scores differ from those of checkpoints/default/seed0: other versions, or that run "
           "is of another notebook")
-    frames = noted["gallery_frames"]
-    ANIMATION.write_bytes(animation(frames))
-    noted["gallery_frames"] = frames[:, GALLERY_DECISIONS]
+    noted["gallery_frames"] = noted["gallery_frames"][:, GALLERY_DECISIONS]
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "seed0.npz", **noted)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")

@@ -1,6 +1,7 @@
-"""Take the pictures of the README, and the one that opens the notebook, from its outputs.
+"""Take the learning curve of the README from the notebook's outputs.
 
-Run it after the notebook was executed: python doc/pictures.py
+Run it after the notebook was executed: python doc/pictures.py. The pictures of the arms are drawn
+from kept weights, by doc/arm_pictures.py.
 """
 
 import base64
@@ -10,7 +11,7 @@ import nbformat
 
 DOC = Path(__file__).parent
 NOTEBOOK = DOC.parent / "Continuous_Control.ipynb"
-PICTURES = {"plot_scores(": "scores.png", "show_arms(trained)": "trained_arms.png"}
+PICTURES = {"plot_scores(": "scores.png"}
 
 
 def main() -> None:
@@ -21,10 +22,7 @@ def main() -> None:
         (picture,) = [output.data["image/png"] for output in cell.outputs
                       if "image/png" in output.get("data", {})]
         (DOC / name).write_bytes(base64.b64decode(picture))
-        if name in cells[0].attachments:
-            cells[0].attachments[name] = {"image/png": picture.replace("\n", "")}
         print(f"doc/{name}")
-    nbformat.write(notebook, NOTEBOOK)
 
 
 if __name__ == "__main__":
