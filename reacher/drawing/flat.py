@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", "#0072B2", "#CC79A7", "#009E73"  # Okabe and Ito, and grey
 RING = "#003D2C"  # around a touched goal: touch shows without colours, too
-GOAL_OPACITY, TOUCHED_OPACITY = 0.4, 0.85
+GOAL_OPACITY, TOUCHED_OPACITY = 0.32, 0.95
 RING_WIDTH = 2.2  # points
 REACH = 15.0  # m around the base, which a hand does not leave in any picture
 

@@ -50,7 +50,7 @@ MARGIN = 1.02
 # Pictures and moving pictures.
 PICTURE_SIZE = 480  # pixels, of one arm's picture
 SAMPLES = 4  # for each pixel, against jagged edges
-SHADOW_SIZE = 2048  # pixels of the shadow map
+SHADOW_SIZE = 2048  # pixels of a shadow map, at most
 CORNER = 18  # pixels, radius of a card's corners
 CARD_TEXT, CARD_QUIET_TEXT = (235, 239, 247), (166, 176, 196)
 DECISION_SECONDS = 0.08  # of an arm's life from one decision to the next
@@ -68,8 +68,8 @@ PAGE_DARK = {
     "ambient": AMBIENT, "headlight": HEADLIGHT, "sun": SUN, "shadow": 0.45}
 PAGE_LIGHT = {
     "sky": (0.93, 0.945, 0.965), "floor": ((0.87, 0.89, 0.92), (0.90, 0.92, 0.945)),
-    "post": (0.55, 0.59, 0.66), "base": (0.34, 0.38, 0.46), "elbow": (0.34, 0.38, 0.46),
-    "arm": (0.98, 0.98, 0.985), "hand": (0.05, 0.42, 0.80), "goal": (0.76, 0.36, 0.62),
+    "post": (0.55, 0.59, 0.66), "base": (0.20, 0.23, 0.30), "elbow": (0.20, 0.23, 0.30),
+    "arm": (0.50, 0.55, 0.64), "hand": (0.05, 0.42, 0.80), "goal": (0.76, 0.36, 0.62),
     "touched": (0.0, 0.62, 0.38), "ring": (0.02, 0.20, 0.13), "glow": 0.1,
     "ambient": 0.52, "headlight": 0.2, "sun": 0.4, "shadow": 0.16}
 LOWEST_ELEVATION = -10.0  # degrees, to which an orbit goes down

@@ -226,11 +226,12 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
     corners, faces = ring(max(goal_size, 0.1) / 2 * look.RING_OUTSIDE, look.RING_WIDTH)
     first, second = map(row, look.FLOOR_COLORS)
     repeat = 1 / (2 * look.SQUARE)
+    shadows = min(look.SHADOW_SIZE, 2 ** math.ceil(math.log2(3 * max(camera.width, camera.height))))
     return f"""<mujoco model="arms">
   <visual>
     <global offwidth="{camera.width}" offheight="{camera.height}"
             fovy="{camera.vertical_angle:.9g}"/>
-    <quality shadowsize="{look.SHADOW_SIZE}" offsamples="{look.SAMPLES}" numslices="32"/>
+    <quality shadowsize="{shadows}" offsamples="{look.SAMPLES}" numslices="32"/>
     <headlight ambient="{row([look.AMBIENT] * 3)}" diffuse="{row([look.HEADLIGHT] * 3)}"
                specular="{row([look.SHINE / 2] * 3)}"/>
     <map znear="{0.02 * camera.distance / extent}" zfar="{8 * camera.distance / extent}"
