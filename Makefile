@@ -5,7 +5,8 @@
 # make lint   check the style of code and notebook
 # make experiments   train what the report draws from and is not kept yet
 # make pdf    print the executed notebook (needs Chromium or Chrome)
-# make pictures   take the README's pictures, and the notebook's first, from its outputs
+# make pictures   draw the arms of README and notebook from kept weights; the curve is the notebook's
+# make watch  write runs/watch.html, arms to look around at: make watch RUN=runs/default/seed0
 # make clean  remove .venv and runs, with all trainings that are in it
 # make bench  measure against other people's code (hours) and write doc/benchmarks.md
 
@@ -14,7 +15,7 @@ BIN := .venv/bin
 NOTEBOOK := Continuous_Control.ipynb
 READY := .venv/ready
 
-.PHONY: run test test-extras lab lint pdf experiments bench pictures clean
+.PHONY: run test test-extras lab lint pdf experiments bench pictures watch clean
 
 run: $(READY)
 	mkdir -p runs
@@ -54,6 +55,12 @@ bench: .venv/bench/ready
 
 pictures: $(READY)
 	$(BIN)/python -m workshop.report.pictures
+
+RUN ?= checkpoints/default/seed0
+WATCH ?=
+
+watch: $(READY)
+	$(BIN)/python -m reacher.watch $(RUN) $(WATCH)
 
 clean:
 	rm -rf .venv runs

@@ -366,7 +366,8 @@ def test_the_code_of_the_page_runs(capsys):
 
 # ---------------------------------------------------------------------------------------- pictures
 
-def test_pictures_show_the_arm_and_its_goal():
+def test_flat_pictures_show_the_arm_and_its_goal(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "disable")  # those in three dimensions: tests/test_drawing.py
     env = make(render_mode="rgb_array", goal_speed=0)
     env.reset(seed=0)
     hanging = env.render()
@@ -437,6 +438,7 @@ def windows(monkeypatch):
     backend.FigureCanvas = WindowCanvas
     monkeypatch.setitem(sys.modules, backend.__name__, backend)
     monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(drawing, "viewer_opens", lambda: False)  # MuJoCo's would come first
     monkeypatch.setattr(WindowCanvas, "shown", 0)
     monkeypatch.setattr(WindowCanvas, "drawn", 0)
     before = plt.get_backend()
@@ -459,7 +461,7 @@ def test_a_window_shows_every_step_until_it_is_closed(made, windows, monkeypatch
     assert WindowCanvas.shown == 1  # else it would come to the front again and again
     plt.close("all")  # as the user may
     with monkeypatch.context() as patch:
-        patch.setattr(drawing, "draw_arms", None)  # so that drawing would be an error
+        patch.setattr(drawing.flat, "draw_arms", None)  # so that drawing would be an error
         env.step(np.ones(env.action_space.shape, dtype=np.float32))
     assert not plt.get_fignums()
     env.close()
@@ -474,7 +476,7 @@ def test_a_window_shows_every_step_until_it_is_closed(made, windows, monkeypatch
 def test_a_window_shows_real_time(windows, monkeypatch):
     waits = []
     monkeypatch.setattr(WindowCanvas, "start_event_loop", lambda self, wait: waits.append(wait))
-    monkeypatch.setattr(drawing.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(drawing.flat.time, "monotonic", lambda: 100.0)
     window = drawing.ArmWindow(5.0, frames_per_second=12.5)
     for _ in range(3):
         window.show(np.zeros((1, 33)))

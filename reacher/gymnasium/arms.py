@@ -68,7 +68,7 @@ class _Arms:
     def _frames(self) -> tuple[np.ndarray, ...]:
         """A picture of every arm as it is now."""
         if self._picture is None:
-            self._picture = drawing.ArmPicture(self._task.parameters["goal_size"])
+            self._picture = drawing.arm_picture(self._task.parameters["goal_size"])
         return tuple(self._picture.frame(arm) for arm in self._task.observe())
 
     def _show(self) -> None:
@@ -76,14 +76,15 @@ class _Arms:
         if self.render_mode != "human":
             return
         if self._window is None:
-            self._window = drawing.ArmWindow(self._task.parameters["goal_size"],
-                                             METADATA["render_fps"])
+            self._window = drawing.arm_window(self._task.parameters["goal_size"],
+                                              METADATA["render_fps"])
         self._window.show(self._task.observe())
 
     def _end(self) -> None:
-        if self._window is not None:
-            self._window.close()
-        self._is_closed, self._window = True, None
+        for drawn in (self._picture, self._window):
+            if drawn is not None:
+                drawn.close()
+        self._is_closed, self._picture, self._window = True, None, None
 
 
 class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
@@ -98,7 +99,7 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
 
     Args:
         render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8; "human":
-            every step is shown in a window of matplotlib, in real time.
+            every step is shown in MuJoCo's viewer, or else a window of matplotlib, in real time.
         goal_size: diameter of the goal, m.
         goal_speed: largest speed of the goal, degrees per physics step.
 
@@ -175,7 +176,8 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
     Args:
         num_envs: number of arms, 1 to 2000.
         render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8 of each arm;
-            "human": every step is shown in a window of matplotlib, all arms side by side.
+            "human": every step is shown in MuJoCo's viewer, or else in a window of matplotlib, all
+            arms side by side.
         max_episode_steps: decisions of an episode; -1 for no limit.
         autoreset_mode: of `gymnasium.vector.AutoresetMode` or its value. "NextStep": the truncated
             step returns the true last observations, and the next step ignores its actions, resets

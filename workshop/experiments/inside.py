@@ -1,10 +1,11 @@
-"""What a training looks like from inside, for checkpoints/inside/.
+"""What a training looks like from inside, for checkpoints/inside/ and checkpoints/gallery/.
 
     python -m workshop.experiments.inside
 
-It trains the default preset as section 5 of the notebook does, seed 0, and notes on the way what
-the score file does not tell. Nothing of that touches the training: its scores are those of
-checkpoints/default/seed0. The notebook draws its figures from the file; an animation goes to doc/.
+It trains the default preset as section 5 of the notebook does, seed 0, notes on the way what the
+score file does not tell, and keeps the actor's weights after some early episodes, for the gallery
+and for `python -m reacher.watch`. Nothing of that touches the training: its scores are those of
+checkpoints/default/seed0.
 """
 
 from __future__ import annotations
@@ -19,14 +20,12 @@ import numpy as np
 import helpers
 from workshop import notebook
 from workshop.benchmarks import measure
-from workshop.paths import PROJECT
+from workshop.paths import CHECKPOINTS
 
-KEPT = PROJECT / "checkpoints" / "inside"
+KEPT = CHECKPOINTS / "inside"
+GALLERY = CHECKPOINTS / "gallery" / "seed0"
 ARMS, EPISODES, SEED = 20, 100, 0
-GALLERY_EPISODES = (1, 5, 10, 20, 100)
-GALLERY_DECISIONS = (0, 6, 12, 18, 24, 48, 96)  # of the episode that is shown
-GALLERY_SEED, GALLERY_ARMS = 1_000, 4
-ANIMATION = PROJECT / "doc" / "gallery.png"
+GALLERY_EPISODES = (1, 2, 3, 5, 100)  # after which the actor is kept
 PRIORITY_EPISODES = (3, 20, 100)
 PRIORITY_EDGES = np.geomspace(1e-4, 10, 51)  # of |TD error| + epsilon, in scaled rewards
 MOST_DRAWS = 200  # the last bin of the histogram holds this many and more
@@ -70,14 +69,6 @@ def counting_replay(agent):
     return CountingReplay(capacity, width, agent.replay.generator, agent.settings)
 
 
-def gallery_frames(agent) -> np.ndarray:
-    """Observations (decisions, arms, 33), float32, of an episode without noise, same goals."""
-    with helpers.open_environment("", GALLERY_ARMS, GALLERY_SEED) as environment:
-        return np.array(helpers.record_frames(
-            environment, lambda seen: agent.act(seen.astype(np.float32), explore=False),
-            max(GALLERY_DECISIONS) + 1, every=1), dtype=np.float32)
-
-
 def priority_histogram(replay, settings) -> np.ndarray:
     """Numbers of transitions by priority before the exponent, (len(PRIORITY_EDGES) - 1,)."""
     leaves = replay.tree[len(replay.tree) // 2:][:len(replay)]
@@ -85,25 +76,34 @@ def priority_histogram(replay, settings) -> np.ndarray:
     return np.histogram(priorities.clip(PRIORITY_EDGES[0], PRIORITY_EDGES[-1]), PRIORITY_EDGES)[0]
 
 
-def record(episodes: int = EPISODES, arms: int = ARMS, **overrides) -> dict[str, np.ndarray]:
-    """Train, and return what was noted, array by array."""
+def record(gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled",
+           **overrides) -> dict[str, np.ndarray]:
+    """Train, and return what was noted, array by array; keep early actors in a folder."""
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
-    lines, priorities, frames = [], {}, {}
+    lines, priorities = [], {}
+    gallery.mkdir(parents=True, exist_ok=True)
+    for old in gallery.glob("actor_episode*.safetensors"):
+        old.unlink()
+    helpers.save_hyperparameters(
+        gallery, settings.model_dump(), preset="default", seed=SEED, num_agents=arms,
+        env_location="", kept_episodes=list(GALLERY_EPISODES))
 
     def note(agent, scores):
-        sigmas = helpers.sizes_of_noise(agent.ddpg.actor)
+        actor = agent.synced().actor
+        sigmas = helpers.sizes_of_noise(actor)
         lines.append({"score": scores[-1]} | {
             f"sigma_{name}": sigma for name, sigma in sigmas.items()} | agent.log)
         if len(scores) in GALLERY_EPISODES:
-            frames[len(scores)] = gallery_frames(agent)
+            helpers.save_networks(gallery, f"_episode{len(scores)}", actor=actor)
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
     with (measure.torch_threads(1), tempfile.TemporaryDirectory() as folder,
           helpers.open_environment("", arms, SEED) as environment):
         generator = helpers.seed_everything(SEED)
-        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, arms, settings, generator)
+        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, arms, settings, generator,
+                                  engine=engine)
         agent.replay = counting_replay(agent)
         definitions.train_agent(environment, agent, Path(folder) / "run", episodes,
                                 save_every=10**6, after_episode=note)
@@ -113,32 +113,20 @@ def record(episodes: int = EPISODES, arms: int = ARMS, **overrides) -> dict[str,
         "priority_edges": PRIORITY_EDGES,
         "priority_episodes": np.array(list(priorities)),
         "priority_histograms": np.array(list(priorities.values())),
-        "gallery_episodes": np.array(list(frames)),
-        "gallery_decisions": np.array(GALLERY_DECISIONS),
-        "gallery_frames": np.array(list(frames.values())),  # (episodes, decisions, arms, 33)
     }
-
-
-def animation(frames: np.ndarray) -> bytes:
-    """An animated picture of frames (episodes, decisions, arms, 33), a row an episode."""
-    moments = np.moveaxis(frames[:, :76:2], 1, 0)  # (decisions, episodes, arms, 33)
-    return helpers.animated_png(moments.reshape(len(moments), -1, frames.shape[-1]),
-                                width=4.5, columns=frames.shape[2])
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kept", type=Path, default=KEPT, help="where the file goes")
-    folder = parser.parse_args(arguments).kept
-    noted = record()
-    kept = helpers.read_scores(PROJECT / "checkpoints/default/seed0/scores.csv")["score"]
+    parser.add_argument("--gallery", type=Path, default=GALLERY, help="where early actors go")
+    options = parser.parse_args(arguments)
+    folder, noted = options.kept, record(options.gallery)
+    kept = helpers.read_scores(CHECKPOINTS / "default/seed0/scores.csv")["score"]
     same = len(kept) == len(noted["score"]) and np.allclose(kept, noted["score"], atol=1e-6)
     print("scores are those of checkpoints/default/seed0" if same else
           "the scores differ from those of checkpoints/default/seed0: other versions, or that run "
           "is of another notebook")
-    frames = noted["gallery_frames"]
-    ANIMATION.write_bytes(animation(frames))
-    noted["gallery_frames"] = frames[:, GALLERY_DECISIONS]
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "seed0.npz", **noted)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
-from PIL import Image
 
 from reacher import ReacherEnvironment
-from reacher.drawing import draw_arms
+from reacher.drawing.moving import moving_arms
 from workshop.training import episodes
 from workshop.training.scores import SOLVED_SCORE, moving_average
 
@@ -74,8 +72,8 @@ def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironme
     return [observations for observations, _, _ in episode]
 
 
-def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: float = 7.5,
-                 columns: int = 10, most: int = 20) -> bytes:
+def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, most: int = 20,
+                 first: int | None = None, label: str = "", goal_size: float = 5.0) -> bytes:
     """The recorded arms, the first `most` of them, as an animated PNG.
 
     It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
@@ -83,30 +81,12 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, width: f
     Args:
         frames: observations (agents, 33), one per frame.
         milliseconds: how long a frame shows; 160 is real time for every second decision.
-        width: of the picture, inches of 90 dots.
-        columns: arms in a row.
         most: arms that are shown.
+        first: the frame that shows first, before which the picture ends; None: one a third into
+            the recording, since at the beginning all arms hang.
+        label: a line of text at the lower edge.
+        goal_size: diameter of the goals, m.
     """
-    frames = [observations[:most] for observations in frames]
-    rows = -(-len(frames[0]) // columns)
-    height = width * rows / min(columns, len(frames[0]))
-    figure, axes = plt.subplots(figsize=(width, height), dpi=90)
-    figure.subplots_adjust(0, 0, 1, 1)
-    pictures = []
-    for observations in frames:
-        draw_arms(axes, observations, columns=columns)
-        figure.canvas.draw()
-        pictures.append(np.array(figure.canvas.buffer_rgba())[..., :3])
-    plt.close(figure)
-    # With the same few colours in all frames, what does not move costs next to nothing.
-    some = Image.fromarray(np.concatenate(pictures[::-(-len(pictures) // 4)]))
-    palette = some.quantize(16, dither=Image.Dither.NONE)
-    colors = np.array(palette.getpalette()).reshape(-1, 3)
-    colors[colors.min(axis=1) > 240] = 255  # a white background stays white
-    palette.putpalette(colors.ravel().tolist())
-    pictures = [Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
-                for picture in pictures]
-    file = io.BytesIO()
-    pictures[0].save(file, format="PNG", save_all=True, append_images=pictures[1:],
-                     duration=milliseconds, loop=0, optimize=True)
-    return file.getvalue()
+    first = len(frames) // 3 if first is None else first
+    return moving_arms([observations[:most] for observations in frames], milliseconds,
+                       first=first, label=label, goal_size=goal_size)

@@ -1,49 +1,24 @@
-"""Pictures of the arms by matplotlib, which is imported when the first one is drawn."""
+"""Flat pictures of the arms by matplotlib, which is imported when the first one is drawn."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reacher.physics import HAND_OFFSET
+from reacher.drawing.look import PICTURE_SIZE
+from reacher.drawing.points import arm_points, touching
 from reacher.task import HAND_RADIUS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", "#0072B2", "#CC79A7", "#009E73"  # Okabe and Ito, and grey
-PICTURE_SIZE = 480  # pixels, of one arm's picture
+RING = "#003D2C"  # around a touched goal: touch shows without colours, too
+GOAL_OPACITY, TOUCHED_OPACITY = 0.32, 0.95
+RING_WIDTH = 2.2  # points
 REACH = 15.0  # m around the base, which a hand does not leave in any picture
-
-
-def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
-    """Where an arm's parts are, from observations alone, so for a Unity build as well.
-
-    Args:
-        observations: (..., 33).
-
-    Returns:
-        `base`, `elbow`, `hand` and `goal`, each (..., 3), m.
-    """
-    def along_own_y(quaternion):  # second column of the rotation matrix; order x, y, z, w
-        x, y, z, w = np.moveaxis(quaternion, -1, 0)
-        return np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], -1)
-
-    upper, forearm = observations[..., 0:13], observations[..., 13:26]
-    elbow = upper[..., 0:3] + HAND_OFFSET * along_own_y(upper[..., 3:7])
-    hand = forearm[..., 0:3] + HAND_OFFSET * along_own_y(forearm[..., 3:7])
-    return {"base": np.zeros_like(elbow), "elbow": elbow, "hand": hand,
-            "goal": observations[..., 26:29]}
-
-
-def hand_to_goal(observations: np.ndarray) -> np.ndarray:
-    """Distance of the hand's centre from the goal's, m: (..., 33) to (...,)."""
-    point = arm_points(observations)
-    return np.linalg.norm(point["hand"] - point["goal"], axis=-1)
 
 
 def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
@@ -55,9 +30,11 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
         observations: (agents, 33).
         columns: arms in a row.
         spacing: of the arms' bases, m.
-        goal_size: diameter of the goals, m; a goal is green while the hand touches it.
+        goal_size: diameter of the goals, m. While the hand touches it, a goal is green, darker
+            and has a ring; else it is a faint pink.
     """
     from matplotlib.collections import EllipseCollection, LineCollection
+    from matplotlib.colors import to_rgba
 
     def flat(point):  # (agents, 3) to (agents, 2): x to the right, y up, z a little upwards
         return np.stack([point[:, 0], point[:, 1] + 0.35 * point[:, 2]], -1) + place
@@ -68,28 +45,24 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
     axes.clear()
     axes.set_aspect("equal")
     axes.axis("off")
-    touching = hand_to_goal(observations) <= HAND_RADIUS + goal_size / 2
+    touched = touching(observations, goal_size)
     ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
     axes.add_collection(EllipseCollection(
         np.full(len(agents), goal_size), np.full(len(agents), goal_size), offsets=point["goal"],
-        facecolors=np.where(touching, TOUCHED_GOAL, GOAL), alpha=0.55, **ball))
+        facecolors=[to_rgba(TOUCHED_GOAL, TOUCHED_OPACITY) if touch else
+                    to_rgba(GOAL, GOAL_OPACITY) for touch in touched],
+        edgecolors=[to_rgba(RING, float(touch)) for touch in touched],
+        linewidths=RING_WIDTH * touched, **ball))
     for start, end in (("base", "elbow"), ("elbow", "hand")):
         axes.add_collection(LineCollection(np.stack([point[start], point[end]], 1),
                                            colors=ARM, linewidths=2.2, capstyle="round"))
     axes.plot(*point["base"].T, "o", color=ARM, markersize=4)
     axes.add_collection(EllipseCollection(
         np.full(len(agents), 2 * HAND_RADIUS), np.full(len(agents), 2 * HAND_RADIUS),
-        offsets=point["hand"], facecolors=HAND, **ball))
+        offsets=point["hand"], facecolors=HAND, edgecolors="white", linewidths=0.6, **ball))
     rows = -(-len(agents) // columns)
     axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
     axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
-
-
-def has_display() -> bool:
-    """Whether this machine seems to have a screen to open a window on."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 class ArmPicture:
@@ -114,6 +87,9 @@ class ArmPicture:
         self._axes.set(xlim=(-REACH, REACH), ylim=(-REACH, REACH))
         self._canvas.draw()
         return np.array(self._canvas.buffer_rgba())[..., :3].copy()
+
+    def close(self) -> None:
+        """Nothing is held; for the same interface as `reacher.drawing.scene.ArmScene`."""
 
 
 class ArmWindow:

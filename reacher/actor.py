@@ -1,0 +1,211 @@
+"""A trained actor from its files, without PyTorch: weights (safetensors) and settings (JSON).
+
+Both are data: nothing in them is executed. What is evaluated is the mean policy, without noise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+
+LARGEST_FILE = 64_000_000  # bytes of weights; the default actor has 157,020
+LARGEST_SETTINGS = 1_000_000
+MOST_LAYERS, MOST_UNITS = 32, 16_384
+NORMALIZATIONS = {"input_normalization": ("fixed", "batch", "none"),
+                  "actor_normalization": ("layer", "batch", "none")}
+EPSILON = 1e-5  # of the normalisations, as in PyTorch
+NAMED = ("best", "last")
+
+Actor = Callable[[np.ndarray], np.ndarray]
+
+
+def kept_actors(folder: Path) -> list[str]:
+    """Names of the actors that a run folder holds: "best", "last", and numbers of episodes."""
+    names = [name for name in NAMED if (folder / f"actor_{name}.safetensors").is_file()]
+    episodes = [int(found[1]) for path in folder.glob("actor_episode*.safetensors")
+                if (found := re.fullmatch(r"actor_episode(\d{1,9})", path.stem))]
+    return names + [str(episode) for episode in sorted(episodes)]
+
+
+def actor_path(folder: Path, name: str) -> Path:
+    """Where a run folder has its actor "best", "last", or after an episode ("3").
+
+    Raises:
+        FileNotFoundError: there is no such folder or actor; names what there is.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no run in {folder}: give a folder such as runs/default/seed0 or "
+                                "checkpoints/default/seed0")
+    file = name if name in NAMED else f"episode{name}"
+    if name not in kept_actors(folder):
+        kept = ", ".join(kept_actors(folder)) or "no actor's weights"
+        raise FileNotFoundError(f"no actor {_short(name)!r} in {folder}: it holds {kept}; "
+                                "'random' needs none")
+    return folder / f"actor_{file}.safetensors"
+
+
+def read_settings(folder: Path) -> dict:
+    """The content of a run's `hyperparameters.json`, checked as far as the actor needs it.
+
+    Raises:
+        FileNotFoundError, ValueError: no such file, a damaged one, or a run of something else than
+            arms.
+    """
+    path = folder / "hyperparameters.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path}: a run folder holds it beside the weights")
+    try:
+        if path.stat().st_size > LARGEST_SETTINGS:
+            raise ValueError(f"more than {LARGEST_SETTINGS} bytes")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        settings = content["hyperparameters"]
+        for name, allowed in NORMALIZATIONS.items():
+            if settings[name] not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}")
+        hidden, slope = settings["actor_hidden"], settings["negative_slope"]
+        if not (isinstance(hidden, list) and 1 <= len(hidden) <= MOST_LAYERS
+                and all(type(units) is int and 1 <= units <= MOST_UNITS for units in hidden)):
+            raise ValueError(f"actor_hidden must be 1 to {MOST_LAYERS} sizes of layers, "
+                             f"each from 1 to {MOST_UNITS}")
+        if type(slope) not in (int, float) or not math.isfinite(slope):
+            raise ValueError("negative_slope must be a number")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged or of another version: {_short(error)}") from None
+    location = content.get("env_location", "")
+    if str(location).startswith("gymnasium:"):
+        raise ValueError(f"{folder} is a run of {_short(location)}, not of arms: only arms can be "
+                         "watched here; Gymnasium's environments draw themselves")
+    return content
+
+
+def load_actor(folder: Path, name: str = "best") -> Actor:
+    """The mean policy of a run's actor: observations (arms, 33) to actions (arms, 4), float32.
+
+    Args:
+        folder: of the run.
+        name: "best", "last", or the number of an episode whose weights are kept.
+
+    Raises:
+        FileNotFoundError: there is no such run or actor.
+        ValueError: a damaged file, or weights of another network.
+        ModuleNotFoundError: the package safetensors is missing.
+    """
+    folder = Path(folder)
+    if folder.is_dir() and (folder / "hyperparameters.json").is_file():
+        read_settings(folder)  # a run of something else says so, whatever it keeps
+    path = actor_path(folder, name)
+    return actor_of(read_weights(path), read_settings(folder)["hyperparameters"], path)
+
+
+def read_weights(path: Path) -> dict[str, np.ndarray]:
+    """Tensors of a safetensors file by name. The format cannot carry code.
+
+    Raises:
+        ValueError: the file is damaged or too large.
+        ModuleNotFoundError: the package safetensors is missing.
+    """
+    try:
+        from safetensors.numpy import load
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("weights are read by the package safetensors: "
+                                  "pip install safetensors") from None
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        raise ValueError(f"{path} has {size} bytes, and an actor's weights at most {LARGEST_FILE}")
+    try:
+        return load(path.read_bytes())
+    except Exception as error:  # safetensors has types of its own for damage
+        raise ValueError(f"{path} is damaged or no safetensors file: {_short(error)}") from None
+
+
+def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: object) -> Actor:
+    """The mean policy of these weights.
+
+    Args:
+        weights: as the notebook's Actor names them.
+        settings: checked hyperparameters.
+        source: what an error message calls the weights.
+
+    Raises:
+        ValueError: weights of another network, or numbers that are not finite.
+    """
+    expected = expected_shapes(settings)
+    found = {name: array.shape for name, array in weights.items()}
+    wrong = [f"{_short(name)} is {found.get(name, 'missing')}, not {expected.get(name, 'there')}"
+             for name in sorted(expected.keys() | found.keys())
+             if expected.get(name) != found.get(name)]
+    if wrong:
+        raise ValueError(f"{source} holds the weights of another network than its settings say, "
+                         f"for {OBSERVATION_SIZE} observations and {ACTION_SIZE} actions: "
+                         f"{'; '.join(wrong[:3])}")
+    numbers = {}
+    for name, array in weights.items():
+        if not (np.issubdtype(array.dtype, np.number) and np.isfinite(array).all()):
+            raise ValueError(f"{source}: {_short(name)} is not of finite numbers")
+        numbers[name] = array.astype(np.float32)
+    layers, slope = len(settings["actor_hidden"]), np.float32(settings["negative_slope"])
+
+    def act(observations):
+        x = _scaled(np.asarray(observations, np.float32), numbers, settings["input_normalization"])
+        for k in range(1, layers + 1):
+            x = x @ numbers[f"layers.{k}.0.weight"].T + numbers[f"layers.{k}.0.bias"]
+            x = _normalized(x, numbers, f"layers.{k}.1", settings["actor_normalization"])
+            x = np.where(x > 0, x, slope * x)
+        last = f"layers.{layers + 1}"
+        return np.tanh(x @ numbers[f"{last}.weight"].T + numbers[f"{last}.bias"])
+
+    return act
+
+
+def expected_shapes(settings: Mapping) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors that the notebook's Actor has with these settings."""
+    def batch(name, size):
+        return {f"{name}.{part}": (size,) for part in
+                ("weight", "bias", "running_mean", "running_var")} | {
+                    f"{name}.num_batches_tracked": ()}
+
+    def linear(name, inputs, outputs, noisy):
+        shapes = {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+        return shapes | ({f"{name}.sigma_weight": (outputs, inputs),
+                          f"{name}.sigma_bias": (outputs,)} if noisy else {})
+
+    sizes, noisy = [OBSERVATION_SIZE, *settings["actor_hidden"]], bool(settings["noisy_layers"])
+    shapes = {"fixed": {"layers.0.factor": (OBSERVATION_SIZE,)}, "none": {},
+              "batch": batch("layers.0", OBSERVATION_SIZE)}[settings["input_normalization"]].copy()
+    for k, (inputs, outputs) in enumerate(zip(sizes, sizes[1:]), start=1):
+        shapes |= linear(f"layers.{k}.0", inputs, outputs, noisy and k > 1)
+        shapes |= {"layer": {f"layers.{k}.1.weight": (outputs,), f"layers.{k}.1.bias": (outputs,)},
+                   "none": {}, "batch": batch(f"layers.{k}.1", outputs)
+                   }[settings["actor_normalization"]]
+    return shapes | linear(f"layers.{len(sizes)}", sizes[-1], ACTION_SIZE, noisy)
+
+
+def _scaled(x, numbers, kind):
+    if kind == "fixed":
+        return x * numbers["layers.0.factor"]
+    return _normalized(x, numbers, "layers.0", kind)
+
+
+def _normalized(x, numbers, name, kind):
+    """LayerNorm, or BatchNorm as it is after training, or nothing."""
+    if kind == "none":
+        return x
+    if kind == "layer":
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    else:
+        mean, variance = numbers[f"{name}.running_mean"], numbers[f"{name}.running_var"]
+    scaled = (x - mean) / np.sqrt(variance + np.float32(EPSILON))
+    return scaled * numbers[f"{name}.weight"] + numbers[f"{name}.bias"]
+
+
+def _short(value: object, longest: int = 120) -> str:
+    """A value of a file in a message: one short line without control characters."""
+    text = "".join(letter if letter.isprintable() else " " for letter in str(value)[:2 * longest])
+    return text if len(text) <= longest else f"{text[:longest]} ..."

@@ -1,0 +1,254 @@
+"""Moving pictures as animated PNG: ordinary pictures to Jupyter, GitHub and browsers."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from reacher.drawing import backends, flat, look
+from reacher.drawing.points import columns_for, require_arms
+from reacher.drawing.scene import ArmScene
+
+COLORS = 160  # of a moving picture, at most
+EDGE_SHADES = 15  # half see-through shades at a card's rounded corners
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+class FlatArms:
+    """Draws arms on their grid flat, with the interface of `ArmScene`, where OpenGL is missing."""
+
+    def __init__(self, arms: int, width: int, height: int, goal_size: float = 5.0,
+                 columns: int | None = None, bottom: int = 0, **ignored: object) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        self._columns, self._goal_size = columns or columns_for(arms), goal_size
+        figure = Figure(figsize=(width / 100, height / 100), dpi=100)
+        self._canvas = FigureCanvasAgg(figure)
+        self._axes = figure.add_axes((0, bottom / height, 1, 1 - bottom / height))
+
+    def frame(self, observations: np.ndarray) -> np.ndarray:
+        """The picture (height, width, 3) uint8 of observations (arms, 33)."""
+        flat.draw_arms(self._axes, require_arms(observations), self._columns,
+                       goal_size=self._goal_size)
+        self._canvas.draw()
+        return np.array(self._canvas.buffer_rgba())[..., :3].copy()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def arms_picture(arms: int, width: int, height: int, goal_size: float = 5.0,
+                 **options) -> ArmScene | FlatArms:
+    """What draws arms on their grid: in three dimensions, or flat with a warning.
+
+    Args:
+        arms: how many.
+        width, height: pixels.
+        goal_size: diameter of the goals, m.
+        options: further ones of `ArmScene`.
+    """
+    if backend := backends.working_backend():
+        try:
+            return ArmScene(arms, width, height, goal_size, backend=backend, **options)
+        except RuntimeError as error:
+            backends.warn_of_flat(str(error))
+    else:
+        backends.warn_of_flat()
+    return FlatArms(arms, width, height, goal_size, **options)
+
+
+def moving_arms(frames: Sequence[np.ndarray], milliseconds: int = 160, width: int = 900,
+                height: int | None = None, goal_size: float = 5.0, columns: int | None = None,
+                first: int = 0, label: str = "") -> bytes:
+    """Recorded arms as a moving picture: a dark card with rounded corners, for any page.
+
+    Args:
+        frames: observations (arms, 33), one per frame.
+        milliseconds: how long a frame shows; 80 is real time for every decision.
+        width: pixels.
+        height: pixels; None: as fits the arms.
+        goal_size: diameter of the goals, m.
+        columns: arms in a row; None: by `columns_for`.
+        first: the frame that shows first; the last is followed by frame 0, and that by those up
+            to `first`, so that the picture goes round without a jump but one.
+        label: a line of text at the lower edge.
+
+    Raises:
+        ValueError: no frame, or observations of something else.
+    """
+    if not len(frames):
+        raise ValueError("a moving picture needs a frame or more")
+    arms = len(require_arms(frames[0]))
+    columns = columns or columns_for(arms)
+    bottom = look.LABEL_HEIGHT if label else 0
+    height = height or bottom + round(width * look.GRID_SHAPE * -(-arms // columns) /
+                                      min(columns, arms) + width * look.GRID_EDGE)
+    picture = arms_picture(arms, width, height, goal_size, columns=columns, bottom=bottom)
+    try:
+        drawn = [picture.frame(frame) for frame in frames]
+    finally:
+        picture.close()
+    if label:
+        drawn = [write(frame, [(look.CORNER, height - bottom // 2 - 4, label)]) for frame in drawn]
+    return animated_png(drawn[first:] + drawn[:first], milliseconds)
+
+
+def gallery(rows: Sequence[tuple[str, str, Sequence[np.ndarray]]], title: str,
+            width: int = 900, goal_size: float = 5.0, first: int = 0) -> list[np.ndarray]:
+    """Frames of several recordings of the same arms, one below the other, with a label each.
+
+    Args:
+        rows: of each recording a large and a small label, and its frames: observations (arms, 33).
+        title: a line above them.
+        width: of the picture, pixels.
+        goal_size: diameter of the goals, m.
+        first: the frame that shows first, as for `moving_arms`.
+
+    Returns:
+        Pictures (height, width, 3) uint8, for `animated_png` and `still_png`.
+    """
+    arms = len(require_arms(rows[0][2][0]))
+    side, high, top = look.GALLERY_LABELS, look.GALLERY_ROW, look.LABEL_HEIGHT
+    picture = arms_picture(arms, width - side, high, goal_size, columns=arms,
+                           framed=look.GALLERY_FRAMED, elevation=look.GALLERY_ELEVATION)
+    sky = np.round(255 * np.array(look.SKY)).astype(np.uint8)
+    frames = []
+    try:
+        for moment in zip(*(frames for _, _, frames in rows)):
+            card = np.tile(sky, (top + high * len(rows), width, 1))
+            for k, observations in enumerate(moment):
+                card[top + k * high + 1:top + (k + 1) * high, side:] = \
+                    picture.frame(observations)[1:]
+            frames.append(card)
+    finally:
+        picture.close()
+    texts = [(look.CORNER, top // 2, title, 18)]
+    for k, (large, small, _) in enumerate(rows):
+        middle = top + k * high + high // 2
+        texts += [(look.CORNER, middle - 13, large, 20),
+                  (look.CORNER, middle + 13, small, 16, look.CARD_QUIET_TEXT)]
+    labelled = write(frames[0], texts)
+    mask = np.zeros(labelled.shape[:2], bool)
+    mask[:top] = mask[:, :side] = True
+    for frame in frames:  # the labels are the same in each
+        frame[mask] = labelled[mask]
+    return frames[first:] + frames[:first]
+
+
+def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.ndarray:
+    """A picture (height, width, 3) with texts on it.
+
+    Args:
+        texts: (left, middle, text), pixels, optionally with a size and a colour.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.fromarray(picture)
+    draw = ImageDraw.Draw(image)
+    ink = look.CARD_TEXT if picture[-1, 0].mean() < 128 else look.PAGE_TEXT
+    for left, middle, text, *more in texts:
+        font = ImageFont.load_default(more[0] if more else size)
+        draw.text((left, middle), text, more[1] if len(more) > 1 else ink, font, anchor="lm")
+    return np.asarray(image)
+
+
+def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160,
+                 corner: int = look.CORNER) -> bytes:
+    """Pictures (height, width, 3) uint8 as an animated PNG with rounded corners.
+
+    All frames share a palette, and a frame holds only what changed: so it stays small. The same
+    pictures give the same bytes.
+
+    Args:
+        milliseconds: how long each shows.
+        corner: radius, pixels.
+    """
+    palette, numbers = with_one_palette(pictures, COLORS)
+    height, width = pictures[0].shape[:2]
+    cover = rounded(width, height, corner)
+    shade = np.round(cover * (EDGE_SHADES + 1)).astype(np.uint8)  # 0 to EDGE_SHADES + 1
+    edge = np.median(pictures[0][cover < 1], axis=0) if (cover < 1).any() else np.zeros(3)
+    # Palette: 0 is see-through, then the half see-through ones of the edges, then the colours.
+    colors = np.concatenate([np.tile(edge, (EDGE_SHADES + 1, 1)), palette]).astype(np.uint8)
+    opacities = bytes(round(255 * k / (EDGE_SHADES + 1)) for k in range(EDGE_SHADES + 1))
+    whole = shade > EDGE_SHADES
+    file = [SIGNATURE,
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            _chunk(b"acTL", struct.pack(">II", len(pictures), 0)),  # 0: for ever
+            _chunk(b"PLTE", colors.tobytes()), _chunk(b"tRNS", opacities)]
+    before, sequence = None, 0
+    for frame in numbers:
+        indices = np.where(whole, frame + EDGE_SHADES + 1, shade).astype(np.uint8)
+        if before is None:
+            top, left, part = 0, 0, indices
+        else:
+            changed = indices != before
+            top, left, part = _changed_part(np.where(changed, indices, 0), changed)
+        file.append(_chunk(b"fcTL", struct.pack(
+            ">IIIIIHHBB", sequence, part.shape[1], part.shape[0], left, top, milliseconds, 1000,
+            0, 0 if before is None else 1)))  # the first replaces, the others go over it
+        rows = np.concatenate([np.zeros((len(part), 1), np.uint8), part], 1)  # filter: none
+        data = zlib.compress(rows.tobytes(), 9)
+        sequence += 1
+        if before is None:
+            file.append(_chunk(b"IDAT", data))
+        else:
+            file.append(_chunk(b"fdAT", struct.pack(">I", sequence) + data))
+            sequence += 1
+        before = indices
+    return b"".join([*file, _chunk(b"IEND", b"")])
+
+
+def still_png(picture: np.ndarray, corner: int = look.CORNER) -> bytes:
+    """One picture (height, width, 3) uint8 as a PNG with rounded corners."""
+    return animated_png([picture], corner=corner)
+
+
+def with_one_palette(pictures: Sequence[np.ndarray], colors: int
+                     ) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A palette (colours, 3) for all pictures, and each as its numbers (height, width)."""
+    from PIL import Image
+
+    some = np.concatenate(pictures[::-(-len(pictures) // 6)])
+    base = Image.fromarray(some).quantize(colors, Image.Quantize.MEDIANCUT,
+                                          dither=Image.Dither.NONE)
+    palette = np.array(base.getpalette()[:3 * colors], np.uint8).reshape(-1, 3)
+    if (some == 255).all(-1).mean() > 0.2:  # a white page stays white
+        palette[palette.min(axis=1) > 240] = 255
+    # The nearest colour of each colour of 6 bits, once, instead of that of each pixel.
+    levels = (np.arange(64) * 255 / 63).astype(np.float32)
+    red, green, blue = np.meshgrid(levels, levels, levels, indexing="ij")
+    every = np.stack([red, green, blue], -1).reshape(-1, 3)
+    own = palette.astype(np.float32)
+    nearest = np.concatenate([((own**2).sum(1) - 2 * part @ own.T).argmin(1)
+                              for part in np.array_split(every, 16)]).astype(np.uint8)
+    numbers = []
+    for picture in pictures:
+        six = (picture >> 2).astype(np.int32)
+        numbers.append(nearest[(six[..., 0] << 12) + (six[..., 1] << 6) + six[..., 2]])
+    return palette, numbers
+
+
+def rounded(width: int, height: int, corner: int) -> np.ndarray:
+    """How much of each pixel (height, width) a card with rounded corners covers, 0 to 1."""
+    x = np.abs(np.arange(width) + 0.5 - width / 2) - (width / 2 - corner)
+    y = np.abs(np.arange(height) + 0.5 - height / 2) - (height / 2 - corner)
+    beyond = np.hypot(x.clip(0)[None], y.clip(0)[:, None])
+    return (corner + 0.5 - beyond).clip(0, 1)
+
+
+def _changed_part(indices, changed):
+    """Top, left and content of the smallest rectangle with all that changed; never empty."""
+    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+    if not len(rows):
+        return 0, 0, indices[:1, :1]
+    top, left = rows[0], columns[0]
+    return top, left, indices[top:rows[-1] + 1, left:columns[-1] + 1]
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
