@@ -13,6 +13,7 @@ from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensor
 from workshop.training.randomness import seed_everything, versions
 from workshop.training.run import training_run
 from workshop.training.run_files import (
+    load_about,
     load_hyperparameters,
     load_network,
     require_kept_agent,
@@ -36,7 +37,7 @@ __all__ = [  # noqa: RUF022, in the order of the imports above
     "CHECKPOINTS", "PROJECT", "COLORS", "animated_png", "plot_scores", "record_frames", "GYMNASIUM",
     "open_environment", "to_bytes", "write_whole", "check_parameters", "noisy_layer_names",
     "sizes_of_noise", "tensorboard_curves", "seed_everything", "versions", "training_run",
-    "load_hyperparameters", "load_network", "require_kept_agent", "run_folder",
+    "load_about", "load_hyperparameters", "load_network", "require_kept_agent", "run_folder",
     "save_hyperparameters", "save_networks", "restore_state", "save_state", "AVERAGE_WINDOW",
     "SOLVED_SCORE", "ScoreFile", "moving_average", "read_runs", "read_scores", "solved_at",
     "TrainingState",

@@ -496,7 +496,7 @@ def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path
     with pytest.raises(ValueError, match="damaged"):
         helpers.load_hyperparameters(cut)
     with pytest.raises(ValueError, match="damaged"):
-        run_files.require_same_run(cut, agent.settings.model_dump())
+        run_files.require_same_run(cut, agent.settings)
     for name in WEIGHTS:
         network = agent.ddpg.actor if "actor" in name else agent.ddpg.critic
         with pytest.raises(ValueError, match=f"{name} is damaged"):
@@ -745,9 +745,9 @@ def test_other_settings_do_not_go_on(small, cut, changed):
     assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
 
 
-def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
-    settings = hyperparameters_in(cut)["hyperparameters"]
-    helpers.save_hyperparameters(cut, settings, seed=0, num_agents=2, env_location="")
+def test_another_seed_number_of_arms_or_environment_does_not_go_on(notebook, cut):
+    settings = small_training.make_agent(notebook).settings
+    helpers.save_hyperparameters(cut, settings.model_dump(), seed=0, num_agents=2, env_location="")
     same = {"seed": 0, "num_agents": 2, "env_location": ""}
     run_files.require_same_run(cut, settings, **same)
     for name, value in (("seed", 1), ("num_agents", 3), ("env_location", "gymnasium:Pendulum-v1")):
@@ -755,11 +755,11 @@ def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
             run_files.require_same_run(cut, settings, **same | {name: value})
 
 
-def test_other_versions_of_packages_are_named(cut, monkeypatch):
-    settings = hyperparameters_in(cut)["hyperparameters"]
+def test_other_versions_of_packages_are_named(notebook, cut, monkeypatch):
+    settings = small_training.make_agent(notebook).settings
     monkeypatch.setattr(run_files, "versions", lambda: {"torch": "99"})
     with pytest.warns(UserWarning, match="may not give the same numbers"):
-        run_files.require_same_run(cut, settings)
+        run_files.require_same_run(cut, settings, seed=0)
 
 
 def test_every_generator_goes_on(tmp_path):

@@ -7,6 +7,7 @@ windows are empty then, and noise that has a memory begins anew.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from workshop.training.files import to_bytes
 from workshop.training.randomness import random_states, restore_random_states
+from workshop.training.run_files import REMOVED, before_of, completed
 from workshop.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
@@ -78,7 +80,9 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Past:
         ValueError: no whole state, or one of another training.
     """
     _, facts, tensors = states.load()
-    if facts["settings"] != agent.settings.model_dump(mode="json"):
+    fields = before_of(type(agent.settings).model_fields)
+    settings = completed(states.folder, facts["settings"], fields, REMOVED)
+    if json.loads(json.dumps(settings)) != agent.settings.model_dump(mode="json"):
         raise ValueError(f"{states.folder} holds the state of a training with other settings")
     if facts["environment"] is not None:
         environment.restore(facts["environment"])
