@@ -11,9 +11,10 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from workshop.training.files import RUN_FORMAT, cannot_write, to_bytes, write_whole
+from workshop.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes, write_whole
 from workshop.training.randomness import versions
 from workshop.training.states import TrainingState
 
@@ -72,8 +73,9 @@ def require_state(folder: Path) -> None:
     except (OSError, ValueError):  # a name that cannot be
         exists = False
     if not exists:
-        raise ValueError(f"resume = True, but {folder} holds no training state: it saves the "
-                         "first after an episode; begin with resume = False")
+        raise ValueError(f"resume = True, but {shortened(folder)} holds no training state. A "
+                         "training that ended by itself keeps one only with keep_state = True; "
+                         "begin with resume = False")
 
 
 def save_hyperparameters(folder: Path, hyperparameters: Mapping, **about: object) -> None:
@@ -212,15 +214,27 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: a damaged file, or weights of another network.
+        ValueError: a damaged file, weights of another network, or numbers that are no weights;
+            the network is as it was.
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"no {path}: train first (train = True)")
     try:
         weights = load_file(path)
-    except Exception as error:  # safetensors has one exception type for all damage
+    except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from None
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"{path} holds the weights of another network: {error}") from None
+    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
+    found = {name: tensor.shape for name, tensor in weights.items()}
+    if found != expected:
+        name = min(name for name in expected.keys() | found.keys()
+                   if expected.get(name) != found.get(name))
+        shapes = [tuple(shapes[name]) if name in shapes else "missing"
+                  for shapes in (found, expected)]
+        raise ValueError(f"{path} holds the weights of another network: {name} is {shapes[0]} in "
+                         f"the file and {shapes[1]} in this network")
+    for name, tensor in network.state_dict().items():
+        if weights[name].dtype != tensor.dtype or not weights[name].isfinite().all():
+            raise ValueError(f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
+                             f"and is {weights[name].dtype} from {weights[name].min().item()} to "
+                             f"{weights[name].max().item()}")
+    network.load_state_dict(weights)
