@@ -14,6 +14,7 @@ from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensor
 from workshop.training.randomness import seed_everything, versions
 from workshop.training.run import training_run
 from workshop.training.run_files import (
+    load_about,
     load_hyperparameters,
     load_network,
     require_kept_agent,

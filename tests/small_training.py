@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -106,27 +105,53 @@ class Forks:
             [sys.executable, __file__], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": str(PROJECT)})
 
-    def train(self, folder, send="SIGKILL", after=None, kill_at=None, file_limit=None, **options):
+    def train(self, folder, cut=None, kill_at=None, file_limit=None, **options):
         """Train in a fork; return how that ended.
 
         Args:
-            send, after: a signal, and the seconds of training after which to send it.
+            cut: a signal that the process sends itself, or None; the decision, counted from 1 on
+                since it began, that starts a clock; and the seconds of processor time until then.
+                So a cut cannot come too early or too late, however busy the machine is.
             kill_at: the number of the file operation at which the process is killed.
             file_limit: largest size of a file, in bytes: beyond it, as on a full disk, writing
                 fails.
             options: of `train`.
 
         Returns:
-            `ended` (0 for well, minus the number of a signal), `seconds` of training, `operations`
-            on files, and the `output`.
+            `ended` (0 for well, minus the number of a signal), `operations` on files, and the
+            `output`.
         """
-        order = {"send": send, "after": after, "kill_at": kill_at, "file_limit": file_limit,
+        order = {"cut": cut, "kill_at": kill_at, "file_limit": file_limit,
                  "options": {"folder": str(folder), **options}}
         print(json.dumps(order), file=self.server.stdin, flush=True)
         return json.loads(self.server.stdout.readline())
 
     def close(self):
         self.server.communicate()
+
+
+class CutShort:
+    """The real environment; some time after a decision its process gets a signal.
+
+    None stands for an end at once, in the middle of whatever the process does: the system ends it
+    when the clock has run out. Python handles other signals itself, between two instructions.
+    """
+
+    def __init__(self, send, decision, seconds):
+        self.environment = helpers.open_environment("", ARMS, 0)
+        self.left, self.seconds = decision, seconds
+        if send:
+            signal.signal(signal.SIGVTALRM,
+                          lambda *_: os.kill(os.getpid(), getattr(signal, send)))
+
+    def __getattr__(self, name):
+        return getattr(self.environment, name)
+
+    def step(self, actions):
+        self.left -= 1
+        if not self.left:
+            signal.setitimer(signal.ITIMER_VIRTUAL, self.seconds)
+        return self.environment.step(actions)
 
 
 def warm_up(notebook) -> None:
@@ -152,16 +177,10 @@ def serve() -> None:
         if not child:
             run_fork(notebook, order, log, to_parent)
         os.close(to_parent)
-        os.read(from_child, 1)
-        start = time.perf_counter()
-        if order["after"] is not None:
-            time.sleep(order["after"])
-            os.kill(child, getattr(signal, order["send"]))
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        seconds = time.perf_counter() - start
         operations = os.read(from_child, 100)
         os.close(from_child)
-        print(json.dumps({"ended": ended, "seconds": seconds, "output": log.read_text(),
+        print(json.dumps({"ended": ended, "output": log.read_text(),
                           "operations": int(operations or 0)}), flush=True)
     shutil.rmtree(log.parent)
 
@@ -178,8 +197,8 @@ def run_fork(notebook, order, log, to_parent) -> None:
 
             resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
         warnings.simplefilter("error")  # no state here is damaged
-        os.write(to_parent, b"b")
-        train(notebook, **order["options"])
+        environment = CutShort(*order["cut"]) if order["cut"] else None
+        train(notebook, **order["options"], environment=environment)
         ended = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

@@ -185,8 +185,6 @@ def companions(field, value):
 
 
 FIELDS = list(fields())
-BAD = [(field, value, allowed) for field in FIELDS
-       for value, allowed in (*beyond_limits(field), *of_wrong_types(field))]
 
 
 def seen_in(message, value):
@@ -204,14 +202,9 @@ def seen_in(message, value):
     return False
 
 
-def test_there_are_hundreds_of_bad_inputs():
-    assert len(BAD) >= 700 and len(FIELDS) >= 50
-    assert {field.name for field, *_ in BAD} == {field.name for field in FIELDS}
-
-
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
 def test_bad_values_are_named_with_what_is_allowed(field):
-    for value, allowed in ((value, allowed) for other, value, allowed in BAD if other == field):
+    for value, allowed in (*beyond_limits(field), *of_wrong_types(field)):
         try:
             build(field.model, **{field.name: value})
         except ValueError as error:

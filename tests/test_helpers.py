@@ -115,6 +115,17 @@ def test_a_new_training_begins_a_new_file(tmp_path):
     (HEADER + "1,0.5,0.1,0.9,2.0,7\n", "scores.csv"),
     (HEADER + "1,0.5,none,0.9,2.0\n", "cut or holds no numbers"),
     (HEADER + "\n", "scores.csv"),
+    (HEADER + "1,nan,0.1,0.9,2.0\n", "not finite"),
+    (HEADER + "1,0.5,0.1,inf,2.0\n", "not finite"),
+    (HEADER + "1,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+    (HEADER + "2,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+    (HEADER + "1,0.5,0.1,0.9,2.0\n3,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+    (HEADER + "-1,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
+    (HEADER + "1.5,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
+    (HEADER + "1,0.5,0.9,0.1,2.0\n", "between min and max"),
+    (HEADER + "1,0.95,0.1,0.9,2.0\n", "between min and max"),
+    (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.5,0.1,0.9,1.0\n", "run backwards"),
+    (HEADER + "1,0.5,0.1,0.9,-2.0\n", "run backwards"),
 ])
 def test_a_damaged_score_file_is_a_clear_error(tmp_path, content, message):
     path = tmp_path / "scores.csv"
@@ -129,6 +140,21 @@ def test_a_missing_score_file_is_a_clear_error(tmp_path):
         helpers.read_scores(tmp_path / "scores.csv")
 
 
+def test_the_mean_of_equal_scores_may_be_rounded_beyond_them(tmp_path):
+    """20 arms at 0.1 have a mean of 0.10000000000000002."""
+    scores = helpers.ScoreFile(tmp_path)
+    for value in (0.1, 39.48, -1600.123):
+        scores.append(len(scores.lines) + 1, np.full(20, value), 1.0)
+    assert len(helpers.read_scores(scores.path)["score"]) == 3
+
+
+def test_all_kept_scores_are_read():
+    paths = list(helpers.CHECKPOINTS.glob("**/scores.csv"))
+    assert len(paths) >= 178
+    for path in paths:
+        helpers.read_scores(path)
+
+
 @given(scores=st.lists(st.floats(0, 40), min_size=1, max_size=30), window=st.integers(1, 12))
 def test_moving_averages_against_brute_force(scores, window):
     expected = [np.mean(scores[max(0, k - window + 1):k + 1]) for k in range(len(scores))]
@@ -140,6 +166,16 @@ def test_solved_against_brute_force(scores):
     """Whole numbers add up exactly, so an average of exactly 30 is tested as well."""
     solved = [k for k in range(100, len(scores) + 1) if sum(scores[k - 100:k]) >= 100 * 30]
     assert helpers.solved_at(scores) == (solved[0] if solved else None)
+
+
+@pytest.mark.parametrize("mark", [-150.0, 0.0, 0.5, 90.0])
+def test_solved_by_the_mark_of_an_environment(mark):
+    assert helpers.solved_at([mark] * 100, mark) == 100
+    assert helpers.solved_at([mark - 0.01] * 300, mark) is None
+
+
+def test_without_a_mark_nothing_is_solved():
+    assert helpers.solved_at([1e9] * 200, None) is None
 
 
 def test_solved_needs_a_full_window_of_100_episodes():
@@ -188,6 +224,36 @@ def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
         with pytest.raises(ValueError, match="damaged"):
             helpers.load_network(path, before)
         assert all(map(torch.equal, kept, before.state_dict().values()))
+
+
+@pytest.mark.parametrize("weights, words", [
+    (lambda tensor: tensor.fill_(np.nan), "float32 from nan"),
+    (lambda tensor: tensor.fill_(-np.inf), "from -inf"),
+    (lambda tensor: tensor > 0, "torch.bool"),
+    (lambda tensor: tensor.to(torch.int64), "torch.int64"),
+    (lambda tensor: tensor.double(), "torch.float64")])
+def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, weights, words):
+    tensors = network().state_dict()
+    tensors["0.weight"] = weights(tensors["0.weight"].clone())
+    path = tmp_path / "actor.safetensors"
+    helpers.write_whole(path, helpers.to_bytes(tensors))
+    target = network()
+    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
+    with pytest.raises(ValueError, match=f"holds no weights: 0.weight .*{words}") as error:
+        helpers.load_network(path, target)
+    assert str(path) in str(error.value)
+    assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
+
+
+def test_weights_of_another_network_change_nothing(tmp_path):
+    """Of those that would fit neither."""
+    other = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
+    helpers.save_networks(tmp_path, actor=other)
+    target = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 5))
+    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
+    with pytest.raises(ValueError, match=r"1.bias is \(4,\) in the file and \(5,\) in this"):
+        helpers.load_network(tmp_path / "actor.safetensors", target)
+    assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
 
 
 def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tmp_path):

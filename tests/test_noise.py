@@ -11,8 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
@@ -96,28 +94,32 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 # --------------------------------------------------------------------------------------- schedules
 
-@given(decisions=st.integers(0, 10_000), episodes=st.integers(0, 300), average=st.floats(0, 40),
-       best=st.floats(0, 40), scale=st.floats(0.5, 3), floor=st.floats(0, 0.5))
-def test_noise_factors_follow_their_schedules(notebook, defaults, decisions, episodes, average,
-                                              best, scale, floor):
-    def factor(**schedule):
-        settings = defaults(action_noise="ou", noise_scale=scale, **schedule)
-        return notebook.noise_factor(SimpleNamespace(
-            settings=settings, decisions=decisions, episodes=episodes, average_score=average,
-            best_score=best))
+def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0):
+    return notebook.noise_factor(SimpleNamespace(
+        settings=settings, decisions=decisions, episodes=episodes, average_score=average_score,
+        best_score=best_score))
 
-    expected = {
-        ("linear", 1e-4): scale - 1e-4 * decisions,
-        ("geometric", 0.999): scale * 0.999**decisions,
-        ("episode", 0.95): scale * 0.95**episodes,
-        ("score", 0.0): scale * (1 - average / 30),
-        ("best_score", 0.0): scale * (1 - best / 30),
-    }
-    for (schedule, decay), value in expected.items():
-        rate = {"noise_decay": decay} if decay else {}
-        assert (factor(noise_schedule=schedule, noise_floor=floor, **rate)
-                == pytest.approx(max(value, floor)))
-    assert factor(noise_schedule="constant") == scale
+
+@pytest.mark.parametrize("schedule, then, expected", [  # scale 2, floor 0.25
+    ({"noise_schedule": "constant"}, {"decisions": 10**6, "episodes": 9, "best_score": 39.0}, 2.0),
+    ({"noise_schedule": "linear", "noise_decay": 0.001}, {}, 2.0),
+    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 500}, 1.5),
+    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 1_900}, 0.25),
+    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"episodes": 500}, 2.0),
+    ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 2}, 0.5),
+    ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 10}, 0.25),
+    ({"noise_schedule": "episode", "noise_decay": 0.5}, {"episodes": 2, "decisions": 2_002}, 0.5),
+    ({"noise_schedule": "score"}, {"average_score": 15.0, "best_score": 30.0}, 1.0),
+    ({"noise_schedule": "score"}, {"average_score": 30.0}, 0.25),
+    ({"noise_schedule": "score"}, {"average_score": 39.0}, 0.25),
+    ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
+    ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
+    ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
+])
+def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
+    floor = {} if schedule["noise_schedule"] == "constant" else {"noise_floor": 0.25}
+    settings = defaults(action_noise="ou", noise_scale=2.0, **schedule, **floor)
+    assert factor(notebook, settings, **then) == pytest.approx(expected, rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------- NoisyLinear

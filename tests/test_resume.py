@@ -8,6 +8,7 @@ import json
 import pickle
 import random
 import shutil
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -23,7 +24,7 @@ import helpers
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
 from workshop.paths import NOTEBOOK
-from workshop.training import files, randomness, run_files, saving, scores, states
+from workshop.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6
 
@@ -92,31 +93,40 @@ def require_whole_files(folder, killed=False):
 
 # ------------------------------------------------------------------------------- cut from outside
 
-@pytest.fixture(scope="session")
-def seconds(forks, tmp_path_factory):
-    """How long an uncut training takes in a fork."""
-    forks.train(tmp_path_factory.mktemp("first"), episodes=1)
-    return forks.train(tmp_path_factory.mktemp("timed"))["seconds"]
+LAST = EPISODES * small_training.DECISIONS // 2  # decision after which no cut begins
 
 
 @pytest.mark.parametrize("moment", range(4))
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_at_random_moments(forks, uncut, seconds, tmp_path, kind, moment):
-    """Twenty trainings, each killed twice, with a state after every or every third episode."""
+def test_killed_at_random_moments(forks, uncut, tmp_path, kind, moment):
+    """Twenty trainings, each killed twice, with a state after every or every third episode.
+
+    Half of the decisions, or more, are left to each when its clock starts; they take several times
+    as long as the longest clock runs.
+    """
     chance = random.Random(f"{kind} {moment}")
     options = {"kind": kind, "episodes": EPISODES, "save_every": 1 + 2 * (moment % 2)}
-    for share in (1.0, 0.7):
-        cut = forks.train(tmp_path / "run", after=chance.uniform(0, share * seconds), **options)
-        assert cut["ended"] in (0, -9), cut["output"]
+    for last in (LAST, 10):
+        cut = forks.train(tmp_path / "run", **options,
+                          cut=(None, chance.randint(1, last), chance.uniform(1e-6, 0.02)))
+        assert cut["ended"] == -signal.SIGVTALRM, cut
+        assert helpers.TrainingState(tmp_path / "run").exists()
     assert forks.train(tmp_path / "run", **options)["ended"] == 0
     assert_same(outcome(tmp_path / "run"), uncut(kind))
 
 
 @pytest.mark.parametrize("moment", range(3))
 @pytest.mark.parametrize("send", ["SIGTERM", "SIGINT"])
-def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, seconds, tmp_path, send, moment):
+def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, tmp_path, send, moment):
     chance = random.Random(f"{send} {moment}")
-    forks.train(tmp_path / "run", send=send, after=chance.uniform(0.2, 0.9) * seconds)
+    cut = forks.train(tmp_path / "run",
+                      cut=(send, chance.randint(1, LAST), chance.uniform(1e-6, 0.02)))
+    if send == "SIGINT":
+        assert cut["ended"] == 0 and "interrupted in episode" in cut["output"], cut
+    else:
+        assert cut["ended"] == -signal.SIGTERM, cut
+    assert max(int(path.stem.split("_")[1]) for path in
+               (tmp_path / "run" / "state").glob("state_*.json")) < EPISODES
     assert forks.train(tmp_path / "run")["ended"] == 0
     assert_same(outcome(tmp_path / "run"), uncut())
 
@@ -496,7 +506,7 @@ def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path
     with pytest.raises(ValueError, match="damaged"):
         helpers.load_hyperparameters(cut)
     with pytest.raises(ValueError, match="damaged"):
-        run_files.require_same_run(cut, agent.settings.model_dump())
+        run_files.require_same_run(cut, agent.settings)
     for name in WEIGHTS:
         network = agent.ddpg.actor if "actor" in name else agent.ddpg.critic
         with pytest.raises(ValueError, match=f"{name} is damaged"):
@@ -535,6 +545,133 @@ def test_a_state_of_another_training_is_a_clear_error(forks, cut, tmp_path, othe
     assert result["ended"] == 1
     last_line = result["output"].strip().splitlines()[-1]
     assert last_line.startswith("ValueError") and str(tmp_path / "other") in last_line, last_line
+
+
+def everything(agent, environment, folder):
+    """All that restoring could change."""
+    return ([tensor.clone() for tensor in saving.learner_tensors(agent.ddpg).values()],
+            agent.replay.rows.copy(), agent.replay.size, vars(agent)["episodes"],
+            environment.state(), random.getstate(), str(np.random.get_state()),
+            torch.get_rng_state(),
+            {name: (folder / name).read_bytes() for name in files_in(folder)})
+
+
+def assert_untouched(now, before):
+    for one, other in zip(now, before, strict=True):
+        if isinstance(one, list):
+            assert all(map(torch.equal, one, other))
+        elif isinstance(one, torch.Tensor):
+            assert torch.equal(one, other)
+        else:
+            assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+NO_STATES = {  # what is wrong with a whole state, and what the error says
+    "no position": (lambda facts, tensors: facts.pop("position"), "position"),
+    "no scores": (lambda facts, tensors: facts.pop("scores"), "scores"),
+    "a fact too many": (lambda facts, tensors: facts.update(momentum=1), "momentum"),
+    "position beyond the memory": (lambda facts, tensors: facts.update(position=5_000), "position"),
+    "position elsewhere": (lambda facts, tensors: facts.update(position=3), "position 3"),
+    "position below 0": (lambda facts, tensors: facts.update(position=-1), "position"),
+    "position 2.5": (lambda facts, tensors: facts.update(position=2.5), "position"),
+    "more than the memory holds": (
+        lambda facts, tensors: facts.update(size=5_001, position=5_001), "memory of 5000"),
+    "nested scores": (lambda facts, tensors: facts.update(scores=[facts["scores"]]), "scores"),
+    "scores NaN": (lambda facts, tensors: facts.update(scores=[float("nan")] * 4), "scores"),
+    "a score too few": (lambda facts, tensors: facts["scores"].pop(), "scores and the lines"),
+    "another score": (lambda facts, tensors: facts["scores"].insert(0, 9.0), "scores and"),
+    "a line cut": (lambda facts, tensors: facts["lines"].append("5,0.1"), "cut"),
+    "fewer episodes than scores": (lambda facts, tensors: facts.update(episodes=3), "of 3 epi"),
+    "episodes as text": (lambda facts, tensors: facts.update(episodes="4"), "episodes"),
+    "no log": (lambda facts, tensors: facts.update(log={}), "log"),
+    "no largest priority": (
+        lambda facts, tensors: facts.update(largest_priority=None), "largest priority"),
+    "no NumPy generator": (lambda facts, tensors: facts.update(numpy={}), "state"),
+    "a short Python generator": (lambda facts, tensors: facts["python"][1].pop(), "state"),
+    "another generator": (lambda facts, tensors: facts.update(
+        generator=facts["generator"] | {"bit_generator": "MT19937"}), "state"),
+    "an environment of others": (lambda facts, tensors: facts.update(environment={}), "state"),
+    "no weight": (lambda facts, tensors: tensors.pop("critic.output.bias"), "output.bias"),
+    "no target": (
+        lambda facts, tensors: tensors.pop("target_actor.layers.3.bias"), "target_actor"),
+    "no step": (lambda facts, tensors: tensors.pop("actor_optimizer.0.step"), "optimizer.0.step"),
+    "no averages": (lambda facts, tensors: [
+        tensors.pop(name) for name in list(tensors) if "critic_optimizer" in name],
+        "critic_optimizer"),
+    "no rows": (lambda facts, tensors: tensors.pop("rows_1"), "rows_1"),
+    "no priorities": (lambda facts, tensors: tensors.pop("priorities"), "priorities"),
+    "no best weights": (lambda facts, tensors: [
+        tensors.pop(name) for name in list(tensors) if name.startswith("best.")], "best"),
+    "no torch generator": (lambda facts, tensors: tensors.pop("torch_generator"), "torch_gen"),
+    "a tensor too many": (lambda facts, tensors: tensors.update(x=torch.zeros(1)), "unknown"),
+    "double precision": (lambda facts, tensors: tensors.update(
+        {"actor.layers.3.bias": tensors["actor.layers.3.bias"].double()}), "float64"),
+    "another shape": (lambda facts, tensors: tensors.update(rows_0=torch.zeros(20, 3)), "shape"),
+    "a weight NaN": (lambda facts, tensors: tensors["actor.layers.3.bias"].fill_(np.nan),
+                     "layers.3.bias is not finite"),
+    "an average infinite": (
+        lambda facts, tensors: tensors["actor_optimizer.0.exp_avg"].fill_(np.inf), "not finite"),
+    "a row NaN": (lambda facts, tensors: tensors["rows_2"].fill_(np.nan), "rows_2 is not finite"),
+    "a priority below 0": (lambda facts, tensors: tensors["priorities"].fill_(-1), "below 0"),
+}
+
+
+@pytest.mark.parametrize("wrong", NO_STATES)
+def test_a_whole_state_that_holds_something_else_changes_nothing(notebook, small, cut, wrong):
+    """Its checksum fits, so this is no damage: somebody else wrote it."""
+    change, words = NO_STATES[wrong]
+    states = helpers.TrainingState(cut)
+    episode, facts, tensors = states.load()
+    change(facts, tensors)
+    states.save(episode + 1, facts, [("tensors", files.to_bytes(tensors))])
+    agent = small_training.make_agent(notebook)
+    with helpers.open_environment("", ARMS, 7) as environment:
+        before = everything(agent, environment, cut)
+        with pytest.raises(ValueError, match=words):
+            notebook.train_agent(environment, agent, cut, 6, resume=True, about={"seed": 0})
+        assert_untouched(everything(agent, environment, cut), before)
+
+
+def test_a_state_of_the_first_format_names_the_version_that_wrote_it(small, cut):
+    forged(file_of_newest(cut, "state"), format=1)
+    before = files_in(cut)
+    with pytest.raises(ValueError, match="format 1, .*written by an earlier version"):
+        small(cut)
+    assert files_in(cut) == before
+
+
+# ---------------------------------------------------------------------- reading fails for a while
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EIO, "Input/output error"),
+                                   PermissionError(errno.EACCES, "Permission denied")], ids=str)
+@pytest.mark.parametrize("part", ["state", "tensors", "rows_1"])
+def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, part, error):
+    """Nothing is set aside, and no older state is used; a second later all may be well."""
+    path, read = file_of_newest(cut, part), Path.read_bytes
+
+    def fail(self):
+        if self == path:
+            raise error
+        return read(self)
+
+    before = files_in(cut)
+    with monkeypatch.context() as patch, pytest.raises(type(error)):
+        patch.setattr(Path, "read_bytes", fail)
+        small(cut)
+    assert files_in(cut) == before
+    small(cut)
+    assert_same(outcome(cut), uncut())
+
+
+def test_unpacking_without_memory_is_no_damage(small, cut, monkeypatch):
+    def fail(content):
+        raise MemoryError
+
+    monkeypatch.setattr(states, "load_tensors", fail)
+    before = files_in(cut)
+    with pytest.raises(MemoryError):
+        small(cut)
+    assert files_in(cut) == before
 
 
 def hyperparameters_in(folder):
@@ -745,9 +882,9 @@ def test_other_settings_do_not_go_on(small, cut, changed):
     assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
 
 
-def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
-    settings = hyperparameters_in(cut)["hyperparameters"]
-    helpers.save_hyperparameters(cut, settings, seed=0, num_agents=2, env_location="")
+def test_another_seed_number_of_arms_or_environment_does_not_go_on(notebook, cut):
+    settings = small_training.make_agent(notebook).settings
+    helpers.save_hyperparameters(cut, settings.model_dump(), seed=0, num_agents=2, env_location="")
     same = {"seed": 0, "num_agents": 2, "env_location": ""}
     run_files.require_same_run(cut, settings, **same)
     for name, value in (("seed", 1), ("num_agents", 3), ("env_location", "gymnasium:Pendulum-v1")):
@@ -755,11 +892,11 @@ def test_another_seed_number_of_arms_or_environment_does_not_go_on(cut):
             run_files.require_same_run(cut, settings, **same | {name: value})
 
 
-def test_other_versions_of_packages_are_named(cut, monkeypatch):
-    settings = hyperparameters_in(cut)["hyperparameters"]
+def test_other_versions_of_packages_are_named(notebook, cut, monkeypatch):
+    settings = small_training.make_agent(notebook).settings
     monkeypatch.setattr(run_files, "versions", lambda: {"torch": "99"})
     with pytest.warns(UserWarning, match="may not give the same numbers"):
-        run_files.require_same_run(cut, settings)
+        run_files.require_same_run(cut, settings, seed=0)
 
 
 def test_every_generator_goes_on(tmp_path):
@@ -773,7 +910,7 @@ def test_every_generator_goes_on(tmp_path):
     facts = json.loads(json.dumps(facts))
     expected = [float(draw(*values)) for draw, values in zip(draws, arguments) for _ in range(3)]
     helpers.seed_everything(6)
-    randomness.restore_random_states(facts, **tensors)
+    randomness.restore_random_states(**facts, **tensors)
     assert [float(draw(*values)) for draw, values in zip(draws, arguments)
             for _ in range(3)] == expected
 
@@ -791,10 +928,9 @@ def copy_replay(replay, twin):
     tensors = saving.priorities(replay) | {
         name: torch.from_numpy(rows.copy()) for name, rows in saving.blocks(replay, replay.size)}
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    saving.restore_replay(twin, {
-        "size": replay.size, "position": replay.position, "generator":
-        replay.generator.bit_generator.state, "largest_priority": getattr(replay, "largest", None),
-    }, tensors)
+    saving.restore_replay(twin, SimpleNamespace(
+        size=replay.size, position=replay.position, largest_priority=getattr(
+            replay, "largest", None), generator=replay.generator.bit_generator.state), tensors)
 
 
 def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
@@ -840,6 +976,144 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
     assert_same(run_cell("twice", 6, resume=True), once)
     assert_same(run_cell("twice", 6), once)
     assert (tmp_path / "twice.1" / "scores.csv").exists()
+
+
+# ------------------------------------------------------------------------------ the end of a run
+
+def test_a_training_that_ends_by_itself_leaves_no_state(small, uncut, tmp_path):
+    """States are large, and nobody needs them then. The rest is as with a state."""
+    small(tmp_path / "run", keep_state=False)
+    assert set(files_in(tmp_path / "run")) == {"scores.csv", "hyperparameters.json", *WEIGHTS}
+    for name in WEIGHTS:
+        assert (tmp_path / "run" / name).read_bytes() == uncut()[name]
+
+
+def test_a_training_that_was_cut_keeps_its_state_until_it_ends(small, uncut, tmp_path):
+    small(tmp_path / "run", keep_state=False, environment=Stopped(episode=4))
+    assert helpers.TrainingState(tmp_path / "run").exists()
+    small(tmp_path / "run", keep_state=False)
+    assert not (tmp_path / "run" / "state").exists()
+    for name in WEIGHTS:
+        assert (tmp_path / "run" / name).read_bytes() == uncut()[name]
+
+
+def test_a_training_that_left_no_state_cannot_be_made_longer(notebook, small, tmp_path):
+    """And says how it could have been."""
+    small(tmp_path / "run", episodes=2, keep_state=False)
+    before = files_in(tmp_path / "run")
+    with pytest.raises(ValueError, match="holds no training state.*keep_state = True"):
+        notebook.train_agent(None, small_training.make_agent(notebook), tmp_path / "run", 4,
+                             resume=True, about={"seed": 0})
+    assert files_in(tmp_path / "run") == before
+
+
+def test_a_kill_while_the_states_are_removed_leaves_none_that_names_what_is_gone(small, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states.shutil, "rmtree", lambda *_, **__: None)  # killed before it
+        small(tmp_path / "run", episodes=2, keep_state=False)
+    assert not helpers.TrainingState(tmp_path / "run").exists()
+
+
+# -------------------------------------------------------------------------- before the first state
+
+def test_what_an_error_in_the_first_episode_says_is_true(small, uncut, tmp_path):
+    """There is a state to go on from, ten episodes before the next."""
+    def fail():
+        raise FloatingPointError("no number")
+
+    with pytest.raises(FloatingPointError, match="episode 1, .*resume = True goes on"):
+        small(tmp_path / "run", save_every=10, environment=Company(1, fail))
+    assert helpers.TrainingState(tmp_path / "run").exists()
+    small(tmp_path / "run")
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+def test_without_any_state_an_error_does_not_promise_one(small, uncut, tmp_path, monkeypatch):
+    """The disk is full when the first is written."""
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "save_state", fail)
+        with pytest.raises(OSError, match="No space.*no state yet.*with resume = False"):
+            small(tmp_path / "run")
+    small(tmp_path / "run")
+    assert_same(outcome(tmp_path / "run"), uncut())
+
+
+@pytest.mark.parametrize("name", ["hyperparameters.json", "scores.csv"])
+def test_a_disk_that_is_full_at_the_first_files(small, tmp_path, monkeypatch, name):
+    """The error names the file, the folder, and what helps."""
+    def opened(path, mode="r", *arguments, **options):
+        if path.name == f"{name}.tmp":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return open(path, mode, *arguments, **options)
+
+    monkeypatch.setattr(files, "open", opened, raising=False)
+    with pytest.raises((OSError, ValueError), match="No space left on device") as error:
+        small(tmp_path / "run")
+    message = str(error.value)
+    assert name in message and str(tmp_path / "run") in message
+    assert "choose another out_dir" in message or "begin again with resume = False" in message
+
+
+def test_a_folder_in_the_place_of_the_scores(small, uncut, cut):
+    (cut / "scores.csv").unlink()
+    (cut / "scores.csv").mkdir()
+    with pytest.raises(OSError, match="resume = True goes on") as error:
+        small(cut)
+    assert "irectory" in str(error.value) and str(cut / "scores.csv") in str(error.value)
+    (cut / "scores.csv").rmdir()
+    small(cut)
+    assert_same(outcome(cut), uncut())
+
+
+# ------------------------------------------------------------------------------ what is seen of it
+
+def curves(folder):
+    """The curves that TensorBoard shows: steps and values by name."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(folder / "tensorboard"))
+    events.Reload()
+    return {name: [(event.step, event.value) for event in events.Scalars(name)]
+            for name in events.Tags()["scalars"]}
+
+
+def test_curves_of_a_resumed_training_do_not_overlap(small, tmp_path):
+    """Cut in episode 6, with a state after three: episodes 4 and 5 are played twice."""
+    folder = tmp_path / "run"
+    for environment in (Stopped(episode=6), None):
+        with helpers.tensorboard_curves(folder) as after_episode:
+            small(folder, save_every=3, environment=environment, after_episode=after_episode)
+    found, scores = curves(folder), helpers.read_scores(folder / "scores.csv")["score"]
+    assert [step for step, _ in found["score/episode"]] == list(range(1, EPISODES + 1))
+    np.testing.assert_allclose([value for _, value in found["score/episode"]], scores, atol=1e-6)
+    assert {"noise/sigma, hidden", "noise/sigma, output", "replay/largest p", "Q/of the policy",
+            "learning steps a second"} <= found.keys()
+    assert all(len({step for step, _ in curve}) == len(curve) for curve in found.values())
+
+
+def test_without_noisy_layers_there_is_no_curve_of_sigma(notebook, defaults):
+    for settings in (defaults(), defaults(noisy_layers=False)):
+        agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, settings,
+                               np.random.default_rng(0))
+        sigmas = [name for name in progress.scalars(agent, [1.0]) if "sigma" in name]
+        assert len(sigmas) == (2 if settings.noisy_layers else 0)
+
+
+def test_no_curves_unless_wanted(tmp_path):
+    with helpers.tensorboard_curves(tmp_path, wanted=False) as after_episode:
+        assert after_episode is None
+    assert files_in(tmp_path) == []
+
+
+def test_the_bar_of_a_solved_training_ends_full(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
+    small(tmp_path / "run", episodes=150, mark=0.01)
+    last = capsys.readouterr().err.strip().split("\r")[-1]
+    assert last.startswith("2/2 episodes |") and "<00:00" in last
+    small(tmp_path / "cut", episodes=150, environment=Stopped(episode=3))
+    assert capsys.readouterr().err.strip().split("\r")[-1].startswith("2/150 episodes |")
 
 
 # ------------------------------------------------------------------------------------- a new run

@@ -52,7 +52,8 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
 def acting_seconds(folder: Path, num_agents: int, seed: int, number: int) -> float:
     """Seconds of so many episodes of the trained actor without noise, without learning."""
     definitions = notebook.definitions()
-    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder))
+    fields = definitions.Hyperparameters.model_fields
+    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
     with measure.torch_threads(1), helpers.open_environment("", num_agents, seed) as environment:
         size = environment.brains[environment.brain_names[0]].vector_action_space_size
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, size, num_agents, settings,

@@ -30,8 +30,8 @@ def trained_actor(folder: Path) -> torch.nn.Module:
         FileNotFoundError, ValueError: no such run, or files that do not hold what they should.
     """
     definitions = notebook.definitions()
-    names = definitions.Hyperparameters.model_fields
-    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, names))
+    fields = definitions.Hyperparameters.model_fields
+    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
     actor = definitions.Actor(definitions.OBSERVATION_SCALE, 4, settings)
     helpers.load_network(folder / "actor_best.safetensors", actor)
     return actor.eval()

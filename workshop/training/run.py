@@ -102,15 +102,15 @@ def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
             resume, or it is of another training.
         FloatingPointError, OSError: as the training raised them, with where and how to go on.
     """
-    folder, settings, about = Path(folder), agent.settings.model_dump(), about or {}
-    states, past = TrainingState(folder), Past()
+    folder, about, past = Path(folder), about or {}, Past()
+    states = TrainingState(folder)
     with locked(folder):
         if resume:
             require_state(folder)
-            require_same_run(folder, settings, **about)
+            require_same_run(folder, agent.settings, **about)
             past = restore_state(states, agent, environment)
         else:
-            begin_run(folder, settings, **about)
+            begin_run(folder, agent.settings.model_dump(), **about)
         try:
             run = TrainingRun(states, agent, environment, past)
             with progress_bar(max_episodes, len(run.scores)) as run.bar:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from workshop.training.files import RUN_FORMAT, cannot_write, to_bytes, write_whole
+from workshop.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes, write_whole
 from workshop.training.randomness import versions
 from workshop.training.states import TrainingState
+
+# How files that are older than a setting are read: a hyperparameter itself says what it was before
+# it existed, by `setting(..., before=...)` in the notebook; facts of a run say it here. A file of
+# an earlier version is never edited.
+ABOUT_BEFORE = {"engine": "torch", "evaluate_every": 0, "goal_size": 5.0, "goal_speed": 1.0}
+REMOVED = {}  # hyperparameters that were: the value that is now how it always is
+REQUIRED = object()  # instead of a value: every version has written it
+SAID = set()  # names that were told to be younger than a file, once in a process
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -62,50 +73,99 @@ def require_state(folder: Path) -> None:
     except (OSError, ValueError):  # a name that cannot be
         exists = False
     if not exists:
-        raise ValueError(f"resume = True, but {folder} holds no training state: it saves the "
-                         "first after an episode; begin with resume = False")
+        raise ValueError(f"resume = True, but {shortened(folder)} holds no training state. A "
+                         "training that ended by itself keeps one only with keep_state = True; "
+                         "begin with resume = False")
 
 
-def save_hyperparameters(folder: Path, hyperparameters: Mapping, **more: object) -> None:
+def save_hyperparameters(folder: Path, hyperparameters: Mapping, **about: object) -> None:
     """Write `hyperparameters.json`: the settings of a run, with its seed and versions."""
-    content = {"format": RUN_FORMAT, "hyperparameters": dict(hyperparameters), **more,
+    content = {"format": RUN_FORMAT, "hyperparameters": dict(hyperparameters), **about,
                "versions": versions()}
     write_whole(folder / "hyperparameters.json", json.dumps(content, indent=2).encode() + b"\n")
 
 
-def load_hyperparameters(folder: Path, names: Iterable[str] | None = None) -> dict:
+def load_hyperparameters(folder: Path, fields: Mapping[str, FieldInfo] | None = None) -> dict:
     """Read the settings that `save_hyperparameters` wrote.
 
     Args:
-        names: of the settings that there must be, no less and no more; None: any.
+        fields: `model_fields` of the settings that there must be, no less and no more. One that
+            is younger than the file has the value that stands for the time before. None: any.
 
     Raises:
         FileNotFoundError, ValueError: no such file, or it does not hold what it should.
     """
     path = Path(folder) / "hyperparameters.json"
-    if not path.exists():
-        raise FileNotFoundError(f"no {path}: nothing is kept of this preset and seed; "
-                                "train first (train = True)")
     settings = read_run_file(path)["hyperparameters"]
-    if names is not None:
-        require_names(path, settings, names)
-    return settings
+    return settings if fields is None else completed(path, settings, before_of(fields), REMOVED)
 
 
-def require_names(path: Path, settings: Mapping, names: Iterable[str]) -> None:
-    """Raise ValueError where settings are missing or unknown: another version wrote them."""
-    missing, unknown = set(names) - set(settings), set(settings) - set(names)
-    if missing or unknown:
-        raise ValueError(f"{path} is of another version of this project: "
-                         f"missing {sorted(missing)}, unknown {sorted(unknown)}")
+def load_about(folder: Path) -> dict:
+    """The facts that `save_hyperparameters` wrote beside the settings, such as the seed.
+
+    Raises:
+        FileNotFoundError, ValueError: no such file, or it does not hold what it should.
+    """
+    path = Path(folder) / "hyperparameters.json"
+    facts = facts_in(read_run_file(path))
+    return completed(path, facts, dict.fromkeys(facts, REQUIRED) | ABOUT_BEFORE)
+
+
+def before_of(fields: Mapping[str, FieldInfo]) -> dict[str, object]:
+    """What each field of a model says of files that are older than it, or REQUIRED."""
+    return {name: (field.json_schema_extra or {}).get("before", REQUIRED)
+            for name, field in fields.items()}
+
+
+def completed(path: Path, recorded: Mapping, before: Mapping[str, object],
+              removed: Mapping[str, object] | None = None) -> dict:
+    """What a file of this or an earlier version says, in the names of this version.
+
+    Args:
+        before: the names that there are now, each with the value that it had, unnamed, before it
+            existed, or REQUIRED.
+        removed: names that there were, each with the value that is now how it always is.
+
+    Raises:
+        ValueError: a name that is unknown or missing, or a value that is no longer possible.
+    """
+    removed = removed or {}
+    gone = {name: recorded[name] for name in recorded if name in removed and name not in before}
+    unknown = set(recorded) - set(before) - set(gone)
+    if unknown:
+        raise ValueError(f"{path} is of a newer version of this project, which knows "
+                         f"{', '.join(sorted(unknown))}: get that version")
+    impossible = [f"{name} = {value!r}" for name, value in gone.items() if value != removed[name]]
+    if impossible:
+        raise ValueError(f"{path} was made with {', '.join(impossible)}, which this version cannot "
+                         "do any more: use an earlier one")
+    added = {name: value for name, value in before.items() if name not in recorded}
+    missing = [name for name, value in added.items() if value is REQUIRED]
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}")
+    if added.keys() - SAID:
+        SAID.update(added)
+        print(f"{path} and others are older than " + ", ".join(added) + ": read with "
+              + ", ".join(f"{name} = {value!r}" for name, value in added.items()))
+    return {name: added.get(name, recorded.get(name)) for name in before}
+
+
+def facts_in(content: Mapping) -> dict:
+    """What a run file holds beside the settings."""
+    return {name: value for name, value in content.items()
+            if name not in ("format", "hyperparameters", "versions")}
 
 
 def read_run_file(path: Path) -> dict:
     """Contents of `hyperparameters.json`.
 
     Raises:
+        FileNotFoundError: there is none.
         ValueError: it is damaged, or of a newer format.
     """
+    if not path.exists():
+        raise FileNotFoundError(f"no {path}: nothing is known of this run; train first "
+                                "(train = True, resume = False)")
     try:
         content = json.loads(path.read_text())
         newer = content.get("format", 1) > RUN_FORMAT
@@ -118,7 +178,7 @@ def read_run_file(path: Path) -> dict:
     return content
 
 
-def require_same_run(folder: Path, hyperparameters: Mapping, **more: object) -> None:
+def require_same_run(folder: Path, settings: BaseModel, **about: object) -> None:
     """Check that a run to resume has the settings that it began with.
 
     Other versions of packages are a warning.
@@ -128,18 +188,18 @@ def require_same_run(folder: Path, hyperparameters: Mapping, **more: object) -> 
         ValueError: it is damaged, or a setting differs; names each that does.
     """
     path = Path(folder) / "hyperparameters.json"
-    if not path.exists():
-        raise FileNotFoundError(f"no {path}: with what settings did this run begin?")
-    before = read_run_file(path)
-    require_names(path, before["hyperparameters"], hyperparameters)
-    earlier = before | before["hyperparameters"]
-    now = json.loads(json.dumps({**hyperparameters, **more}))
-    differing = [f"{name} is {value!r} and was {earlier.get(name)!r}"
-                 for name, value in now.items() if earlier.get(name) != value]
+    content = read_run_file(path)
+    fields = before_of(type(settings).model_fields)
+    facts = {name: ABOUT_BEFORE.get(name, REQUIRED) for name in about}
+    earlier = (completed(path, content["hyperparameters"], fields, REMOVED)
+               | completed(path, facts_in(content), facts))
+    earlier, now = json.loads(json.dumps([earlier, {**settings.model_dump(), **about}]))
+    differing = [f"{name} is {value!r} and was {earlier[name]!r}"
+                 for name, value in now.items() if earlier[name] != value]
     if differing:
         raise ValueError(f"the run in {folder} began with other settings: {'; '.join(differing)}")
-    if before.get("versions") != versions():
-        warnings.warn(f"the run in {folder} began with {before.get('versions')}; with other "
+    if content.get("versions") != versions():
+        warnings.warn(f"the run in {folder} began with {content.get('versions')}; with other "
                       "versions it goes on, but may not give the same numbers", stacklevel=2)
 
 
@@ -154,15 +214,27 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: a damaged file, or weights of another network.
+        ValueError: a damaged file, weights of another network, or numbers that are no weights;
+            the network is as it was.
     """
     if not Path(path).exists():
         raise FileNotFoundError(f"no {path}: train first (train = True)")
     try:
         weights = load_file(path)
-    except Exception as error:  # safetensors has one exception type for all damage
+    except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from None
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"{path} holds the weights of another network: {error}") from None
+    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
+    found = {name: tensor.shape for name, tensor in weights.items()}
+    if found != expected:
+        name = min(name for name in expected.keys() | found.keys()
+                   if expected.get(name) != found.get(name))
+        shapes = [tuple(shapes[name]) if name in shapes else "missing"
+                  for shapes in (found, expected)]
+        raise ValueError(f"{path} holds the weights of another network: {name} is {shapes[0]} in "
+                         f"the file and {shapes[1]} in this network")
+    for name, tensor in network.state_dict().items():
+        if weights[name].dtype != tensor.dtype or not weights[name].isfinite().all():
+            raise ValueError(f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
+                             f"and is {weights[name].dtype} from {weights[name].min().item()} to "
+                             f"{weights[name].max().item()}")
+    network.load_state_dict(weights)

@@ -15,6 +15,7 @@ from workshop.training.files import write_whole
 SOLVED_SCORE = 30.0  # the course's mark for the average score
 AVERAGE_WINDOW = 100  # over so many episodes
 SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")
+ROUNDING = 2e-6  # of two scores in a file, and of the mean of many
 
 
 class ScoreFile:
@@ -66,13 +67,37 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} does not begin with the columns {','.join(SCORE_COLUMNS)}")
     if len(rows) == 1:
         raise ValueError(f"{path} holds no episode yet")
-    try:
-        table = np.array(rows[1:], dtype=float).T
-    except ValueError:
-        table = np.empty(0)
-    if len(table) != len(SCORE_COLUMNS) or not text.endswith("\n"):
+    if not text.endswith("\n"):
         raise ValueError(f"{path} has a line that is cut or holds no numbers")
-    return dict(zip(SCORE_COLUMNS, table, strict=True))
+    try:
+        return scores_in(text.splitlines()[1:])
+    except ValueError as error:
+        raise ValueError(f"{path} has {error}") from None
+
+
+def scores_in(lines: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns of a score file's lines.
+
+    Raises:
+        ValueError: a line is cut or says what cannot be.
+    """
+    try:
+        table = np.array(list(csv.reader(lines)), dtype=float).T
+    except (ValueError, csv.Error):
+        table = np.empty(0)
+    if len(table) != len(SCORE_COLUMNS):
+        raise ValueError("a line that is cut or holds no numbers")
+    columns = dict(zip(SCORE_COLUMNS, table, strict=True))
+    if not np.isfinite(table).all():
+        raise ValueError("a number that is not finite")
+    if not np.array_equal(columns["episode"], np.arange(1, len(lines) + 1)):
+        raise ValueError("episodes that do not count 1, 2, 3 and so on")
+    low, middle, high = columns["min"], columns["score"], columns["max"]
+    if (low > middle + ROUNDING).any() or (middle > high + ROUNDING).any():
+        raise ValueError("a score that does not lie between min and max")
+    if (np.diff(columns["seconds"], prepend=0.0) < 0).any():
+        raise ValueError("seconds that run backwards")
+    return columns
 
 
 def read_runs(folder: Path) -> dict[str, dict[str, np.ndarray]]:

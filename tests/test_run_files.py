@@ -1,0 +1,130 @@
+"""Files that outlive a new setting: what an earlier or a newer version wrote, read by this one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import create_model
+
+import helpers
+import small_training
+from small_training import assert_same, outcome
+from workshop.paths import CHECKPOINTS
+from workshop.training import run_files
+
+KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr(run_files, "SAID", set())
+
+
+@pytest.fixture
+def later(notebook, monkeypatch):
+    """The notebook as it may be later: `momentum` was added, and means 0 where it is not named."""
+    model = create_model("Hyperparameters", __base__=notebook.Hyperparameters,
+                         momentum=(float, notebook.setting(0.9, "later", before=0.0, ge=0)))
+    monkeypatch.setattr(notebook, "Hyperparameters", model)
+    return notebook
+
+
+def without(model, *names):
+    """The model as it may be when these fields are gone."""
+    return {name: field for name, field in model.model_fields.items() if name not in names}
+
+
+def test_all_kept_runs_are_read(notebook):
+    assert len(KEPT) >= 178
+    for folder in KEPT:
+        fields = notebook.Hyperparameters.model_fields
+        notebook.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
+
+
+def test_all_kept_runs_are_read_after_a_field_was_added(later, capsys):
+    """With what was before, and not with the default of today; said in one line."""
+    for folder in KEPT:
+        fields = later.Hyperparameters.model_fields
+        settings = later.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
+        assert settings.momentum == 0.0
+        recorded = json.loads((folder / "hyperparameters.json").read_text())["hyperparameters"]
+        assert json.loads(settings.model_dump_json(exclude={"momentum"})) == recorded
+    (line,) = capsys.readouterr().out.splitlines()
+    assert str(KEPT[0]) in line and "older than momentum: read with momentum = 0.0" in line
+
+
+def test_what_has_the_field_is_read_as_it_is(later, tmp_path, capsys):
+    settings = later.make_hyperparameters("default", {"momentum": 0.5})
+    helpers.save_hyperparameters(tmp_path, settings.model_dump())
+    fields = later.Hyperparameters.model_fields
+    assert later.Hyperparameters(**helpers.load_hyperparameters(tmp_path, fields)) == settings
+    assert capsys.readouterr().out == ""
+
+
+def test_an_unknown_field_is_of_a_newer_version(notebook, later, tmp_path):
+    helpers.save_hyperparameters(tmp_path, later.make_hyperparameters("default", {}).model_dump())
+    with pytest.raises(ValueError, match="newer version of this project.*momentum") as error:
+        helpers.load_hyperparameters(tmp_path, without(later.Hyperparameters, "momentum"))
+    assert str(tmp_path) in str(error.value)
+
+
+def test_a_field_that_was_always_there_must_be_there(notebook, tmp_path):
+    settings = notebook.make_hyperparameters("default", {}).model_dump(exclude={"n_step", "tau"})
+    helpers.save_hyperparameters(tmp_path, settings)
+    with pytest.raises(ValueError, match="lacks n_step, tau"):
+        helpers.load_hyperparameters(tmp_path, notebook.Hyperparameters.model_fields)
+
+
+def test_a_field_that_is_gone_may_have_said_what_now_always_is(notebook, tmp_path, monkeypatch):
+    """`replay_lifetime` removed: None stays as the behaviour, and a number cannot be had."""
+    fields = without(notebook.Hyperparameters, "replay_lifetime", "negative_slope")
+    gone = {"replay_lifetime": None, "negative_slope": 0.0}
+    monkeypatch.setattr(run_files, "REMOVED", gone)
+    settings = notebook.make_hyperparameters("default", {}).model_dump()
+    helpers.save_hyperparameters(tmp_path, settings)
+    assert helpers.load_hyperparameters(tmp_path, fields).keys() == settings.keys() - gone.keys()
+    for changed in ({"replay_lifetime": 5}, {"negative_slope": 0.05}):
+        helpers.save_hyperparameters(tmp_path, settings | changed)
+        [(name, value)] = changed.items()
+        with pytest.raises(ValueError, match=f"made with {name} = {value}, .*use an earlier one"):
+            helpers.load_hyperparameters(tmp_path, fields)
+    monkeypatch.setattr(run_files, "REMOVED", {})
+    with pytest.raises(ValueError, match="newer version"):
+        helpers.load_hyperparameters(tmp_path, fields)
+
+
+def test_facts_of_a_run_have_a_time_before_them_too(capsys):
+    for folder in KEPT:
+        about = helpers.load_about(folder)
+        assert about["seed"] == int(folder.name.removeprefix("seed"))
+        assert {"engine": "torch", "goal_size": 5.0, "goal_speed": 1.0}.items() <= about.items()
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_run_goes_on_after_facts_were_added(notebook, tmp_path):
+    """With the values of the time before; with others it is another run."""
+    settings = notebook.make_hyperparameters("default", {})
+    helpers.save_hyperparameters(tmp_path, settings.model_dump(), seed=0)
+    run_files.require_same_run(tmp_path, settings, seed=0, goal_size=5.0, engine="torch")
+    with pytest.raises(ValueError, match="goal_size is 3.0 and was 5.0"):
+        run_files.require_same_run(tmp_path, settings, seed=0, goal_size=3.0)
+    with pytest.raises(ValueError, match="newer version of this project.*seed"):
+        run_files.require_same_run(tmp_path, settings)
+    with pytest.raises(ValueError, match="lacks num_agents"):
+        run_files.require_same_run(tmp_path, settings, seed=0, num_agents=20)
+
+
+def test_a_training_goes_on_after_a_field_was_added(notebook, tmp_path, monkeypatch, request):
+    """Its states, too, are read with the value of the time before."""
+    small_training.shrink(monkeypatch.setattr)
+    small_training.train(notebook, tmp_path / "uncut", episodes=4)
+    small_training.train(notebook, tmp_path / "cut", episodes=2)
+    later = request.getfixturevalue("later")
+    with pytest.raises(ValueError, match="momentum is 0.9 and was 0.0"):
+        small_training.train(later, tmp_path / "cut", episodes=4)
+    small_training.train(later, tmp_path / "cut", episodes=4, momentum=0.0)
+    expected, found = outcome(tmp_path / "uncut"), outcome(tmp_path / "cut")
+    facts = json.loads(found["facts"])
+    assert facts["settings"].pop("momentum") == 0.0
+    assert_same(expected, found | {"facts": json.dumps(facts)})
