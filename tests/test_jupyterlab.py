@@ -1,6 +1,6 @@
 """The notebook in JupyterLab, in headless Chromium: Run All with train = False.
 
-Skipped without the extras of tests/requirements-browser.txt, Chromium and chromedriver.
+Skipped without the extra `browser`, Chromium and chromedriver.
 """
 
 from __future__ import annotations

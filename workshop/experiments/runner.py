@@ -207,7 +207,7 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
     try:
         import ray
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("--ray needs Ray: pip install -r benchmarks/requirements-ray.txt"
+        raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'"
                                   ) from None
     environment = {"working_dir": str(PROJECT),
                    "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
