@@ -16,6 +16,7 @@ import nbformat
 import pytest
 
 from workshop.paths import NOTEBOOK, PROJECT
+from workshop.report.print import without_sandbox
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
@@ -89,8 +90,9 @@ def address(project):
 def lab(address, tmp_path_factory):
     """A browser in which all cells have run."""
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--disable-background-networking", "--window-size=1400,1500",
+    for argument in ("--headless=new", *without_sandbox(), "--disable-gpu",
+                     "--disable-dev-shm-usage", "--disable-background-networking",
+                     "--window-size=1400,1500",
                      f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(argument)
     options.binary_location = CHROMIUM

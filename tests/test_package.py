@@ -99,9 +99,9 @@ def test_what_is_imported_is_declared():
     """Every import of ours is of the standard library, our own, or a declared requirement."""
     declared = [Requirement(line).name for lines_ in EXTRAS.values() for line in lines_]
     declared += [Requirement(line).name for line in SETTINGS["dependencies"]]
-    known = {*declared, "nbformat", "nbconvert", "ipython",  # of jupyter
-             "unityagents",  # on top, without its pins
-             "packaging", "annotated-types",  # of pytest, and of pydantic
+    known = {*declared, "unityagents",  # on top, without its pins
+             "nbformat", "nbconvert", "ipython", "jinja2", "beautifulsoup4",  # of jupyter
+             "packaging", "annotated-types", "fonttools",  # of pytest, pydantic and matplotlib
              "no-such-package"}  # a test wants it missing
     distributions = packages_distributions()
     ours = {"helpers", "reacher", "workshop", *(path.stem for path in PROJECT.glob("tests/*.py"))}
