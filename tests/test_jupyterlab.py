@@ -15,6 +15,7 @@ import time
 import nbformat
 import pytest
 
+from workshop import tasks
 from workshop.paths import NOTEBOOK, PROJECT
 from workshop.report.print import without_sandbox
 
@@ -45,7 +46,7 @@ def wait_for(condition, what, timeout=TIMEOUT):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A copy of the project, its notebook without outputs and with train = False."""
+    """A copy of the project, in its runs/ a notebook without outputs and with train = False."""
     folder = tmp_path_factory.mktemp("lab") / "project"
     shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns(
         ".git", ".venv", "runs", "tests", "__pycache__", ".*_cache"))
@@ -56,21 +57,24 @@ def project(tmp_path_factory):
         if "parameters" in cell.metadata.get("tags", []):
             assert cell.source.count("\ntrain = True") == 1
             cell.source = cell.source.replace("\ntrain = True", "\ntrain = False")
-    nbformat.write(notebook, folder / NOTEBOOK.name)
+    (folder / "runs").mkdir()
+    nbformat.write(notebook, folder / "runs" / "lab.ipynb")
     return folder
 
 
 @pytest.fixture(scope="module")
 def address(project):
-    """Of JupyterLab in that folder."""
+    """Of JupyterLab with that notebook, as `make lab` opens it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = open(project.parent / "lab.log", "w")
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--allow-root",
-         "--ServerApp.port_retries=0", "--IdentityProvider.token=test", "--expose-app-in-browser",
-         f"--ServerApp.root_dir={project}"], cwd=project, stdout=log, stderr=log)
+        [sys.executable, "-m", "jupyterlab",
+         *tasks.lab_arguments(project / "runs" / "lab.ipynb", project), "--no-browser",
+         f"--port={port}", "--allow-root", "--ServerApp.port_retries=0",
+         "--IdentityProvider.token=test", "--expose-app-in-browser"],
+        cwd=project, stdout=log, stderr=log)
 
     def up():
         assert server.poll() is None, (project.parent / "lab.log").read_text()[-2000:]
@@ -79,7 +83,7 @@ def address(project):
 
     try:
         wait_for(up, "JupyterLab")
-        yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}?token=test&reset"
+        yield f"http://127.0.0.1:{port}/lab/tree/lab.ipynb?token=test&reset"
     finally:
         server.terminate()
         server.wait(timeout=30)

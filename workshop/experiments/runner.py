@@ -166,7 +166,8 @@ class Run:
             "env_location": experiment.env_location, "out_dir": str(out / self.name)}
         return [sys.executable, "-m", "papermill", str(self.part(out)),
                 str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
-                "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
+                "--kernel", "python3", "--no-progress-bar", "--no-request-save-on-cell-execute",
+                "--cwd", str(PROJECT)]
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Execute the notebook; return what is to be kept, file by file.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import logging
 import re
 import sys
 import warnings
@@ -28,7 +29,8 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from workshop.paths import PROJECT
 
-LETTERS = {*map(chr, range(0x20, 0x7F)), *map(chr, range(0x1D434, 0x1D7CC)), "\u210e"}  # and italic
+LETTERS = {*map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas
+           *map(chr, range(0x1D434, 0x1D468)), *map(chr, range(0x1D6E2, 0x1D71C)), "\u210e"}
 DRAWN = set("\u221a\u203e\u2032")  # the root, the bar and the prime, which stand for elements
 STYLE = """
 @font-face {{ font-family: Formulas; src: url(data:font/woff;base64,{font}) }}
@@ -57,6 +59,7 @@ def formula_font(page: str) -> str:
     used = LETTERS | DRAWN | {
         character for formula in re.findall(r"<math .*?</math>", page, re.DOTALL)
         for character in html.unescape(formula)}
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # else papermill shows its steps
     options = subset.Options(flavor="woff", layout_features=["*"])
     fonts = Path(find_spec("ziamath").origin).parent / "fonts"
     font = subset.load_font(fonts / "STIXTwoMath-Regular.ttf", options)
