@@ -1,20 +1,26 @@
 """The runner of the report's trainings: on this machine, and on a Ray cluster that loses a machine.
 
-The tests of the cluster need Ray (benchmarks/requirements-ray.txt) and are skipped without it.
+The tests of the cluster need the extra `ray` and are skipped without it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import helpers
 from workshop.experiments import runner
 from workshop.experiments.runner import Experiment, Run
+from workshop.paths import CHECKPOINTS, PROJECT
 
 SCORES = b"episode,score,min,max,seconds\n1,2.0,1.0,3.0,2700.0\n"
 SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "learn_steps": 1, "replay_capacity": 50_000}
@@ -23,6 +29,14 @@ SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "learn_steps": 1, "replay_
 def small_runs(number: int) -> list[Run]:
     experiment = Experiment(overrides=SMALL, max_episodes=2, num_agents=2)
     return [Run("small", experiment, seed) for seed in range(number)]
+
+
+def keep_pendulum(seed, kept, **changes):
+    """Keep files as a training of the list leaves them, the settings with these changes."""
+    run = Run("pendulum", runner.EXPERIMENTS["pendulum"], seed)
+    content = json.loads((run.folder(CHECKPOINTS) / "hyperparameters.json").read_text())
+    content["hyperparameters"] |= changes
+    run.keep({"scores.csv": SCORES, "hyperparameters.json": json.dumps(content).encode()}, kept)
 
 
 def assert_kept(kept, runs):
@@ -58,8 +72,7 @@ def test_each_ablation_changes_something_of_the_default(notebook):
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):
     """And a run that fails is told by name, while the others go on."""
     for seed in (0, 2):
-        Run("pendulum", runner.EXPERIMENTS["pendulum"], seed).keep(
-            {"scores.csv": SCORES}, tmp_path)
+        keep_pendulum(seed, tmp_path)
     monkeypatch.setattr(runner.Run, "command", lambda run, out: [
         "python3", "-c", "import sys; sys.exit('the reason')"])
     arguments = ["--only", "pendulum", "--kept", str(tmp_path), "--out", str(tmp_path / "out")]
@@ -74,9 +87,114 @@ def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "pendulum/seed0/scores.csv").read_bytes() == SCORES
 
 
+def test_every_kept_run_has_the_settings_of_the_list(capsys):
+    assert runner.main(["--list"]) == 0
+    states = capsys.readouterr().out.splitlines()[:-1]
+    assert [line for line in states if not line.endswith((" done", " to do"))] == []
+
+
+def test_a_kept_run_with_other_settings_is_trained_anew_only_when_told(
+        monkeypatch, tmp_path, capsys):
+    """Its old files, one of which the new run does not write, go with it."""
+    for seed in range(3):
+        keep_pendulum(seed, tmp_path, **({"n_step": 7} if seed == 1 else {}))
+    changed = Run("pendulum", runner.EXPERIMENTS["pendulum"], 1)
+    (changed.folder(tmp_path) / "actor_best.onnx").write_bytes(b"of the other settings")
+    new = (changed.folder(CHECKPOINTS) / "hyperparameters.json").read_bytes()
+    trained = []
+
+    def train(run, out, call):
+        trained.append(run.seed)
+        return {"scores.csv": SCORES, "hyperparameters.json": new}
+
+    monkeypatch.setattr(runner.Run, "train", train)
+    arguments = ["--only", "pendulum", "--kept", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert runner.main([*arguments, "--list"]) == 0
+    assert "n_step is 3 and was 7" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        runner.main(arguments)
+    said = capsys.readouterr().err
+    assert "n_step is 3 and was 7" in said and "--redo" in said and trained == []
+    assert runner.main([*arguments, "--redo"]) == 0
+    assert trained == [1] and not changed.differs(tmp_path)
+    assert sorted(os.listdir(changed.folder(tmp_path))) == ["hyperparameters.json", "scores.csv"]
+
+
+@pytest.mark.parametrize("workers", ["0", "-1"])
+def test_no_workers_are_an_error(workers, capsys):
+    with pytest.raises(SystemExit):
+        runner.main(["--workers", workers])
+    assert f"--workers is {workers}, and must be at least 1" in capsys.readouterr().err
+
+
+def test_a_kept_file_is_whole_or_is_not_there(monkeypatch, tmp_path):
+    """The disk is full in the middle of the scores: nothing is left that reads as done."""
+    run = Run("pendulum", runner.EXPERIMENTS["pendulum"], 0)
+    monkeypatch.setattr("os.fsync", lambda file: full(os.fstat(file).st_size))
+
+    def full(size):
+        if size == len(SCORES):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        run.keep({"scores.csv": SCORES, "hyperparameters.json": b"{}"}, tmp_path)
+    assert os.listdir(run.folder(tmp_path)) == ["hyperparameters.json"] and not run.done(tmp_path)
+
+
+JOB = """
+import subprocess, sys
+from pathlib import Path
+source, seed = Path(sys.argv[1]), int(sys.argv[2])
+(source.parents[2] / f"began{seed}").touch()
+if seed >= 2:  # like papermill: a kernel in a session of its own, which does not hear Ctrl-C
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    subprocess.Popen(command, start_new_session=True).wait()
+source.mkdir(parents=True)
+for name in ("hyperparameters.json", "scores.csv"):
+    (source / name).write_text("content")
+"""
+JOBS = """
+import sys
+from pathlib import Path
+from workshop.experiments import runner
+from workshop.experiments.runner import Experiment, Run
+
+out, kept, job = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+Run.command = lambda run, out: [sys.executable, "-c", job, str(run.source(out)), str(run.seed)]
+runs = [Run("small", Experiment(), seed) for seed in range(20)]
+runner.keep_all(runner.train_here(runs, out, 2), 20, kept)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="one process cannot press another's Ctrl-C there")
+def test_ctrl_c_cancels_what_waits_and_stops_what_runs(tmp_path):
+    """Twenty jobs, two at a time: two end, two are cut with the processes under them."""
+    out, kept = tmp_path / "out", tmp_path / "kept"
+    process = subprocess.Popen([sys.executable, "-c", JOBS, str(out), str(kept), JOB], cwd=PROJECT,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    family, end = [], time.monotonic() + 120
+    try:
+        while len(family) < 4 or not all((out / f"began{seed}").exists() for seed in (2, 3)):
+            assert process.poll() is None and time.monotonic() < end, process.communicate()
+            time.sleep(0.1)
+            family = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        printed, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        alive = [*filter(runner.is_alive, family)]
+        for left in alive:
+            left.kill()
+    assert "stopped: 2 of 20 runs are done and kept" in printed and "KeyboardInterrupt" in errors
+    assert alive == []
+    assert {path.name for path in out.glob("began*")} == {f"began{seed}" for seed in range(4)}
+    assert {path.name for path in (kept / "small").iterdir()} == {"seed0", "seed1"}
+
+
 def test_ray_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match="requirements-ray.txt"):
+    with pytest.raises(ModuleNotFoundError, match=r"'\.\[ray\]'"):
         next(runner.train_on_ray(small_runs(1), "local"))
 
 
@@ -88,7 +206,7 @@ def test_a_run_on_this_machine_keeps_its_files(tmp_path):
 
 def test_a_cluster_finishes_all_runs_though_a_machine_dies(tmp_path):
     """Two machines, each a raylet of its own; one is killed while it trains."""
-    pytest.importorskip("ray", reason="Ray is an extra: benchmarks/requirements-ray.txt")
+    pytest.importorskip("ray", reason="Ray is an extra")
     from ray.cluster_utils import Cluster
 
     runs = small_runs(4)

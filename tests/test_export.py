@@ -1,6 +1,6 @@
 """Trained actors as ONNX files: the same actions as the notebook's networks.
 
-What runs them and what writes them are extras (benchmarks/requirements-onnx.txt); the tests are
+What runs them and what writes them are an extra, `onnx`; the tests are
 skipped without.
 """
 
@@ -34,7 +34,7 @@ def some_observations(number=500):
 
 
 def assert_acts_alike(path, folder):
-    onnxruntime = pytest.importorskip("onnxruntime", reason="an extra: requirements-onnx.txt")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="an extra: onnx")
     session, observations = onnxruntime.InferenceSession(path), some_observations()
     for batch in (observations, observations[:1]):
         actor = export.trained_actor(folder)
@@ -54,7 +54,7 @@ def test_the_committed_file_acts_like_the_committed_weights(folder):
 
 
 def test_an_exported_actor_acts_like_its_weights(tmp_path):
-    pytest.importorskip("onnxscript", reason="an extra: requirements-onnx.txt")
+    pytest.importorskip("onnxscript", reason="an extra: onnx")
     folder = tmp_path / "seed0"
     shutil.copytree(PROJECT / "checkpoints" / "deeprl" / "seed0", folder)
     assert export.main([str(folder)]) == 0
@@ -64,7 +64,7 @@ def test_an_exported_actor_acts_like_its_weights(tmp_path):
 
 def test_three_lines_load_it(monkeypatch):
     """Those of the module's docstring, which know nothing of PyTorch."""
-    pytest.importorskip("onnxruntime", reason="an extra: requirements-onnx.txt")
+    pytest.importorskip("onnxruntime", reason="an extra: onnx")
     lines = re.findall(r"^    ((?:import|actor|actions).*)$", export.__doc__, re.MULTILINE)
     assert len(lines) == 3
     monkeypatch.chdir(PROJECT)
@@ -75,5 +75,5 @@ def test_three_lines_load_it(monkeypatch):
 
 def test_what_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(ModuleNotFoundError, match="benchmarks/requirements-onnx.txt"):
+    with pytest.raises(ModuleNotFoundError, match=r"\.\[onnx\]"):
         export.export(tmp_path)

@@ -1,6 +1,6 @@
 """The notebook in JupyterLab, in headless Chromium: Run All with train = False.
 
-Skipped without the extras of tests/requirements-browser.txt, Chromium and chromedriver.
+Skipped without the extra `browser`, Chromium and chromedriver.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import time
 import nbformat
 import pytest
 
+from workshop import tasks
 from workshop.paths import NOTEBOOK, PROJECT
+from workshop.report.print import without_sandbox
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
@@ -44,7 +46,7 @@ def wait_for(condition, what, timeout=TIMEOUT):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A copy of the project, its notebook without outputs and with train = False."""
+    """A copy of the project, in its runs/ a notebook without outputs and with train = False."""
     folder = tmp_path_factory.mktemp("lab") / "project"
     shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns(
         ".git", ".venv", "runs", "tests", "__pycache__", ".*_cache"))
@@ -55,21 +57,24 @@ def project(tmp_path_factory):
         if "parameters" in cell.metadata.get("tags", []):
             assert cell.source.count("\ntrain = True") == 1
             cell.source = cell.source.replace("\ntrain = True", "\ntrain = False")
-    nbformat.write(notebook, folder / NOTEBOOK.name)
+    (folder / "runs").mkdir()
+    nbformat.write(notebook, folder / "runs" / "lab.ipynb")
     return folder
 
 
 @pytest.fixture(scope="module")
 def address(project):
-    """Of JupyterLab in that folder."""
+    """Of JupyterLab with that notebook, as `make lab` opens it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = open(project.parent / "lab.log", "w")
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--allow-root",
-         "--ServerApp.port_retries=0", "--IdentityProvider.token=test", "--expose-app-in-browser",
-         f"--ServerApp.root_dir={project}"], cwd=project, stdout=log, stderr=log)
+        [sys.executable, "-m", "jupyterlab",
+         *tasks.lab_arguments(project / "runs" / "lab.ipynb", project), "--no-browser",
+         f"--port={port}", "--allow-root", "--ServerApp.port_retries=0",
+         "--IdentityProvider.token=test", "--expose-app-in-browser"],
+        cwd=project, stdout=log, stderr=log)
 
     def up():
         assert server.poll() is None, (project.parent / "lab.log").read_text()[-2000:]
@@ -78,7 +83,7 @@ def address(project):
 
     try:
         wait_for(up, "JupyterLab")
-        yield f"http://127.0.0.1:{port}/lab/tree/{NOTEBOOK.name}?token=test&reset"
+        yield f"http://127.0.0.1:{port}/lab/tree/lab.ipynb?token=test&reset"
     finally:
         server.terminate()
         server.wait(timeout=30)
@@ -89,8 +94,9 @@ def address(project):
 def lab(address, tmp_path_factory):
     """A browser in which all cells have run."""
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--disable-background-networking", "--window-size=1400,1500",
+    for argument in ("--headless=new", *without_sandbox(), "--disable-gpu",
+                     "--disable-dev-shm-usage", "--disable-background-networking",
+                     "--window-size=1400,1500",
                      f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(argument)
     options.binary_location = CHROMIUM

@@ -1,13 +1,65 @@
-"""The notebook as a PDF. Needs Chromium or Chrome, and is skipped without."""
+"""The notebook as one HTML file, and as a PDF. The last needs Chromium or Chrome."""
 
 from __future__ import annotations
 
 import re
 
+import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from workshop.paths import NOTEBOOK
 from workshop.report import print as printing
+from workshop.report.page import mathml, write_page
+
+
+@pytest.fixture(scope="module")
+def soup(tmp_path_factory):
+    """The page of the notebook, in a folder far from the project's."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_page(NOTEBOOK, path)
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def test_the_page_needs_nothing_from_outside_to_be_shown(soup):
+    loaded = [element.get("src") or element.get("href") for element in
+              soup.select("script, img, link[href], iframe, video, source")]
+    assert len(loaded) > 10 and all(address.startswith("data:") for address in loaded)
+    assert "url(http" not in str(soup) and "@import" not in str(soup)
+
+
+def test_no_link_depends_on_where_the_page_lies(soup):
+    targets = {link["href"] for link in soup.select("a[href]")}
+    assert all(re.match(r"https?://|#", target) for target in targets), targets
+    names = {element["id"] for element in soup.select("[id]")}
+    assert {target[1:] for target in targets if target.startswith("#")} <= names
+
+
+def test_every_picture_has_words(soup):
+    words = [picture.get("alt", "") for picture in soup("img")]
+    assert len(words) > 10 and len(set(words)) == len(words)
+    assert all(len(text) > 20 and "No description" not in text for text in words)
+
+
+def test_every_formula_is_mathml(soup):
+    """As many as the notebook has; no TeX is left in the text."""
+    source = "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+                       if cell.cell_type == "markdown")
+    source = re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)
+    formulas = re.findall(r"\$\$.+?\$\$|\$.+?\$", source, re.DOTALL)
+    assert len(soup("math")) == len(formulas) > 100
+    for element in soup(["math", "code", "pre", "style"]):
+        element.decompose()
+    assert not re.search(r"\$|\\[a-z]+", soup.body.get_text())
+
+
+@pytest.mark.parametrize("tex, part", [
+    (r"[-1, 1]", '<mo form="prefix">&#x02212;</mo><mn>1</mn>'),  # no gap, as between two numbers
+    (r"O(\log N)", '<mi>log</mi><mspace width="0.17em"/><mi>N</mi>'),
+    (r"\sqrt{2}", "<msqrt><mrow><mn>2</mn></mrow></msqrt>"),
+    (r'a < "b"', r'alttext="a &lt; &quot;b&quot;"')])
+def test_a_formula(tex, part):
+    assert part in mathml(tex, "inline")
 
 
 def test_a_missing_browser_is_named(monkeypatch, tmp_path):
@@ -17,12 +69,20 @@ def test_a_missing_browser_is_named(monkeypatch, tmp_path):
     assert not (tmp_path / "out.pdf").exists()
 
 
+def test_the_sandbox_is_left_off_only_where_it_cannot_start(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(printing.os, "geteuid", lambda: 1000, raising=False)
+    assert printing.without_sandbox() == []
+    monkeypatch.setattr(printing.os, "geteuid", lambda: 0)
+    assert printing.without_sandbox() == ["--no-sandbox"]
+
+
 def test_the_notebook_is_printed_on_many_pages_with_its_pictures(tmp_path):
     try:
         printing.browser()
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    printing.print_notebook(NOTEBOOK, tmp_path / "new" / "out.pdf", mathjax_url="")  # no network
+    printing.print_notebook(NOTEBOOK, tmp_path / "new" / "out.pdf")
     content = (tmp_path / "new" / "out.pdf").read_bytes()
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type /Page\b", content)) >= 20

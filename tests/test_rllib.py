@@ -1,11 +1,11 @@
-"""RLlib learns on the registered environment. Needs benchmarks/requirements-rllib.txt."""
+"""RLlib learns on the registered environment. Needs the extra `rllib`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-pytest.importorskip("ray.rllib", reason="RLlib is an extra: benchmarks/requirements-rllib.txt")
+pytest.importorskip("ray.rllib", reason="RLlib is an extra")
 
 
 def test_an_iteration_plays_whole_episodes_and_learns():

@@ -4,7 +4,7 @@
 
 writes `actor_best.onnx` beside `actor_best.safetensors`: the mean policy, without noise, from
 observations (batch, 33), float32, as the environment gives them, to torques (batch, 4). It needs
-the packages of `benchmarks/requirements-onnx.txt`; using the file needs onnxruntime alone:
+the extra `onnx`; using the file needs onnxruntime alone:
 
     import onnxruntime
     actor = onnxruntime.InferenceSession("checkpoints/default/seed0/actor_best.onnx")
@@ -46,8 +46,8 @@ def export(folder: Path) -> Path:
     try:
         import onnxscript  # noqa: F401  what torch.onnx needs, and names less clearly
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{error}; exporting needs: pip install -r "
-                                  "benchmarks/requirements-onnx.txt") from None
+        raise ModuleNotFoundError(f"{error}; exporting needs: "
+                                  "pip install -e '.[onnx]'") from None
     actor, path = trained_actor(folder), folder / "actor_best.onnx"
     observations = torch.zeros(2, len(notebook.definitions().OBSERVATION_SCALE))
     program = torch.onnx.export(

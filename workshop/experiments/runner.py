@@ -7,27 +7,33 @@
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
 section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
 preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
-is there is not run again, and on one machine a run that was cut goes on from its last state.
+is there is not run again, and on one machine a run that was cut, by Ctrl-C or else, goes on from
+its last state. A kept run with other settings than this list is an error, until `--redo`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+import psutil
 
 import helpers
+from workshop.notebook import definitions
 from workshop.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 
 
@@ -110,7 +116,25 @@ class Run:
         return f"{self.name} seed {self.seed}"
 
     def done(self, kept: Path) -> bool:
+        """Whether it is kept, with these settings or others."""
         return (self.folder(kept) / "scores.csv").exists()
+
+    def differs(self, kept: Path) -> str:
+        """How a kept run's settings differ from these; empty: they do not."""
+        experiment = self.experiment
+        settings = definitions().make_hyperparameters(
+            experiment.preset, experiment.overrides).model_dump()
+        try:
+            if settings["action_noise"] != "gaussian":  # then nothing reads its size
+                before = helpers.load_hyperparameters(self.folder(kept))
+                settings["gaussian_sigma"] = before["gaussian_sigma"]
+            with warnings.catch_warnings(action="ignore"):  # other versions of packages may be
+                helpers.require_same_run(
+                    self.folder(kept), settings, preset=experiment.preset, seed=self.seed,
+                    num_agents=experiment.num_agents, env_location=experiment.env_location)
+        except (FileNotFoundError, ValueError) as error:
+            return str(error)
+        return ""
 
     def folder(self, kept: Path) -> Path:
         """Where its files stay."""
@@ -142,10 +166,14 @@ class Run:
             "env_location": experiment.env_location, "out_dir": str(out / self.name)}
         return [sys.executable, "-m", "papermill", str(self.part(out)),
                 str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
-                "--kernel", "python3", "--no-progress-bar", "--cwd", str(PROJECT)]
+                "--kernel", "python3", "--no-progress-bar", "--no-request-save-on-cell-execute",
+                "--cwd", str(PROJECT)]
 
-    def train(self, out: Path) -> dict[str, bytes]:
+    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Execute the notebook; return what is to be kept, file by file.
+
+        Args:
+            call: runs the command, with what subprocess.Popen takes, and returns its exit status.
 
         Raises:
             RuntimeError: the notebook failed; with the end of its log.
@@ -154,8 +182,8 @@ class Run:
         out, log = out.resolve(), self.log(out)
         write_training_part(self.part(out))
         with open(log, "w") as file:
-            failed = subprocess.run(self.command(out), stdout=file, stderr=file,
-                                    env=os.environ | {"OMP_NUM_THREADS": "1"}).returncode
+            failed = call(self.command(out), stdout=file, stderr=file,
+                          env=os.environ | {"OMP_NUM_THREADS": "1"})
         if failed:
             raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
         source, names = self.source(out), ["hyperparameters.json", "scores.csv"]
@@ -166,11 +194,13 @@ class Run:
         return files
 
     def keep(self, files: dict[str, bytes], kept: Path) -> None:
-        """Write the files, the scores last, since they mean done."""
+        """Write the files in the place of any others, the scores last, since they mean done."""
         folder = self.folder(kept)
         folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.iterdir(), key=lambda path: path.name != "scores.csv"):
+            path.unlink()
         for name in sorted(files, key="scores.csv".__eq__):
-            (folder / name).write_bytes(files[name])
+            helpers.write_whole(folder / name, files[name])
 
 
 def write_training_part(path: Path) -> None:
@@ -184,12 +214,67 @@ def write_training_part(path: Path) -> None:
 Outcome = tuple[Run, "dict[str, bytes] | Exception"]
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended may still be listed until its parent has noticed."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+class Processes:
+    """Commands that run, each in a thread that waits for it, until all are stopped."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen] = set()
+        self.lock = threading.Lock()
+        self.stopped = False
+
+    def call(self, command: list[str], **options) -> int:
+        """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
+        apart = ({"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if os.name == "nt"
+                 else {"start_new_session": True})
+        with self.lock:
+            if self.stopped:
+                raise RuntimeError("stopped")
+            process = subprocess.Popen(command, **options, **apart)
+            self.running.add(process)
+        try:
+            return process.wait()
+        finally:
+            self.running.discard(process)
+
+    def stop(self, seconds: float = 10) -> None:
+        """End what runs, with the kernels that it started; start nothing more."""
+        with self.lock:
+            self.stopped = True
+        family = []
+        for process in list(self.running):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                parent = psutil.Process(process.pid)
+                family += [*parent.children(recursive=True), parent]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for process in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    end(process)
+            deadline = time.monotonic() + seconds
+            while (family := [*filter(is_alive, family)]) and time.monotonic() < deadline:
+                time.sleep(0.05)
+
+
 def train_here(runs: Iterable[Run], out: Path, workers: int) -> Iterator[Outcome]:
-    """Train on this machine, some at a time; yield each when it is done."""
-    with ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(run.train, out): run for run in runs}
+    """Train on this machine, some at a time; yield each when it is done.
+
+    On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
+    """
+    processes, pool = Processes(), ThreadPoolExecutor(workers)
+    try:
+        futures = {pool.submit(run.train, out, processes.call): run for run in runs}
         for future in as_completed(futures):
             yield futures[future], future.exception() or future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        processes.stop()
+        pool.shutdown()
 
 
 def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
@@ -207,8 +292,7 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
     try:
         import ray
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("--ray needs Ray: pip install -r benchmarks/requirements-ray.txt"
-                                  ) from None
+        raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
     environment = {"working_dir": str(PROJECT),
                    "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
     ray.init(address, runtime_env=environment,
@@ -233,17 +317,28 @@ def train_somewhere(run: Run) -> dict[str, bytes]:
         return run.train(Path(out))
 
 
-def keep_all(outcomes: Iterable[Outcome], number: int, kept: Path) -> int:
-    """Write the files of each run as it comes, and say how it went; return how many failed."""
-    start, failures = time.perf_counter(), 0
-    for count, (run, files) in enumerate(outcomes, start=1):
-        if isinstance(files, Exception):
-            failures += 1
-            print(f"{count}/{number} {run}: FAILED, {files}", flush=True)
-        else:
-            run.keep(files, kept)
-            print(f"{count}/{number} {run}: done, {time.perf_counter() - start:.0f} s since the "
-                  "start", flush=True)
+def keep_all(outcomes: Iterator[Outcome], number: int, kept: Path) -> int:
+    """Write the files of each run as it comes, and say how it went; return how many failed.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C; what was kept is said before.
+    """
+    start, count, failures = time.perf_counter(), 0, 0
+    try:
+        with contextlib.closing(outcomes):
+            for run, files in outcomes:
+                if isinstance(files, Exception):
+                    failures += 1
+                    said = f"FAILED, {files}"
+                else:
+                    run.keep(files, kept)
+                    said = f"done, {time.perf_counter() - start:.0f} s since the start"
+                count += 1
+                print(f"{count}/{number} {run}: {said}", flush=True)
+    except KeyboardInterrupt:
+        print(f"stopped: {count - failures} of {number} runs are done and kept in {kept}; the same "
+              "command goes on with the others", flush=True)
+        raise
     print(f"{number} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
     return failures
 
@@ -258,22 +353,30 @@ def main(arguments: list[str] | None = None) -> int:
                         help="where runs on this machine write")
     parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument("--redo", action="store_true",
+                        help="train anew what is kept with other settings than the list's")
     options = parser.parse_args(arguments)
+    if options.workers < 1:
+        parser.error(f"--workers is {options.workers}, and must be at least 1")
     runs = [Run(name, EXPERIMENTS[name], seed)
             for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
+    done = [run for run in runs if run.done(options.kept)]
+    differing = {str(run): why for run in done if (why := run.differs(options.kept))}
     if options.list:
         for run in runs:
-            print(f"{run!s:44} {'done' if run.done(options.kept) else 'to do'}")
+            print(f"{run!s:44} {'to do' if run not in done else differing.get(str(run), 'done')}")
         seconds = [helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
-                   for run in runs if run.done(options.kept)]
+                   for run in done]
         print(f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
               "training by their score files")
         return 0
-    runs = [run for run in runs if not run.done(options.kept)]
+    if differing and not options.redo:
+        parser.error("\n".join([*differing.values(), "--redo trains these anew, and --only chooses "
+                                "others"]))
+    runs = [run for run in runs if run not in done or str(run) in differing]
     outcomes = (train_on_ray(runs, options.ray) if options.ray
                 else train_here(runs, options.out, options.workers))
-    return keep_all(outcomes, len(runs), options.kept)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        return 1 if keep_all(outcomes, len(runs), options.kept) else 0
+    except KeyboardInterrupt:
+        return 130  # as shells count it

@@ -2,20 +2,18 @@
 
     python -m workshop.report.print [NOTEBOOK [PDF]]
 
-It needs Chromium or Chrome, and the network for the formulas (MathJax). Without either, any browser
-prints what `jupyter nbconvert --to html` makes.
+It needs Chromium or Chrome; without them, any browser prints what `workshop.report.page` makes.
 """
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
-from nbconvert import HTMLExporter
-
 from workshop.paths import PROJECT
+from workshop.report.page import write_page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge",
             "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -26,8 +24,6 @@ STYLE = """<style>
   pre { white-space: pre-wrap !important }
   h2, h3 { break-after: avoid }
   img { break-inside: avoid; max-width: 100% }
-  td:first-child { width: 1% }  /* else MathJax, breaking lines, takes most of a table */
-  td .MathJax_CHTML, td .mjx-chtml { white-space: nowrap }
 }
 </style></head>"""
 
@@ -44,23 +40,26 @@ def browser() -> str:
     raise FileNotFoundError(f"none of {', '.join(BROWSERS)} is installed")
 
 
-def print_notebook(notebook: Path, pdf: Path, **options: str) -> None:
-    """Write a PDF of a notebook as it is; nothing is executed.
+def without_sandbox() -> list[str]:
+    """Chromium's option for where its sandbox cannot start: for root, and on machines of CI."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return ["--no-sandbox"] if root or os.environ.get("CI") else []
 
-    Args:
-        options: of nbconvert's HTMLExporter, such as mathjax_url.
-    """
+
+def print_notebook(notebook: Path, pdf: Path) -> None:
+    """Write a PDF of a notebook as it is; nothing is executed."""
     program = browser()
-    page, _ = HTMLExporter(**options).from_notebook_node(nbformat.read(notebook, as_version=4))
     pdf.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         html = Path(scratch) / "page.html"
+        write_page(notebook, html)
+        page = html.read_text(encoding="utf-8")
         html.write_text(page.replace("</head>", STYLE, 1), encoding="utf-8")
         done = subprocess.run(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--no-pdf-header-footer", "--virtual-time-budget=30000",
-             f"--user-data-dir={scratch}/profile", f"--print-to-pdf={pdf.resolve()}",
-             html.as_uri()], capture_output=True, text=True, timeout=300)
+            [program, "--headless", *without_sandbox(), "--disable-gpu", "--no-first-run",
+             "--no-pdf-header-footer", f"--user-data-dir={scratch}/profile",
+             f"--print-to-pdf={pdf.resolve()}", html.as_uri()], capture_output=True,
+            text=True, timeout=300)
     if done.returncode or not pdf.exists():
         raise RuntimeError(f"{program} did not print: {done.stderr[-2000:]}")
 
