@@ -7,6 +7,7 @@ import pytest
 
 import helpers
 from reacher import task
+from reacher.actor import kept_actors, load_actor
 from workshop import notebook
 from workshop.experiments import fidelity, inside
 
@@ -15,14 +16,17 @@ SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learn
 EPISODES, ARMS, DECISIONS = 3, 2, 30
 
 
-def noted(monkeypatch, **overrides):
+@pytest.fixture
+def noted(monkeypatch, tmp_path):
+    """`noted(...)`: what a small training tells, its early actors in a folder of the test's own."""
     monkeypatch.setattr(task, "EPISODE_DECISIONS", DECISIONS)
     monkeypatch.setattr(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})
-    return inside.record(EPISODES, ARMS, **SMALL | overrides)
+    return lambda **overrides: inside.record(tmp_path / "gallery", EPISODES, ARMS, engine="torch",
+                                             **SMALL | overrides)
 
 
-def test_every_transition_is_counted_once_and_every_draw(monkeypatch):
-    found = noted(monkeypatch)
+def test_every_transition_is_counted_once_and_every_draw(noted):
+    found = noted()
     draws = found["draws"][:EPISODES]
     # The last decision of each arm is dropped; the rows that an episode's end brings are stored
     # in the next, those of the last episode never.
@@ -34,8 +38,8 @@ def test_every_transition_is_counted_once_and_every_draw(monkeypatch):
     assert total > 0 and total % 16 == 0  # whole batches
 
 
-def test_noting_changes_nothing(monkeypatch, tmp_path):
-    found = noted(monkeypatch)
+def test_noting_changes_nothing(noted, tmp_path):
+    found = noted()
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", SMALL)
     with helpers.open_environment("", ARMS, inside.SEED) as environment:
@@ -48,13 +52,13 @@ def test_noting_changes_nothing(monkeypatch, tmp_path):
     assert found["sigma_output"][-1] == sigma
 
 
-def test_the_gallery_shows_the_same_goals_each_time(monkeypatch):
+def test_early_actors_are_kept_and_can_be_played(monkeypatch, noted, tmp_path):
     monkeypatch.setattr(inside, "GALLERY_EPISODES", (1, 3))
-    monkeypatch.setattr(inside, "GALLERY_DECISIONS", (0, 5))
-    frames = noted(monkeypatch)["gallery_frames"]
-    assert frames.shape == (2, 6, inside.GALLERY_ARMS, 33)
-    np.testing.assert_array_equal(frames[0, :, :, 26:29], frames[1, :, :, 26:29])
-    assert (frames[0, 1:, :, :26] != frames[1, 1:, :, :26]).any()
+    noted()
+    assert kept_actors(tmp_path / "gallery") == ["1", "3"]
+    seen = np.random.default_rng(0).normal(size=(4, 33)).astype(np.float32)
+    first, third = (load_actor(tmp_path / "gallery", name)(seen) for name in ("1", "3"))
+    assert first.shape == (4, 4) and (first != third).any()
 
 
 def test_fidelity_without_the_policies_says_what_is_missing(tmp_path, capsys):
@@ -65,8 +69,8 @@ def test_fidelity_without_the_policies_says_what_is_missing(tmp_path, capsys):
 @pytest.mark.parametrize("hidden, names", [
     ((8,), ["sigma_output"]), ((8, 8), ["sigma_hidden", "sigma_output"]),
     ((8, 8, 8), ["sigma_hidden_2", "sigma_hidden_3", "sigma_output"])])
-def test_every_noisy_layer_has_its_name(monkeypatch, hidden, names):
-    found = noted(monkeypatch, actor_hidden=hidden)
+def test_every_noisy_layer_has_its_name(noted, hidden, names):
+    found = noted(actor_hidden=hidden)
     assert [name for name in found if name.startswith("sigma")] == names
     for name in names:
         assert found[name].shape == (EPISODES,) and (found[name] > 0).all()
@@ -74,8 +78,8 @@ def test_every_noisy_layer_has_its_name(monkeypatch, hidden, names):
     assert abs(found[names[-1]][-1] / bound - 1) < 0.2  # few small steps from there
 
 
-def test_without_noisy_layers_no_other_number_passes_for_a_sigma(monkeypatch):
-    found = noted(monkeypatch, noisy_layers=False)
+def test_without_noisy_layers_no_other_number_passes_for_a_sigma(noted):
+    found = noted(noisy_layers=False)
     assert not [name for name in found if name.startswith("sigma")]
     assert {"critic_loss", "Q", "TD_error", "noise"} < found.keys()
     assert (found["noise"][1:] > 0).all()  # on the actions, and not another column

@@ -198,7 +198,7 @@ def train(run: Run) -> list[list]:
     lines, spent = [], [0.0]
 
     def goals(arms, seed):
-        return helpers.open_environment("", arms, seed, goal_size=task.goal_size)
+        return helpers.open_environment("", arms, seed, {"goal_size": task.goal_size})
 
     with tempfile.TemporaryDirectory() as folder, goals(task.arms, run.seed) as environment, \
             goals(EVALUATION_ARMS, EVALUATION_SEED) as other:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reacher import ReacherEnvironment
@@ -19,8 +21,7 @@ GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
 
 def open_environment(location: str | os.PathLike = "", num_agents: int = 20, seed: int = 0,
-                     goal_size: float = RESET_PARAMETERS["goal_size"],
-                     goal_speed: float = RESET_PARAMETERS["goal_speed"],
+                     goals: Mapping[str, float] = MappingProxyType({}),
                      **unity_options: float | None
                      ) -> ReacherEnvironment | UnityShaped | UnityEnvironment:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
@@ -32,8 +33,8 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         num_agents: arms of the embedded environment, or copies of one of Gymnasium's; a Unity
             build has its own number.
         seed: seed of the environment.
-        goal_size, goal_speed: of arms: diameter of the goals, m, and the bound of their speeds,
-            degrees per physics step.
+        goals: what differs from the task's own goals: `goal_size` (diameter, m) and `goal_speed`
+            (bound of their speeds, degrees per physics step).
         unity_options: `no_graphics` and `timeout` (s) of `reacher.unity.open_unity`; without a
             Unity build they have no effect.
 
@@ -45,21 +46,22 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
-    goals = {"goal_size": goal_size, "goal_speed": goal_speed}
+    differing = {name: value for name, value in goals.items()
+                 if value != RESET_PARAMETERS.get(name)}
     if not str(location):
-        return ReacherEnvironment(num_agents, seed, **goals)
+        return ReacherEnvironment(num_agents, seed, **differing)
     if str(location).startswith(GYMNASIUM):
         from reacher.gymnasium.shaped import UnityShaped
 
-        if goals != RESET_PARAMETERS:
+        if differing:
             raise ValueError(f"goal_size and goal_speed are the arms': {location} has no goals, so "
                              f"they must stay {RESET_PARAMETERS}")
         return UnityShaped(str(location).removeprefix(GYMNASIUM), num_agents, seed)
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 
     environment = open_unity(location, seed=seed, **unity_options)
-    if goals != RESET_PARAMETERS:
-        environment.reset(train_mode=True, config=goals)  # they stay until they are changed again
+    if differing:
+        environment.reset(train_mode=True, config=differing)  # they stay until they are changed again
     return environment
 
 
