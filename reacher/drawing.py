@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reacher.display import has_display as has_display
 from reacher.physics import HAND_OFFSET
 from reacher.task import HAND_RADIUS
 
@@ -83,13 +82,6 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
     rows = -(-len(agents) // columns)
     axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
     axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
-
-
-def has_display() -> bool:
-    """Whether this machine seems to have a screen to open a window on."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 class ArmPicture:
