@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from reacher.checks import MAX_SEED, integer
 from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import RESET_PARAMETERS, REWARD_THRESHOLD, Task
+from reacher.task import REWARD_THRESHOLD, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -20,9 +20,9 @@ class ReacherEnvironment(UnityInterface):
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
         seed: an integer >= 0. The same seed and actions give the same numbers, bit for bit, on
             one machine; an arm's numbers do not depend on how many others there are.
-        goal_size: diameter of the goals, m.
-        goal_speed: largest speed of the goals, degrees per physics step. Both are what `reset`
-            takes as `config`, and can be changed by it.
+        goal_size: diameter of the goals, m; None for the Unity build's 5.0.
+        goal_speed: largest speed of the goals, degrees per physics step; None for the Unity
+            build's 1.0. Both are what `reset` takes as `config`, and can be changed by it.
 
     Attributes:
         reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
@@ -40,11 +40,12 @@ class ReacherEnvironment(UnityInterface):
     reward_threshold = REWARD_THRESHOLD
 
     def __init__(self, num_agents: int = 20, seed: int = 0,
-                 goal_size: float = RESET_PARAMETERS["goal_size"],
-                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
+                 goal_size: float | None = None, goal_speed: float | None = None) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         self._task = Task(num_agents, integer("seed", seed, 0, MAX_SEED))
-        self._task.set_parameters({"goal_size": goal_size, "goal_speed": goal_speed})
+        goals = {"goal_size": goal_size, "goal_speed": goal_speed}
+        self._task.set_parameters({name: value for name, value in goals.items()
+                                   if value is not None})
         super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
 
     def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,

@@ -1,4 +1,4 @@
-"""What is noted during a training for the report, and the fidelity script's refusal."""
+"""What is noted during a training for the report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import helpers
 from reacher import task
 from workshop import notebook
-from workshop.experiments import fidelity, inside
+from workshop.experiments import inside
 
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learning_starts": 20,
          "learn_steps": 2, "replay_capacity": 50}
@@ -54,8 +54,3 @@ def test_the_gallery_shows_the_same_goals_each_time(monkeypatch):
     assert frames.shape == (2, 6, inside.GALLERY_ARMS, 33)
     np.testing.assert_array_equal(frames[0, :, :, 26:29], frames[1, :, :, 26:29])
     assert (frames[0, 1:, :, :26] != frames[1, 1:, :, :26]).any()
-
-
-def test_fidelity_without_the_policies_says_what_is_missing(tmp_path, capsys):
-    assert fidelity.main(["--policies", str(tmp_path)]) == 2
-    assert "policies.json" in capsys.readouterr().err

@@ -317,11 +317,12 @@ def test_strangers_are_refused_and_change_nothing(one_arm, stranger):
 
 
 def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm):
-    began, end = threading.Event(), threading.Event()
+    began, end, is_over = threading.Event(), threading.Event(), threading.Event()
 
     def silence():
         began.set()
         end.wait(GUARD)
+        is_over.set()
         yield from ()
 
     with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference, \
@@ -330,6 +331,7 @@ def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm)
         assert began.wait(GUARD)
         time.sleep(0.5)  # for the call to arrive
         assert_same_episodes(env, reference, 10)
+        assert not is_over.is_set()
         end.set()
         open_call.cancel()
 
