@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 MAX_SEED = 2**63 - 1
+MAX_TIMEOUT = 86_400  # s, a day; threads cannot wait for ever
 SHOWN = 200  # characters of a wrong value in an error message
 
 

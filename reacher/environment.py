@@ -20,8 +20,9 @@ class ReacherEnvironment(UnityInterface):
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
         seed: an integer >= 0. The same seed and actions give the same numbers, bit for bit, on
             one machine; an arm's numbers do not depend on how many others there are.
-        parameters: `goal_size` (diameter of the goals, m, usually 5) and `goal_speed` (their largest
-            speed, degrees per physics step, usually 1), which `reset` can change by its `config`.
+        goal_size: diameter of the goals, m; None for the Unity build's 5.0.
+        goal_speed: largest speed of the goals, degrees per physics step; None for the Unity
+            build's 1.0. Both are what `reset` takes as `config`, and can be changed by it.
 
     Attributes:
         reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
@@ -38,10 +39,13 @@ class ReacherEnvironment(UnityInterface):
 
     reward_threshold = REWARD_THRESHOLD
 
-    def __init__(self, num_agents: int = 20, seed: int = 0, **parameters: float) -> None:
+    def __init__(self, num_agents: int = 20, seed: int = 0,
+                 goal_size: float | None = None, goal_speed: float | None = None) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         self._task = Task(num_agents, integer("seed", seed, 0, MAX_SEED))
-        self._task.set_parameters(parameters)
+        goals = {"goal_size": goal_size, "goal_speed": goal_speed}
+        self._task.set_parameters({name: value for name, value in goals.items()
+                                   if value is not None})
         super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
 
     def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,

@@ -69,12 +69,7 @@ class Task:
         Raises:
             ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
         """
-        for name in parameters:
-            if name not in RESET_PARAMETERS:
-                raise ValueError(f"unknown reset parameter {name!r}; "
-                                 f"known are {', '.join(RESET_PARAMETERS)}")
-        self.parameters.update({name: number(f"reset parameter {name!r}", value, 0, 1e6)
-                                for name, value in parameters.items()})
+        self.parameters.update(checked_parameters(parameters))
 
     def reset(self) -> np.ndarray:
         """Hang all arms down, draw new goals and return the first observations, (agents, 33)."""
@@ -130,6 +125,16 @@ class Task:
         write_observations(physics.position, physics.quaternion, physics.velocity, self._goal,
                            self._goal_speed, observations)
         return observations
+
+
+def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
+    """Reset parameters as floats, or the ValueError of `Task.set_parameters`."""
+    for name in parameters:
+        if name not in RESET_PARAMETERS:
+            raise ValueError(f"unknown reset parameter {name!r}; "
+                             f"known are {', '.join(RESET_PARAMETERS)}")
+    return {name: number(f"reset parameter {name!r}", value, 0, 1e6)
+            for name, value in parameters.items()}
 
 
 def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:

@@ -204,7 +204,7 @@ def test_goals_are_set_at_construction_as_by_a_reset():
         assert env.state() == twin.state()
 
 
-@pytest.mark.parametrize("value", [-1.0, float("nan"), np.float16("inf"), "5", True, None, 10**400])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), np.float16("inf"), "5", True, 10**400])
 @pytest.mark.parametrize("name", ["goal_size", "goal_speed"])
 def test_a_bad_goal_at_construction_is_an_error(name, value):
     with pytest.raises(ValueError, match=f"reset parameter '{name}' must be a number from 0 to"):

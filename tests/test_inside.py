@@ -1,4 +1,4 @@
-"""What is noted during a training for the report, and the fidelity script's refusal."""
+"""What is noted during a training for the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import helpers
 from reacher import task
 from reacher.actor import kept_actors, load_actor
 from workshop import notebook
-from workshop.experiments import fidelity, inside
+from workshop.experiments import inside
 
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learning_starts": 20,
          "learn_steps": 2, "replay_capacity": 50}
@@ -59,11 +59,6 @@ def test_early_actors_are_kept_and_can_be_played(monkeypatch, noted, tmp_path):
     seen = np.random.default_rng(0).normal(size=(4, 33)).astype(np.float32)
     first, third = (load_actor(tmp_path / "gallery", name)(seen) for name in ("1", "3"))
     assert first.shape == (4, 4) and (first != third).any()
-
-
-def test_fidelity_without_the_policies_says_what_is_missing(tmp_path, capsys):
-    assert fidelity.main(["--policies", str(tmp_path)]) == 2
-    assert "policies.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("hidden, names", [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -9,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -26,9 +26,12 @@ if importlib.util.find_spec("unityagents") is None:
 if sys.platform != "linux":
     pytest.skip("the fake builds are Linux ones", allow_module_level=True)
 
-from reacher.unity import UnityError, open_unity, unityagents
+import grpc
+
+from reacher.unity import UnityError, messages, open_unity, server, unityagents
 from reacher.unity.client import _UnityEnvironment
 from reacher.unity.player import find_player
+from reacher.unity.protocol import API_VERSION, EXCHANGE
 
 BRAIN = "ReacherBrain"
 GUARD = 60  # s; nothing here takes as long unless it hangs
@@ -103,18 +106,19 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def python(script, **kwargs):
+def python(script, stream="stdout", **kwargs):
     """Run a script in a fresh Python and return what it printed."""
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=PROJECT, text=True,
                           capture_output=True, timeout=GUARD, **kwargs)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return getattr(done, stream)
 
 
 def assert_same(answer, expected):
     for name in FIELDS:
         one, other = getattr(answer[BRAIN], name), getattr(expected[BRAIN], name)
         assert type(one) is type(other), name
+        assert getattr(one, "dtype", None) == getattr(other, "dtype", None), name
         np.testing.assert_array_equal(one, other, err_msg=name)
 
 
@@ -162,6 +166,20 @@ def test_reset_parameters_reach_the_physics_and_stay(one_arm):
         with pytest.raises(unityagents.UnityEnvironmentException, match="goal_color"):
             env.reset(config={"goal_color": 1.0})
         assert_same(env.reset(train_mode=False), reference.reset(train_mode=False))
+
+
+def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
+    goals = {"goal_size": 12.5, "goal_speed": 0.3}
+    with open_unity(one_arm, **goals) as env, reacher.ReacherEnvironment(1, **goals) as reference:
+        for config in (None, {"goal_size": 3.0}, None):
+            assert_same_episodes(env, reference, 30, config)
+    with open_unity(one_arm, **goals) as env, reacher.ReacherEnvironment(1, **goals) as reference:
+        assert_same_episodes(env, reference, 30, {"goal_size": 3.0})
+        assert env.reward_threshold == reference.reward_threshold == 30.0
+    with pytest.raises(ValueError, match="'goal_size' must be a number"):
+        open_unity(one_arm, goal_size=-1)
+    with pytest.raises(ValueError, match="unknown reset parameter 'goal_color'"):
+        open_unity(one_arm, goal_color=1)
 
 
 @pytest.mark.parametrize(("ours", "sent", "used"), [(5, 0, 5), (0, 3, 3), (5, 3, 3)])
@@ -238,6 +256,108 @@ def test_interrupted_step_does_not_shift_the_answers(one_arm, interruptible):
             env.step(np.zeros(4))
         os.kill(env.proc1.pid, signal.SIGCONT)
         reference.step(np.zeros(4))
+        assert_same_episodes(env, reference, 10)
+
+
+# Others who call at the port.
+
+def academy(version=API_VERSION):
+    """What a player says first."""
+    message = messages.UnityMessage()
+    message.header.status = 200
+    message.unity_output.rl_initialization_output.name = "Academy"
+    message.unity_output.rl_initialization_output.version = version
+    return message
+
+
+def empty():
+    """What a player says next, and an answer without a brain."""
+    message = messages.UnityMessage()
+    message.header.status = 200
+    return message
+
+
+def call(port, message, method=EXCHANGE):
+    """Call as a stranger, from a connection of its own; return the status."""
+    with grpc.insecure_channel(f"localhost:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
+        exchange = channel.unary_unary(method, messages.UnityMessage.SerializeToString,
+                                       messages.UnityMessage.FromString)
+        with pytest.raises(grpc.RpcError) as error:
+            exchange(message, timeout=GUARD)
+    return error.value.code()
+
+
+STRANGERS = {"empty": (empty, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
+             "a second player": (academy, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
+             "a later player": (lambda: academy("API-5"), EXCHANGE,
+                                grpc.StatusCode.PERMISSION_DENIED),
+             "a later protocol": (empty, "/communicator_objects.UnityToExternalProto/Exchange",
+                                  grpc.StatusCode.UNIMPLEMENTED),
+             "something else": (empty, "/grpc.health.v1.Health/Check",
+                                grpc.StatusCode.UNIMPLEMENTED)}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_strangers_are_refused_and_change_nothing(one_arm, stranger):
+    """Also in a step that takes so long that the client looks after its player."""
+    message, method, status = STRANGERS[stranger]
+    with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference:
+        assert call(env.port, message(), method) == status
+        assert_same_episodes(env, reference, 10)
+        os.kill(env.proc1.pid, signal.SIGSTOP)
+        callers = [threading.Thread(target=call, args=(env.port, message(), method))
+                   for _ in range(3)]
+        threading.Timer(1.0, os.kill, (env.proc1.pid, signal.SIGCONT)).start()
+        for caller in callers:
+            caller.start()
+        assert_same(env.step(np.ones(4)), reference.step(np.ones(4)))
+        for caller in callers:
+            caller.join()
+        assert_same_episodes(env, reference, 10)
+
+
+def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm):
+    began, end, is_over = threading.Event(), threading.Event(), threading.Event()
+
+    def silence():
+        began.set()
+        end.wait(GUARD)
+        is_over.set()
+        yield from ()
+
+    with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference, \
+            grpc.insecure_channel(f"localhost:{env.port}") as channel:
+        open_call = channel.stream_unary(EXCHANGE, bytes, bytes).future(silence())
+        assert began.wait(GUARD)
+        time.sleep(0.5)  # for the call to arrive
+        assert_same_episodes(env, reference, 10)
+        assert not is_over.is_set()
+        end.set()
+        open_call.cancel()
+
+
+@pytest.mark.parametrize("stranger", ["empty", "something else"])
+def test_strangers_that_call_before_the_player_does_are_refused(build, stranger):
+    message, method, status = STRANGERS[stranger]
+    path = build(f"""
+        touch '{build.path.parent}/waiting'
+        while [ ! -e '{build.path.parent}/go' ]; do sleep 0.1; done
+        exec '{sys.executable}' -m reacher.unity.server --num-agents 1 "$@"
+    """)
+    found = []
+
+    def call_first():
+        while not (path.parent / "waiting").exists():
+            time.sleep(0.05)
+        found.append(call(int(build.arguments()[-1]), message(), method))
+        time.sleep(0.5)  # for the client to look after its player
+        (path.parent / "go").touch()
+
+    caller = threading.Thread(target=call_first)
+    caller.start()
+    with open_unity(path) as env, reacher.ReacherEnvironment(1) as reference:
+        caller.join()
+        assert found == [status]
         assert_same_episodes(env, reference, 10)
 
 
@@ -343,6 +463,45 @@ def test_server_exits_when_the_client_is_killed():
     assert server.wait(GUARD) == 0
 
 
+@pytest.mark.parametrize("opened", ["reacher.unity.open_unity",
+                                    "reacher.unity.unityagents.UnityEnvironment"])
+def test_the_academys_summary_is_logged_as_by_the_original(one_arm, opened):
+    """As `INFO:unityagents:`, on standard error, like the handler that it would set up."""
+    printed = python(f"""
+        import reacher.unity
+        env = {opened}({one_arm!r})
+        env.reset()
+        env.close()
+    """, stream="stderr")
+    first, second, *rest = printed.splitlines()
+    assert (first, second) == ("INFO:unityagents:", "'Academy' started successfully!")
+    assert rest[0] == "Unity Academy name: Academy"
+    assert {"\t\tgoal_size -> 5.0", "\t\tgoal_speed -> 1.0"} <= set(rest)
+    assert rest[-8:] == str(reacher.ReacherEnvironment(1).brains[BRAIN]).splitlines()
+
+
+def test_the_academys_summary_goes_to_the_users_own_handler_alone(one_arm):
+    printed = python(f"""
+        import logging
+        import reacher.unity
+        logging.basicConfig(level=logging.INFO, format="mine %(message)s")
+        reacher.unity.open_unity({one_arm!r}).close()
+    """, stream="stderr")
+    assert printed.startswith("mine \n'Academy' started successfully!")
+    assert printed.count("started successfully") == 1
+
+
+@pytest.mark.parametrize("opened", [open_unity, unityagents.UnityEnvironment])
+def test_numbers_are_of_double_precision_as_they_were_in_2018(one_arm, opened):
+    """Code that mixes them with float64 relies on it; their values are those of the wire."""
+    with contextlib.closing(opened(str(one_arm))) as env:
+        for answer in (env.reset(), env.step(np.full(4, 0.1))):
+            info = answer[BRAIN]
+            for name in ("vector_observations", "previous_vector_actions", "memories"):
+                assert getattr(info, name).dtype == np.float64, name
+    np.testing.assert_array_equal(info.previous_vector_actions, np.full((1, 4), np.float32(0.1)))
+
+
 def test_importing_leaves_the_rest_alone():
     printed = python("""
         import logging, sys
@@ -400,10 +559,25 @@ def test_launcher_for_windows(tmp_path, build):
         assert len(env.reset()[BRAIN].agents) == 2
 
 
-def test_launcher_takes_a_new_folder_by_default(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    first, second = reacher.unity_launcher(), reacher.unity_launcher()
-    assert first != second and os.path.isfile(first) and os.access(first, os.X_OK)
+def test_launchers_take_new_folders_by_default_that_go_with_the_process(tmp_path):
+    """They work as long as it lives, also beyond the end of a process that it forked."""
+    printed = python(f"""
+        import os, reacher
+        from reacher.unity import open_unity
+        first, second = reacher.unity_launcher(1), reacher.unity_launcher(1)
+        named = reacher.unity_launcher(1, folder={str(tmp_path / "named")!r})
+        child = os.fork()
+        if not child:
+            raise SystemExit
+        os.waitpid(child, 0)
+        for path in (first, second, named):
+            with open_unity(path) as env:
+                print(len(env.reset()["ReacherBrain"].agents), end=" ")
+        env = open_unity(first)  # and is not closed
+        print(len(os.listdir({str(tmp_path)!r})))
+    """, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert printed == "1 1 1 3\n"
+    assert os.listdir(tmp_path) == ["named"]
 
 
 @pytest.mark.parametrize(("arguments", "error"), [
@@ -547,14 +721,40 @@ def test_player_whose_window_is_closed(build):
     build.assert_gone()
 
 
-@pytest.mark.parametrize(("display", "asked", "flags"), [
-    ("", None, True), (":0", None, False), ("", False, False), (":0", True, True)])
-def test_no_graphics(build, monkeypatch, display, asked, flags):
+@pytest.mark.parametrize(("display", "wayland", "asked", "flags"), [
+    ("", "", None, True), (":0", "", None, False), ("", "wayland-0", None, False),
+    ("", "", False, False), (":0", "", True, True)])
+def test_no_graphics(build, monkeypatch, display, wayland, asked, flags):
     monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.setenv("WAYLAND_DISPLAY", wayland)
     with pytest.raises(UnityError):
         open_unity(build("exit 1"), no_graphics=asked)
     expected = ["-nographics", "-batchmode"] if flags else []
     assert build.arguments()[1:-2] == expected
+
+
+@pytest.mark.parametrize(("option", "value", "message"), [
+    ("--port", "99999", "port must be from 1 to 65535, not 99999"),
+    ("--port", "0", "port must be from 1 to 65535, not 0"),
+    ("--port", "-1", "port must be from 1 to 65535, not -1"),
+    ("--timeout", "nan", "timeout must be a number from 0 to 86400, not nan"),
+    ("--timeout", "inf", "timeout must be a number from 0 to 86400, not inf"),
+    ("--timeout", "-1", "timeout must be a number from 0 to 86400, not -1.0"),
+    ("--num-agents", "0", "num_agents must be from 1 to 2000, not 0"),
+    ("--seed", "-1", "seed must be from 0 to 9223372036854775807, not -1")])
+def test_server_checks_its_options_before_it_waits(monkeypatch, option, value, message):
+    monkeypatch.setattr(grpc, "insecure_channel", None)  # so that waiting would be another error
+    options = {"--port": "1", option: value}
+    with pytest.raises(SystemExit, match=f"reacher.unity.server: {message}"):
+        server.main([text for pair in options.items() for text in pair])
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), -1, "10"])
+def test_a_timeout_that_is_none_is_an_error_before_anything_starts(build, timeout):
+    path = build("exec sleep 1000")
+    with pytest.raises(ValueError, match="timeout must be a number from 0 to 86400"):
+        open_unity(path, timeout=timeout)
+    assert not (path.parent / "started").exists()
 
 
 def test_server_says_when_nobody_listens():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from reacher.display import has_display
 from reacher.drawing import backends, flat, look
-from reacher.drawing.backends import has_display, working_backend
+from reacher.drawing.backends import working_backend
 from reacher.drawing.flat import TOUCHED_GOAL, ArmPicture, ArmWindow, draw_arms
 from reacher.drawing.points import arm_points, hand_to_goal, touching
 from reacher.drawing.scene import ArmScene

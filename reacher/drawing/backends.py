@@ -19,6 +19,8 @@ LONGEST_TRIAL = 60.0  # s
 # In a process of its own, since a bad driver may end the process that calls it.
 TRIAL = """
 import importlib, sys, mujoco
+
+from reacher.display import has_display
 context = importlib.import_module("mujoco." + sys.argv[1]).GLContext(64, 64)
 context.make_current()
 drawing = mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), 100)
@@ -27,13 +29,6 @@ assert drawing.currentBuffer == mujoco.mjtFramebuffer.mjFB_OFFSCREEN
 drawing.free()
 context.free()
 """
-
-
-def has_display() -> bool:
-    """Whether this machine seems to have a screen to open a window on."""
-    if sys.platform in ("win32", "darwin"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def candidates() -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from reacher import drawing
 from reacher.checks import MAX_SEED, actions_of_shape, integer
+from reacher.display import has_display
 from reacher.gymnasium.spaces import action_space, observation_space
 from reacher.physics import MAX_AGENTS, PHYSICS_STEP
 from reacher.task import (
@@ -24,6 +25,7 @@ from reacher.task import (
 
 METADATA = {"render_modes": ["human", "rgb_array"],
             "render_fps": 1 / (PHYSICS_STEP * STEPS_PER_DECISION)}
+
 
 class _Arms:
     """What both kinds share: a `Task`, its settings, and pictures of it.
@@ -41,7 +43,7 @@ class _Arms:
         if render_mode not in (None, *METADATA["render_modes"]):
             raise ValueError("render_mode must be None, 'human' or 'rgb_array', "
                              f"not {render_mode!r}")
-        modes = METADATA["render_modes"] if drawing.has_display() else ["rgb_array"]
+        modes = METADATA["render_modes"] if has_display() else ["rgb_array"]
         if render_mode == "human" and "human" not in modes:
             raise RuntimeError("render_mode 'human' needs a screen, and this machine has none "
                                "(neither DISPLAY nor WAYLAND_DISPLAY is set): use 'rgb_array'")

@@ -9,25 +9,33 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from pathlib import Path
 from typing import IO, Any
 
 import grpc
+import numpy as np
 
-from reacher.checks import integer
+from reacher.checks import MAX_TIMEOUT, integer, number
+from reacher.display import has_display
+from reacher.task import REWARD_THRESHOLD, checked_parameters
 from reacher.unity.player import find_player
-from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, QUIT, messages, unityagents
+from reacher.unity.protocol import (
+    API_VERSION,
+    EXCHANGE,
+    OK,
+    PACKAGE,
+    QUIT,
+    messages,
+    unityagents,
+)
 
 TIMEOUT = 50.0  # s, for the player to start and connect
 POLL = 0.2  # s between two looks whether the player is still alive
-
-
 
 
 class UnityError(unityagents.UnityEnvironmentException, RuntimeError):
@@ -35,14 +43,16 @@ class UnityError(unityagents.UnityEnvironmentException, RuntimeError):
 
 
 def open_unity(location: str | os.PathLike, seed: int = 0, no_graphics: bool | None = None,
-               timeout: float = TIMEOUT) -> unityagents.UnityEnvironment:
+               timeout: float = TIMEOUT, **goals: float) -> unityagents.UnityEnvironment:
     """Start the Unity build of Reacher (or `reacher.unity_launcher`'s stand-in) and connect to it.
 
     Args:
         location: the `.x86_64`, `.x86`, `.app` or `.exe`, or the folder it was unpacked into.
         seed: of the build's random numbers, 0 to 2**31 - 1.
         no_graphics: no window; None means True on Linux without a display, False elsewhere.
-        timeout: s to wait for the build to start and connect.
+        timeout: s to wait for the build to start and connect, at most a day.
+        goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step), which
+            the first reset sends unless its `config` says otherwise; the build's own by default.
 
     Returns:
         A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, which
@@ -51,22 +61,28 @@ def open_unity(location: str | os.PathLike, seed: int = 0, no_graphics: bool | N
 
     Raises:
         TypeError: `seed` is no integer.
-        ValueError: no build at `location` that this system can run, or `seed` out of range.
+        ValueError: no build at `location` that this system can run, or a bad value of another
+            argument.
         UnityError: the build ends at once, does not connect in time, or speaks another version.
             Its process has ended and its port is free then.
     """
     player = find_player(location)
     seed = integer("seed", seed, 0, 2**31 - 1)  # the protocol sends it as an int32
+    timeout = number("timeout", timeout, 0, MAX_TIMEOUT)
+    goals = checked_parameters(goals)
     if no_graphics is None:
-        no_graphics = sys.platform == "linux" and not os.environ.get("DISPLAY")
-    return _UnityEnvironment(player, seed, no_graphics, timeout)
+        no_graphics = not has_display()
+    return _UnityEnvironment(player, seed, no_graphics, timeout, **goals)
 
 
 class _UnityEnvironment(unityagents.UnityEnvironment):
     """The original, with another way to start the player's process and to end it."""
 
-    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float) -> None:
-        self._timeout = timeout
+    reward_threshold = REWARD_THRESHOLD  # as `ReacherEnvironment` has it
+
+    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float,
+                 **goals: float) -> None:
+        self._timeout, self._goals = timeout, goals
         self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
         try:
             super().__init__(str(player), base_port=0, seed=seed, no_graphics=no_graphics)
@@ -79,6 +95,12 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
 
     def __exit__(self, *exception: object) -> None:
         self._close()
+
+    def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
+              lesson: int | None = None) -> dict[str, unityagents.BrainInfo]:
+        answer = super().reset(train_mode, {**self._goals, **(config or {})} or None, lesson)
+        self._goals = {}  # they stay in the player
+        return answer
 
     def get_communicator(self, worker_id: int, base_port: int) -> _Communicator:
         return _Communicator(self, base_port + worker_id, self._timeout, self._log)
@@ -128,14 +150,13 @@ class _Communicator(unityagents.communicator.Communicator):
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
         self._server = None
-        self._thread = _DaemonThread()
         self._player = _PlayerCalls()
         self._tickets = itertools.count()
 
     def listen(self) -> int:
         """Take the port and start the server; return the port."""
         # Without this option two servers may share a port, and players reach either.
-        server = grpc.server(self._thread, options=[("grpc.so_reuseport", 0)])
+        server = grpc.server(_DaemonThreads(), options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers((self._player,))
         try:
             self._port = server.add_insecure_port(f"localhost:{self._port}")
@@ -170,7 +191,6 @@ class _Communicator(unityagents.communicator.Communicator):
             self._player.to_send.put((next(self._tickets), message))
             self._server.stop(grace=1.0).wait()
             self._server = None
-        self._thread.shutdown()
 
     def _send(self, inputs: messages.UnityInput) -> int:
         message = messages.UnityMessage(unity_input=inputs)
@@ -197,7 +217,7 @@ class _Communicator(unityagents.communicator.Communicator):
     def _check_player(self, deadline: float) -> None:
         process = self._environment.proc1
         connecting = deadline < math.inf
-        if self._player.unknown_call is not None:
+        if connecting and self._player.unknown_call is not None:
             self._fail_version(f"the call {self._player.unknown_call}")
         if process is not None and process.poll() is not None:
             code = process.returncode
@@ -231,62 +251,89 @@ class _Communicator(unityagents.communicator.Communicator):
 class _PlayerCalls(grpc.GenericRpcHandler):
     """What the player's calls meet: a message in, and out again with the next one for it.
 
+    Any program on this machine can call as well. The player is who first sends an academy's
+    parameters; it is known by its connection's address from then on. Others are refused, and
+    change nothing.
+
     Attributes:
         received: pairs of the ticket of the message that is answered, and the answer.
         to_send: pairs of a ticket and a message.
-        unknown_call: name of a call that this protocol does not have, as later versions make.
+        unknown_call: name of a call of ML-Agents that this protocol does not have, as later
+            versions make, from before the player was known.
     """
 
     def __init__(self) -> None:
         self.received, self.to_send = queue.SimpleQueue(), queue.SimpleQueue()
         self.unknown_call = None
-        self._ticket = None
+        self._peer, self._ticket = None, None
+        self._lock = threading.Lock()
         self._handler = grpc.unary_unary_rpc_method_handler(
             self._exchange, messages.UnityMessage.FromString,
             messages.UnityMessage.SerializeToString)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails
                 ) -> grpc.RpcMethodHandler | None:
-        if handler_call_details.method == EXCHANGE:
+        method = handler_call_details.method
+        if method == EXCHANGE:
             return self._handler
-        self.unknown_call = handler_call_details.method
+        if self._peer is None and method.startswith(PACKAGE):
+            self.unknown_call = method
         return None
 
     def _exchange(self, request, context):
+        if not self._is_player(request, context.peer()):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED,
+                          "this port belongs to the player that was started")
         self.received.put((self._ticket, request))
         self._ticket, reply = self.to_send.get()
         return reply
 
+    def _is_player(self, request: messages.UnityMessage, peer: str) -> bool:
+        with self._lock:
+            if self._peer is None and request.unity_output.HasField("rl_initialization_output"):
+                self._peer = peer
+            return self._peer == peer
 
-class _DaemonThread(futures.Executor):
-    """Runs the calls one by one.
+
+class _DaemonThreads(futures.Executor):
+    """Runs each call in a thread of its own, so that no stranger's call holds up the player's.
 
     Python waits for a ThreadPoolExecutor's threads at its exit, and before it runs what atexit
     holds: it would hang on an environment that was not closed.
     """
 
-    def __init__(self) -> None:
-        self._calls = queue.SimpleQueue()
-        threading.Thread(target=self._run, daemon=True).start()
-
     def submit(self, function: Callable, /, *args: Any, **kwargs: Any) -> futures.Future:
         future = futures.Future()
-        self._calls.put((future, function, args, kwargs))
+        threading.Thread(target=self._run, args=(future, function, args, kwargs),
+                         daemon=True).start()
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._calls.put(None)
-
-    def _run(self):
-        for future, function, args, kwargs in iter(self._calls.get, None):
-            try:
-                future.set_result(function(*args, **kwargs))
-            except Exception as error:
-                future.set_exception(error)
+    @staticmethod
+    def _run(future, function, args, kwargs):
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
 
 
 def _get_communicator(self, worker_id, base_port):
     return _Communicator(self, base_port + worker_id, TIMEOUT)
 
 
+_get_state = unityagents.UnityEnvironment._get_state
+
+
+def _get_double_state(self, output):
+    """The answer with numbers in double precision, as with the protobuf of 2018.
+
+    NumPy made float64 of its lists of numbers, and makes float32 of today's.
+    """
+    infos, done = _get_state(self, output)
+    for info in infos.values():
+        for name in ("vector_observations", "previous_vector_actions", "memories"):
+            setattr(info, name, getattr(info, name).astype(np.float64))
+    return infos, done
+
+
 unityagents.UnityEnvironment.get_communicator = _get_communicator
+unityagents.UnityEnvironment._get_state = _get_double_state

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import pkgutil
 import shlex
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -45,7 +47,8 @@ def unity_launcher(num_agents: int = 20, seed: int = 0,
     Args:
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
         seed: of the goals, unless UnityEnvironment sends another seed than 0.
-        folder: where to write, made if missing; a new temporary folder by default.
+        folder: where to write, made if missing. By default a new temporary folder, which is
+            removed when this process ends; name one for a launcher that is to outlive it.
 
     Returns:
         The path of `Reacher.x86_64` (Linux), `Reacher.app` (macOS) or `Reacher.exe` (Windows),
@@ -57,8 +60,17 @@ def unity_launcher(num_agents: int = 20, seed: int = 0,
     """
     options = ["--num-agents", str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
                "--seed", str(integer("seed", seed, 0, MAX_SEED))]
-    folder = Path(folder or tempfile.mkdtemp(prefix="reacher-")).absolute()
-    return str(_write_launcher(folder, options, sys.platform))
+    if not folder:
+        folder = tempfile.mkdtemp(prefix="reacher-")
+        # Players end before: they are closed in the reverse order. A fork's end removes nothing.
+        atexit.register(_remove, folder, os.getpid())
+    return str(_write_launcher(Path(folder).absolute(), options, sys.platform))
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a temporary folder at the end of the process that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write_launcher(folder: Path, options: list[str], system: str) -> Path:

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from google.protobuf import descriptor_database, descriptor_pb2, descriptor_pool, message_factory
 
-EXCHANGE = "/communicator_objects.UnityToExternal/Exchange"  # the protocol's only call
+PACKAGE = "/communicator_objects."  # begins the calls of every version
+EXCHANGE = PACKAGE + "UnityToExternal/Exchange"  # the only call of this one
 API_VERSION = "API-4"
 OK, QUIT = 200, 400  # status in a message's header
 
@@ -50,7 +51,8 @@ def _install_messages() -> None:
 def _import_unityagents() -> types.ModuleType:
     """unityagents, without the handler that its `logging.basicConfig` would give the root logger.
 
-    basicConfig does nothing where the root logger has a handler already.
+    basicConfig does nothing where the root logger has a handler already. What unityagents logs,
+    such as "'Academy' started successfully!", is printed as the root's handler would print it.
     """
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
@@ -62,6 +64,11 @@ def _import_unityagents() -> types.ModuleType:
                                   f"    pip install {package}", name=error.name) from error
     finally:
         root.removeHandler(handler)
+    printer = logging.StreamHandler()
+    printer.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
+    printer.addFilter(lambda record: not root.handlers)  # else it is printed by those
+    unityagents.environment.logger.addHandler(printer)
+    unityagents.environment.logger.setLevel(logging.INFO)
     return unityagents
 
 

@@ -14,8 +14,10 @@ import sys
 import grpc
 import numpy as np
 
+from reacher.checks import MAX_SEED, MAX_TIMEOUT, integer, number
 from reacher.environment import ReacherEnvironment
 from reacher.interface import ACADEMY_NAME, BRAIN_NAME, BrainInfo
+from reacher.physics import MAX_AGENTS
 from reacher.task import RESET_PARAMETERS
 from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, messages
 
@@ -55,9 +57,14 @@ def serve(port: int, num_agents: int = 20, seed: int = 0,
         timeout: s to wait for the Python side to listen.
 
     Raises:
+        TypeError, ValueError: an argument is of the wrong kind or out of range, before anything
+            waits; or actions or reset parameters that the environment refuses.
         TimeoutError: nobody listens at the port.
-        ValueError: actions or reset parameters that the environment refuses.
     """
+    integer("port", port, 1, 65_535)
+    integer("num_agents", num_agents, 1, MAX_AGENTS)
+    integer("seed", seed, 0, MAX_SEED)
+    number("timeout", timeout, 0, MAX_TIMEOUT)
     options = [("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
                ("grpc.max_reconnect_backoff_ms", 1000)]
     with grpc.insecure_channel(f"localhost:{port}", options) as channel:

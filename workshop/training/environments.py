@@ -61,7 +61,7 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
 
     environment = open_unity(location, seed=seed, **unity_options)
     if differing:
-        environment.reset(train_mode=True, config=differing)  # they stay until they are changed again
+        environment.reset(train_mode=True, config=differing)  # they stay until changed again
     return environment
 
 

@@ -1,0 +1,142 @@
+"""Policies that were trained in the Unity build: the files, the table and the measurement."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from reacher import ReacherEnvironment
+from workshop.experiments import fidelity
+from workshop.paths import PROJECT
+
+LAYERS = ["fc1", "bn1", "relu", "fc2", "tanh"]
+
+
+class Actor(torch.nn.Module):
+    """An actor as people's notebooks have it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.fc1, self.bn1, self.fc2 = (torch.nn.Linear(33, 16), torch.nn.BatchNorm1d(16),
+                                        torch.nn.Linear(16, 4))
+        with torch.no_grad():
+            self.bn1.running_mean += torch.randn(16)
+            self.bn1.running_var *= 1 + torch.rand(16)
+
+    def forward(self, x):
+        return torch.tanh(self.fc2(torch.relu(self.bn1(self.fc1(x)))))
+
+
+@pytest.fixture(scope="module")
+def actor():
+    return Actor().eval()
+
+
+@pytest.fixture
+def folder(tmp_path, actor):
+    """A folder with one policy in both files of weights."""
+    weights = {name: value.numpy() for name, value in actor.state_dict().items()}
+    np.savez(tmp_path / "actor.npz", **weights)
+    save_file(weights, tmp_path / "actor.safetensors")
+    write_table(tmp_path, [{"file": "actor.npz", "layers": LAYERS, "unity_score": 0.5,
+                            "source": "mine @ 1"},
+                           {"file": "actor.safetensors", "layers": LAYERS, "unity_score": 1}])
+    return tmp_path
+
+
+def write_table(folder, entries):
+    (folder / "policies.json").write_text(json.dumps(entries))
+
+
+@pytest.mark.parametrize("name", ["actor.npz", "actor.safetensors"])
+def test_stored_weights_act_like_the_network(folder, actor, name):
+    observations = np.random.default_rng(0).normal(size=(200, 33)).astype(np.float32)
+    actions = fidelity.stored_policy(folder / name, LAYERS)(observations)
+    with torch.no_grad():
+        expected = actor(torch.from_numpy(observations)).numpy()
+    np.testing.assert_allclose(actions, expected, atol=1e-5)  # single precision, sums of 33
+    assert np.abs(expected).max() > 0.1
+
+
+def test_an_onnx_file_is_a_policy(tmp_path):
+    pytest.importorskip("onnxruntime", reason="an extra")
+    kept = PROJECT / "checkpoints" / "default" / "seed0" / "actor_best.onnx"
+    (tmp_path / "actor.onnx").write_bytes(kept.read_bytes())
+    write_table(tmp_path, [{"file": "actor.onnx", "unity_score": 38}])
+    [one] = fidelity.measured(tmp_path, episodes=1)["trained"]
+    assert one["scores"][0] > 30  # our own trained agent
+
+
+def test_the_command_plays_every_policy_and_prints_a_table(folder, actor, capsys):
+    out = folder / "found.json"
+    assert fidelity.main([str(folder), "--episodes", "2", "--out", str(out)]) == 0
+    with ReacherEnvironment(20, seed=0) as environment, torch.no_grad():
+        def act(observations):
+            return actor(torch.from_numpy(observations)).numpy()
+        expected = [fidelity.episode_scores(environment, act).mean() for _ in range(2)]
+    found = json.loads(out.read_text())
+    assert [one["source"] for one in found["trained"]] == ["mine", "actor.safetensors"]
+    for one in found["trained"]:
+        # Rounding differs, and motion is chaotic: a score of random-like torques, within noise.
+        np.testing.assert_allclose(one["scores"], expected, atol=0.3)
+    assert "random" not in found and found["episodes"] == 2
+    printed = capsys.readouterr().out.splitlines()
+    difference = np.mean(found["trained"][0]["scores"]) - 0.5
+    assert printed[1].split() == ["mine", "0.50",
+                                  f"{np.mean(found['trained'][0]['scores']):.2f}",
+                                  f"{difference:+.2f}"]
+
+
+def test_random_torques_are_measured_where_the_folder_has_their_scores(folder, monkeypatch, capsys):
+    (folder / "random_policy_scores.json").write_text(json.dumps(
+        {"mean_over_20_arms": [0.1, 0.2], "single_arm": [0, 0, 0.4]}))
+    monkeypatch.setattr(fidelity, "RANDOM_EPISODES", 2)
+    assert fidelity.main([str(folder), "--episodes", "1"]) == 0
+    assert "random torques: 0.150 in Unity" in capsys.readouterr().out
+
+
+BAD = {
+    "no table": (lambda folder: (folder / "policies.json").unlink(), "no .*policies.json.*unity"),
+    "no JSON": (lambda folder: (folder / "policies.json").write_text("file,score"), "is not JSON"),
+    "no list": (lambda folder: write_table(folder, {}), "must be a list"),
+    "nothing": (lambda folder: write_table(folder, []), "must be a list"),
+    "no entry": (lambda folder: write_table(folder, [3]), "needs at least a file"),
+    "no score": (lambda folder: write_table(folder, [{"file": "actor.npz"}]), "a unity_score"),
+    "no file": (lambda folder: write_table(folder, [{"file": "x.npz", "unity_score": 1}]),
+                "no .*x.npz, which policies.json names"),
+    "other file": (lambda folder: write_table(folder, [
+        {"file": "policies.json", "unity_score": 1}]), "must be .npz, .safetensors or .onnx"),
+    "no layers": (lambda folder: write_table(folder, [{"file": "actor.npz", "unity_score": 1}]),
+                  r"must make finite actions \(arms, 4\).*made \(20, 33\)"),
+    "other layers": (lambda folder: write_table(folder, [
+        {"file": "actor.npz", "unity_score": 1, "layers": ["fc1", "elu"]}]), "has no 'elu.weight'"),
+    "other order": (lambda folder: write_table(folder, [
+        {"file": "actor.npz", "unity_score": 1, "layers": ["fc2", "fc1"]}]), "does not work"),
+    "damaged": (lambda folder: (folder / "actor.npz").write_bytes(b"weights"), "actor.npz"),
+    "random": (lambda folder: (folder / "random_policy_scores.json").write_text("[]"),
+               "random_policy_scores.json must hold"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_in_the_folder_is_said_before_anything_is_played(folder, monkeypatch, capsys,
+                                                                       name):
+    damage, message = BAD[name]
+    damage(folder)
+    monkeypatch.setattr(fidelity, "episode_scores", None)
+    assert fidelity.main([str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+
+
+@pytest.mark.parametrize("option", [["--episodes", "0"], ["--out", "nowhere/found.json"]])
+def test_wrong_options_are_named(folder, capsys, option):
+    with pytest.raises(SystemExit):
+        fidelity.main([str(folder), *option])
+    assert option[0] in capsys.readouterr().err
