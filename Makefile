@@ -1,6 +1,6 @@
 # make run    install into .venv, run the whole notebook, say where the results are
 # make test   the same environment, then the tests and the notebook's checked outputs
-# make test-extras   installs Ray and ONNX too, and runs the tests that need them
+# make test-extras   installs Ray, ONNX and Selenium too, and runs the tests that need them
 # make lab    open the notebook in JupyterLab
 # make lint   check the style of code and notebook
 # make experiments   train what the report draws from and is not kept yet
@@ -24,14 +24,16 @@ run: $(READY)
 	@echo
 	@echo "executed notebook  runs/$(NOTEBOOK)"
 	@echo "the same as HTML   runs/$(NOTEBOOK:.ipynb=.html)"
-	@echo "scores, weights    $$(dirname $$(ls -t runs/*/*/scores.csv | head -n 1))/"
+	@run=$$(dirname $$(ls -t runs/*/*/scores.csv | head -n 1)); \
+	    echo "scores, weights    $$run/"; \
+	    $(BIN)/python -m reacher.watch $$run && echo "arms to look at    runs/watch.html"
 
 test: $(READY)
 	$(BIN)/python -m pytest -q tests --nbval-lax --nbval-current-env --nbval-cell-timeout=1800 $(NOTEBOOK)
 
 test-extras: $(READY)
-	$(BIN)/python -m pip install --disable-pip-version-check -q -r benchmarks/requirements-ray.txt -r benchmarks/requirements-onnx.txt
-	$(BIN)/python -m pytest -q tests/test_experiments.py tests/test_export.py
+	$(BIN)/python -m pip install --disable-pip-version-check -q -r benchmarks/requirements-ray.txt -r benchmarks/requirements-onnx.txt -r tests/requirements-browser.txt
+	$(BIN)/python -m pytest -q tests/test_experiments.py tests/test_export.py tests/test_page.py
 
 lab: $(READY)
 	$(BIN)/jupyter lab $(NOTEBOOK)
