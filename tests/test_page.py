@@ -146,6 +146,22 @@ def halves(picture):
     return picture[:, :half], picture[:, -half:]
 
 
+@pytest.mark.parametrize("width", [700, 1000, 1280])
+def test_things_cast_shadows(show, episodes, width):
+    """Once they fought with the floor for each pixel, and lost at some sizes."""
+    driver = show(page(episodes[:1], autoplay=False))
+    colors(driver, "light")
+    driver.set_window_size(width, 800)
+    bright = canvas(driver, 0).astype(int).mean(-1)
+    x, y = driver.execute_script("""
+        const { sun, floor } = arms.data.look, at = arms.data.places[10];
+        const goal = arms.place(0, 0, 10, 'goal'), high = goal[1] - floor;
+        return arms.pixelOf([goal[0] + at[0] - sun[0] / sun[2] * high,
+                             goal[2] + at[1] - sun[1] / sun[2] * high, floor])""")
+    shadow = bright[int(y) - 2:int(y) + 3, int(x) - 2:int(x) + 3].mean()
+    assert np.median(bright) - shadow > 20
+
+
 def test_side_by_side_shows_two(show, episodes):
     driver = show(page(episodes, autoplay=False))
     picture = canvas(driver, 30)
@@ -338,6 +354,7 @@ def test_within_a_notebook_it_lies_over_the_picture(show, episodes):
     driver.switch_to.frame(0)
     try:
         assert canvas(driver, 20).std() > 8
+        assert text(driver, "#play").startswith("\u25b6")  # though the notebook names no encoding
     finally:
         driver.switch_to.default_content()
 

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import warnings
 
+from reacher.display import has_display
+
 ADVICE = ("the arms are drawn flat, since no OpenGL works here ({why}): on Debian and Ubuntu "
           "'apt-get install libosmesa6' is enough, elsewhere OSMesa, EGL or a display")
 SWITCHED_OFF = "the arms are drawn flat, since MUJOCO_GL={value} switches OpenGL off"
@@ -19,8 +21,6 @@ LONGEST_TRIAL = 60.0  # s
 # In a process of its own, since a bad driver may end the process that calls it.
 TRIAL = """
 import importlib, sys, mujoco
-
-from reacher.display import has_display
 context = importlib.import_module("mujoco." + sys.argv[1]).GLContext(64, 64)
 context.make_current()
 drawing = mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), 100)

@@ -72,7 +72,7 @@ PAGE_LIGHT = {
     "arm": (0.50, 0.55, 0.64), "hand": (0.05, 0.42, 0.80), "goal": (0.76, 0.36, 0.62),
     "touched": (0.0, 0.62, 0.38), "ring": (0.02, 0.20, 0.13), "glow": 0.1,
     "ambient": 0.52, "headlight": 0.2, "sun": 0.4, "shadow": 0.16}
-LOWEST_ELEVATION = -10.0  # degrees, to which an orbit goes down
+LOWEST_ELEVATION = 2.0  # degrees, to which an orbit goes down: never below the floor
 NEAREST, FARTHEST = 0.05, 4.0  # zoom, as shares of the distance that shows all
 TURN_SPEED = 0.35  # degrees for each pixel of a drag
 WHEEL_SPEED = 0.001  # of the zoom, for each pixel of the wheel

@@ -77,12 +77,14 @@ def inline(page: str, picture: bytes, description: str = "Arms and their goals",
         description: of the picture.
         height: of the page, pixels.
     """
-    return (f'<div style="position:relative;min-height:{height}px">'
-            f'<img alt="{html.escape(description)}" style="max-width:100%" '
-            f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-            f'<iframe title="{html.escape(description)}" sandbox="allow-scripts" loading="lazy" '
-            'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
-            f'srcdoc="{html.escape(page)}"></iframe></div>')
+    words = html.escape(description)
+    return _ascii(
+        f'<div style="position:relative;min-height:{height}px">'
+        f'<img alt="{words}" style="max-width:100%" '
+        f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+        f'<iframe title="{words}" sandbox="allow-scripts" loading="lazy" '
+        'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
+        f'srcdoc="{html.escape(page)}"></iframe></div>')
 
 
 def centimetres(observations: np.ndarray) -> np.ndarray:
@@ -115,6 +117,11 @@ def _look() -> dict:
 
 def _base64(array: np.ndarray) -> str:
     return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+def _ascii(text: str) -> str:
+    """Text whose other letters are references: any encoding of the page around it does."""
+    return text.encode("ascii", "xmlcharrefreplace").decode()
 
 
 def _json(data: object) -> str:

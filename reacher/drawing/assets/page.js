@@ -133,7 +133,7 @@ void main() {
     place = start + along * corner.z + radius * (x * corner.x + y * corner.y);
     n = x * normal.x + y * normal.y;
   } else place = start + radius * vec3(corner.xy, 0) + thick * normal;
-  if (flat_) place = vec3(place.xy - sun.xy * (place.z - ground) / sun.z, ground + 0.02);
+  if (flat_) place = vec3(place.xy - sun.xy * (place.z - ground) / sun.z, ground);
   vNormal = n; vPlace = place; vColor = color; vGlow = glow;
   gl_Position = toClip * vec4(place, 1);
 }`;
@@ -254,7 +254,6 @@ function webgl() {
     buffer(gl.ARRAY_BUFFER, new Float32Array([-1, -1, 1, -1, -1, 1, 1, 1]));
     const where = gl.getAttribLocation(floor.made, "corner");
     gl.enableVertexAttribArray(where); gl.vertexAttribPointer(where, 2, gl.FLOAT, false, 0, 0);
-    gl.enable(gl.DEPTH_TEST); gl.enable(gl.CULL_FACE);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
   prepare();
@@ -299,7 +298,7 @@ function webgl() {
       gl.uniform1f(floor.uniforms.square, look.square);
       gl.uniform3fv(floor.uniforms.first, color.floor[0]); gl.uniform3fv(floor.uniforms.second, color.floor[1]);
       gl.uniform3fv(floor.uniforms.sky, color.sky);
-      gl.disable(gl.CULL_FACE); gl.disable(gl.BLEND);
+      gl.disable(gl.CULL_FACE); gl.disable(gl.BLEND); gl.disable(gl.DEPTH_TEST); // all else is above the floor
       gl.bindVertexArray(plane); gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
 
       const ballRows = balls.map(([c, r, k, o, g]) => row(c, c, r, k, o, g));
@@ -314,15 +313,13 @@ function webgl() {
       gl.uniform1f(solid.uniforms.ambient, color.ambient); gl.uniform1f(solid.uniforms.front, color.headlight);
       gl.uniform1f(solid.uniforms.sunny, color.sun);
       gl.uniform4fv(solid.uniforms.shadow, [0, 0, 0, color.shadow]);
-      if (view.eye[2] > look.floor) { // shadows: every thing pressed flat; the stencil lets each pixel darken once
-        gl.uniform1i(solid.uniforms.flat_, 1);
-        gl.enable(gl.BLEND); gl.enable(gl.STENCIL_TEST); gl.depthMask(false);
-        gl.stencilFunc(gl.EQUAL, 0, 255); gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
-        draw(0, ballRows); draw(1, rodRows); draw(0, goalRows); draw(2, ringRows);
-        gl.disable(gl.STENCIL_TEST); gl.depthMask(true);
-      }
+      // Shadows: every thing pressed flat; the stencil lets each pixel darken once.
+      gl.uniform1i(solid.uniforms.flat_, 1);
+      gl.enable(gl.BLEND); gl.enable(gl.STENCIL_TEST);
+      gl.stencilFunc(gl.EQUAL, 0, 255); gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
+      draw(0, ballRows); draw(1, rodRows); draw(0, goalRows); draw(2, ringRows);
+      gl.disable(gl.STENCIL_TEST); gl.disable(gl.BLEND); gl.enable(gl.DEPTH_TEST);
       gl.uniform1i(solid.uniforms.flat_, 0);
-      gl.disable(gl.BLEND);
       draw(1, rodRows);
       gl.enable(gl.CULL_FACE);
       draw(0, ballRows); draw(2, ringRows);
@@ -581,5 +578,6 @@ window.arms = {
     const spot = part === "base" ? at(arm) : upright(place(actor, state.time, arm, part), at(arm));
     return project(spot, camera(), viewports()[actor]).slice(0, 2);
   },
+  pixelOf: (spot) => project(spot, camera(), viewports()[0]).slice(0, 2),
 };
 })();
