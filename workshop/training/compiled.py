@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from platformdirs import user_cache_dir
 
 
 # ------------------------------------------------------------------------------ whether it can be
@@ -48,6 +49,10 @@ def twin():
     if not jax.config.jax_platforms:  # networks this small learn faster here than on a GPU
         jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
+    if not jax.config.jax_compilation_cache_dir:  # where compiled calls outlive the process
+        jax.config.update("jax_compilation_cache_dir", user_cache_dir("continuous-control"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     with environment_variable("NPROC", "1"):  # of which XLA makes the number of its threads
         jax.devices()
     return importlib.import_module("workshop.training.twin")
@@ -144,9 +149,9 @@ class CompiledDDPG:
                 math.sqrt(1 - beta2**self.steps[name]))
 
     def is_finite(self) -> bool:
-        """Whether all weights of actor and critic are finite."""
-        return all(np.isfinite(np.asarray(network.weights)).all()
-                   for network in (self.critic, self.actor))
+        """Whether all weights of actor and critic are: one that is not spoils a sum of squares."""
+        weights = [np.asarray(network.weights) for network in (self.critic, self.actor)]
+        return all(math.isfinite(vector @ vector) for vector in weights)
 
     @torch.no_grad()
     def sync(self) -> None:
