@@ -11,7 +11,7 @@ from workshop.training.environments import GYMNASIUM, mark_of, open_environment
 from workshop.training.files import to_bytes, write_whole
 from workshop.training.parameters import check_parameters, wrong_fields
 from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensorboard_curves
-from workshop.training.randomness import seed_everything, versions
+from workshop.training.randomness import normal_numbers, seed_everything, versions
 from workshop.training.run import training_run
 from workshop.training.run_files import (
     load_about,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from platformdirs import user_cache_dir
 
 # ------------------------------------------------------------------------------ whether it can be
 
@@ -24,6 +25,26 @@ def why_not(settings: Any) -> str | None:
         if getattr(settings, name) == "batch":
             return f'batch normalisation ({name} = "batch") is left to PyTorch'
     return why_no_jax()
+
+
+def choose(engine: str, settings: Any) -> str:
+    """The engine for these settings: "compiled" or "torch"; prints which, and why, where it chooses.
+
+    Args:
+        engine: "compiled", "torch", or "auto": compiled where it can be.
+
+    Raises:
+        ValueError: "compiled", and it cannot be; says why, and what is allowed.
+    """
+    if engine == "torch":
+        return engine
+    reason = why_not(settings)
+    if reason and engine == "compiled":
+        raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
+    if engine == "auto":
+        print(f"engine: torch, since {reason}" if reason else
+              "engine: compiled, each learning step as one call")
+    return "torch" if reason else "compiled"
 
 
 @functools.cache
@@ -47,6 +68,10 @@ def twin():
     if not jax.config.jax_platforms:  # networks this small learn faster here than on a GPU
         jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
+    if not jax.config.jax_compilation_cache_dir:  # where compiled calls outlive the process
+        jax.config.update("jax_compilation_cache_dir", user_cache_dir("continuous-control"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     with environment_variable("NPROC", "1"):  # of which XLA makes the number of its threads
         jax.devices()
     return importlib.import_module("workshop.training.twin")
@@ -143,9 +168,9 @@ class CompiledDDPG:
                 math.sqrt(1 - beta2**self.steps[name]))
 
     def is_finite(self) -> bool:
-        """Whether all weights of actor and critic are finite."""
-        return all(np.isfinite(np.asarray(network.weights)).all()
-                   for network in (self.critic, self.actor))
+        """Whether all weights of actor and critic are: one that is not spoils a sum of squares."""
+        weights = [np.asarray(network.weights) for network in (self.critic, self.actor)]
+        return all(math.isfinite(vector @ vector) for vector in weights)
 
     @torch.no_grad()
     def sync(self) -> None:
