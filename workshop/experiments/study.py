@@ -33,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,15 +152,24 @@ class Run:
     def done(self, kept: Path) -> bool:
         return self.key in {tuple(line[:5]) for line in read_lines(kept / self.file)}
 
-    def train(self, out: Path) -> dict[str, bytes]:
-        """Train in a process of its own; return its lines as the content of a table."""
-        order = dataclasses.asdict(self)
-        done = subprocess.run([sys.executable, "-m", "workshop.experiments.study", "--train",
-                               json.dumps(order)], cwd=PROJECT, text=True, capture_output=True,
-                              env=os.environ | {"OMP_NUM_THREADS": "1"})
-        if done.returncode:
-            raise RuntimeError(f"{self}: {done.stderr[-2000:]}")
-        return {self.file: done.stdout.encode()}
+    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+        """Train in a process of its own; return its lines as the content of a table.
+
+        Args:
+            call: as `runner.Run.train` has it.
+
+        Raises:
+            RuntimeError: it failed; with the end of what it said.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        name = out / "_".join(filter(None, (self.file, *self.key))).replace("=", "_")
+        with open(f"{name}.csv", "wb") as lines, open(f"{name}.log", "wb") as log:
+            failed = call([sys.executable, "-m", "workshop.experiments.study", "--train",
+                           json.dumps(dataclasses.asdict(self))], cwd=PROJECT, stdout=lines,
+                          stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        if failed:
+            raise RuntimeError(f"{self}: {Path(f'{name}.log').read_text()[-2000:]}")
+        return {self.file: Path(f"{name}.csv").read_bytes()}
 
     def keep(self, files: dict[str, bytes], kept: Path) -> None:
         """Add the lines to the task's table, in order."""

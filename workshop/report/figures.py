@@ -15,12 +15,14 @@ from workshop.training import episodes
 from workshop.training.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.shaped import UnityShaped
 
 COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
+PRESET_COLORS = ("#0072B2", "#D55E00", "#009E73")
 
 
 def plot_scores(scores: Mapping[str, np.ndarray], title: str = "",
@@ -51,6 +53,69 @@ def plot_scores(scores: Mapping[str, np.ndarray], title: str = "",
     axes.set(xlabel="episode", ylabel="training score (sum of rewards)", ylim=limits,
              xlim=(1, max(episode[-1], 2)), title=title)
     axes.legend(loc="lower right", frameon=False)
+    return figure
+
+
+def band(axes: Axes, x: np.ndarray, curves: Sequence[np.ndarray], color: str, label: str) -> None:
+    """Mean over seeds of curves (seeds, len(x)), its 95 % bootstrap interval, and each curve."""
+    curves = np.asarray(curves)
+    picks = np.random.default_rng(0).integers(len(curves), size=(2_000, len(curves)))
+    axes.plot(x, curves.T, color=color, linewidth=0.4, alpha=0.5)
+    axes.fill_between(x, *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
+                      color=color, alpha=0.25, linewidth=0)
+    axes.plot(x, curves.mean(axis=0), color=color, linewidth=2, label=label)
+
+
+def mark_line(axes: Axes, mark: float = SOLVED_SCORE) -> None:
+    """The dashed line of the score that counts as solved, with a name for a legend."""
+    axes.axhline(mark, color="0.4", linestyle="--", linewidth=1, label=f"{mark:g}, solved")
+
+
+def plot_presets(kept: Mapping, evaluations: Mapping) -> Figure:
+    """Training scores of presets against episode and seconds, and evaluations without noise.
+
+    Args:
+        kept, evaluations: runs by preset and seed, as `read_runs` returns them.
+    """
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for (name, runs), color in zip(kept.items(), PRESET_COLORS, strict=False):
+        trained, seconds = list(runs.values()), np.arange(0, 61)
+        band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
+        band(panels[1], seconds, [np.interp(seconds, run["seconds"], run["score"])
+                                  for run in trained], color, name)
+        evaluated = list(evaluations[name].values())
+        band(panels[2], evaluated[0]["episode"], [run["score"] for run in evaluated], color, name)
+    for axes, label, title in zip(panels, ("episode", "seconds of training", "episode"), (
+            "training scores", "training scores", "without noise"), strict=True):
+        mark_line(axes)
+        axes.set(xlabel=label, xlim=(1, None), ylim=(0, 41), title=title)
+    for axes in panels[::2]:
+        axes.set(xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100],
+                 xticklabels=[1, 2, 5, 10, 20, 50, 100])
+    panels[0].set_ylabel("score (sum of rewards)")
+    panels[2].legend(loc="lower right", frameon=False)
+    return figure
+
+
+def plot_groups(groups: Mapping[str, Mapping], columns: int, limits: tuple[float, float],
+                color: str = COLORS["score"]) -> Figure:
+    """A panel for each group of runs, a line for each of its seeds, and the mark.
+
+    Args:
+        groups: runs by title of the panel and seed.
+        limits: of the axis of episodes.
+    """
+    rows = -(-len(groups) // columns)
+    figure, panels = plt.subplots(rows, columns, figsize=(2.9 * columns, 2.6 * rows), sharex=True,
+                                  sharey=True, layout="constrained", squeeze=False)
+    for axes, (name, runs) in zip(panels.flat, groups.items(), strict=False):
+        for run in runs.values():
+            axes.plot(run["episode"], run["score"], color=color, linewidth=1)
+        mark_line(axes)
+        axes.set(title=name, xlim=limits, ylim=(0, 41))
+    panels[0, 0].legend(loc="center right", frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure
 
 

@@ -28,7 +28,7 @@ def why_not(settings: Any) -> str | None:
 
 
 def choose(engine: str, settings: Any) -> str:
-    """The engine for these settings: "compiled" or "torch"; prints which, and why, where it chooses.
+    """The engine for these settings, "compiled" or "torch"; says which, and why, where it chooses.
 
     Args:
         engine: "compiled", "torch", or "auto": compiled where it can be.
