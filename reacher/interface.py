@@ -1,4 +1,8 @@
-"""The interface of `unityagents.UnityEnvironment` 0.4.0: what environments with it share."""
+"""The interface of `unityagents.UnityEnvironment` 0.4.0: what environments with it share.
+
+`reacher.environment` has the Reacher with it, `reacher.gymnasium.shaped` any environment of
+Gymnasium with continuous actions.
+"""
 
 from __future__ import annotations
 

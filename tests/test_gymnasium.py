@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import os
 import pickle
 import subprocess
 import sys
@@ -85,6 +87,12 @@ def test_both_kinds_are_registered():
     assert env.observation_space.dtype == np.float32
 
 
+def run_elsewhere(script, folder):
+    """Run a script in a fresh Python, in a folder that holds nothing of ours."""
+    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, timeout=120,
+                   env={**os.environ, "PYTHONPATH": str(PROJECT)})
+
+
 FRESH = """
 import sys
 import reacher
@@ -95,8 +103,35 @@ assert "matplotlib" not in sys.modules
 """
 
 
-def test_importing_the_package_is_cheap():
-    subprocess.run([sys.executable, "-c", FRESH], cwd=PROJECT, check=True, timeout=120)
+def test_importing_the_package_is_cheap(tmp_path):
+    run_elsewhere(FRESH, tmp_path)
+
+
+@pytest.mark.parametrize("script", [
+    """env = gymnasium.make("reacher:reacher/Reacher-v0")""",
+    """env = gymnasium.make_vec("reacher:reacher/Reacher-v0", num_envs=1)""",
+    """import reacher; env = gymnasium.make("reacher/Reacher-v0")"""])
+def test_the_names_work_from_any_folder(script, tmp_path):
+    run_elsewhere(f"import gymnasium; {script}; env.reset(seed=0); spec = env.spec\n"
+                  "assert spec.id == 'reacher/Reacher-v0' and spec.max_episode_steps == 1001",
+                  tmp_path)
+
+
+ALONE = """
+import importlib, pkgutil, sys
+for name in ("helpers", "workshop", "torch", "matplotlib", "jax"):
+    sys.modules[name] = None  # importing it is an error
+import reacher
+for module in pkgutil.walk_packages(reacher.__path__, "reacher."):
+    importlib.import_module(module.name)
+"""
+
+
+def test_no_module_of_the_package_needs_the_rest_of_the_project(tmp_path):
+    """Nor PyTorch, nor matplotlib unless something is drawn."""
+    if importlib.util.find_spec("unityagents") is None:
+        pytest.skip("unityagents is not installed")
+    run_elsewhere(ALONE, tmp_path)
 
 
 @pytest.mark.parametrize("options", [{}, {"render_mode": "rgb_array"}, {"goal_speed": 0.0},

@@ -1,4 +1,8 @@
-"""The client: `unityagents` 0.4.0, adapted as it is imported, and `open_unity`."""
+"""The client: `open_unity`, and what takes the place of `unityagents`' side of the connection.
+
+Importing it changes two methods of the original `UnityEnvironment`: how it connects, and the type
+of the numbers in its answers.
+"""
 
 from __future__ import annotations
 
