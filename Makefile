@@ -26,7 +26,7 @@ run: $(READY)
 	@echo "the same as HTML   runs/$(NOTEBOOK:.ipynb=.html)"
 	@run=$$(dirname $$(ls -t runs/*/*/scores.csv | head -n 1)); \
 	    echo "scores, weights    $$run/"; \
-	    $(BIN)/python -m reacher.watch $$run && echo "arms to look at    runs/watch.html"
+	    echo "arms to look at    $$($(BIN)/python -m reacher.watch $$run)"
 
 test: $(READY)
 	$(BIN)/python -m pytest -q tests --nbval-lax --nbval-current-env --nbval-cell-timeout=1800 $(NOTEBOOK)
