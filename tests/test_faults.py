@@ -13,7 +13,8 @@ import torch
 
 import helpers
 import small_training
-from small_training import ARMS, assert_same, left_by
+from small_training import ARMS, assert_same
+from workshop.stress import left_by
 from workshop.training import progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong

@@ -22,8 +22,9 @@ from safetensors.torch import load as load_tensors
 
 import helpers
 import small_training
-from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
+from small_training import ARMS, KINDS, WEIGHTS, assert_same
 from workshop.paths import NOTEBOOK
+from workshop.stress import left_by
 from workshop.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6
@@ -904,14 +905,15 @@ def test_every_generator_goes_on(tmp_path):
     helpers.seed_everything(5)
     draws = (random.gauss, np.random.normal, np.random.standard_normal, torch.randn)
     arguments = ((0, 1), (), (), (1,))
-    for draw, values in zip(draws, arguments):
+    for draw, values in zip(draws, arguments, strict=True):
         draw(*values)
     facts, tensors = randomness.random_states()
     facts = json.loads(json.dumps(facts))
-    expected = [float(draw(*values)) for draw, values in zip(draws, arguments) for _ in range(3)]
+    expected = [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
+                for _ in range(3)]
     helpers.seed_everything(6)
     randomness.restore_random_states(**facts, **tensors)
-    assert [float(draw(*values)) for draw, values in zip(draws, arguments)
+    assert [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
             for _ in range(3)] == expected
 
 

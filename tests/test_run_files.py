@@ -9,8 +9,9 @@ from pydantic import create_model
 
 import helpers
 import small_training
-from small_training import assert_same, left_by
+from small_training import assert_same
 from workshop.paths import CHECKPOINTS
+from workshop.stress import left_by
 from workshop.training import run_files
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
