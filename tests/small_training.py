@@ -74,20 +74,6 @@ WEIGHTS = [f"{network}_{which}.safetensors" for network in ("actor", "critic")
            for which in ("best", "last")]
 
 
-def outcome(folder) -> dict:
-    """All that a training left: scores without seconds, weights, and its last state."""
-    folder = Path(folder)
-    _, facts, tensors = helpers.TrainingState(folder).load()
-    timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
-    return {
-        "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
-        **{name: (folder / name).read_bytes() for name in WEIGHTS},
-        "facts": json.dumps(timeless),
-        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
-        "files": sorted(path.name for path in folder.iterdir()),
-    }
-
-
 def assert_same(one: dict, other: dict) -> None:
     """Every number of two outcomes is the same, bit for bit."""
     assert one.keys() == other.keys()

@@ -376,8 +376,8 @@ def test_a_failed_peer_says_why():
 
 def test_scaling_targets_and_figure(tmp_path):
     measured = {f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
-                for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17))}
-    for arms, value in zip(scaling.ARMS, (1, 2, 10, 190)):
+                for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)}
+    for arms, value in zip(scaling.ARMS, (1, 2, 10, 190), strict=True):
         measured |= {f"{arms} arms, environment": {"seconds": [value]},
                      f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
                      f"{arms} arms, memory": {"MB": 1.0}}

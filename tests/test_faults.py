@@ -13,7 +13,8 @@ import torch
 
 import helpers
 import small_training
-from small_training import ARMS, assert_same, outcome
+from small_training import ARMS, assert_same
+from workshop.stress import left_by
 from workshop.training import progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
@@ -59,7 +60,7 @@ def uncut(notebook, tmp_path_factory):
                 patch.setattr(notebook, "tree_update", update)
                 small_training.train(notebook, folder, kind, EPISODES,
                                      after_episode=after_episode)
-            run.outcome = outcome(folder)
+            run.outcome = left_by(folder)
         return known[kind]
 
     return train
@@ -77,7 +78,7 @@ def stops_and_goes_on(small, healthy, folder, what, kind="default", repair=None,
     if repair:
         repair()
     small(folder, kind)
-    assert_same(outcome(folder), healthy.outcome)
+    assert_same(left_by(folder), healthy.outcome)
     return message
 
 

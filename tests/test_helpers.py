@@ -46,7 +46,7 @@ def test_one_seed_seeds_every_source_of_chance():
 
     first, other = draw(3), draw(4)
     assert draw(3) == first
-    assert all(a != b for a, b in zip(first, other))
+    assert all(a != b for a, b in zip(first, other, strict=True))
     assert len(draw(2**40)) == 4  # NumPy's own seed has 32 bits
 
 
@@ -328,7 +328,7 @@ def test_recorded_frames_are_every_second_observation():
         for _ in range(6):
             expected.append(twin.step(np.ones((2, 4)))[BRAIN].vector_observations)
     assert len(frames) == 4
-    for frame, observation in zip(frames, expected[::2]):
+    for frame, observation in zip(frames, expected[::2], strict=True):
         np.testing.assert_array_equal(frame, observation)
 
 
@@ -345,7 +345,7 @@ def test_the_animation_is_an_animated_png_of_all_frames(agents):
         picture.seek(k)
         assert picture.info["duration"] == 160
         seen.append(np.asarray(picture.convert("RGBA")))
-    assert all((one != other).any() for one, other in zip(seen, seen[1:]))  # it moves
+    assert all((one != other).any() for one, other in zip(seen[:-1], seen[1:], strict=True))  # it moves
     assert (np.array(seen)[:, [0, -1], [0, -1], 3] == 0).all()  # a card with rounded corners
     assert not plt.get_fignums()  # and leaves no figure open
 

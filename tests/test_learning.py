@@ -289,7 +289,7 @@ def test_a_step_on_the_vector_is_adams_step_on_every_parameter(notebook, default
         optimizer.zero_grad()
         twin(batch.observations, batch.actions).square().mean().backward()
         optimizer.step()
-    for ours, theirs in zip(ddpg.critic.parameters(), twin.parameters()):
+    for ours, theirs in zip(ddpg.critic.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
@@ -348,7 +348,7 @@ def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook, de
     for step in range(3):
         before = [{k: v.clone() for k, v in target.state_dict().items()} for _, target in pairs]
         ddpg.learn(make_batch(notebook, seed=step), torch.ones(16))
-        for (online, target), old in zip(pairs, before):
+        for (online, target), old in zip(pairs, before, strict=True):
             statistics = 0
             for name, leader in online.state_dict().items():
                 if not leader.is_floating_point():
@@ -404,7 +404,7 @@ def test_importance_weights_count_in_the_critics_step(notebook, defaults):
         ddpg = make_agent(notebook, defaults).ddpg
         ddpg.learn(batch, weight)
         gradients.append([p.grad for p in ddpg.critic.parameters()])
-    for half, alone in zip(*gradients):
+    for half, alone in zip(*gradients, strict=True):
         torch.testing.assert_close(half, alone)
     assert any(gradient.abs().max() > 1e-3 for gradient in gradients[0])
 
@@ -429,7 +429,7 @@ def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
     places, errors = seen["updated"]
     np.testing.assert_array_equal(errors, seen["learned"][0])
     leaves = agent.replay.tree[len(agent.replay.tree) // 2:]
-    last = {place: error for place, error in zip(places, errors)}
+    last = {place: error for place, error in zip(places, errors, strict=True)}
     for place, error in last.items():
         assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
 
@@ -481,7 +481,7 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
         before = [agent.ddpg.vectors[name].clone() for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
         changes.append([(agent.ddpg.vectors[name] - old).abs().max().item()
-                        for name, old in zip(("actor", "critic"), before)])
+                        for name, old in zip(("actor", "critic"), before, strict=True)])
     assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
     assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
 
@@ -546,7 +546,8 @@ def test_every_option_acts_and_learns(notebook, defaults, overrides):
     moved = weights_of(*networks)
     assert all(tensor.isfinite().all() for tensor in moved)
     names = [name for network in networks for name, _ in network.state_dict().items()]
-    fixed = [name for name, old, new in zip(names, before, moved) if torch.equal(old, new)]
+    fixed = [name for name, old, new in zip(names, before, moved, strict=True)
+             if torch.equal(old, new)]
     assert all("factor" in name for name in fixed), fixed  # all but the constant scale has learned
     actions = agent.act(seen_by(4, np.random.default_rng(5)))
     assert actions.shape == (4, 2) and actions.dtype == np.float32

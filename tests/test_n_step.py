@@ -12,7 +12,7 @@ EPISODES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, ma
 def play(buffer, observations, actions, rewards, terminal):
     """All row blocks of one episode; arrays are (decisions, arms, ...)."""
     blocks = []
-    for decision in zip(observations, actions, rewards):
+    for decision in zip(observations, actions, rewards, strict=True):
         blocks += buffer.append(*decision)
     return blocks + buffer.flush(terminal)
 
@@ -69,7 +69,7 @@ def test_windows_of_successive_episodes_against_brute_force(notebook, n_step, di
         blocks = play(buffer, observations, actions, rewards, terminal)
         expected = windows(observations, actions, rewards, n_step, discount, terminal)
         assert len(blocks) == len(expected)
-        for block, definition in zip(blocks, expected):
+        for block, definition in zip(blocks, expected, strict=True):
             check(block, definition, magnitude=np.abs(rewards).sum(axis=0).max())
 
 
@@ -95,7 +95,7 @@ def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
         assert blocks == []  # nothing is complete before the end
         blocks = buffer.flush(terminal)
         assert len(blocks) == len(expected)
-        for block, row in zip(blocks, expected):
+        for block, row in zip(blocks, expected, strict=True):
             known = [value for value in row if value is not None]
             np.testing.assert_array_equal(block[0, :len(known)], known)
 

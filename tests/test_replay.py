@@ -215,7 +215,7 @@ def test_weights_undo_the_prioritization(notebook, defaults):
         weight.append(weights.numpy())
     plain = np.mean([rows.mean() for rows in drawn])
     # Each batch has its own largest weight, which cancels in its weighted mean.
-    weighted = [np.average(rows, weights=w) for rows, w in zip(drawn, weight)]
+    weighted = [np.average(rows, weights=w) for rows, w in zip(drawn, weight, strict=True)]
     assert plain > values.mean() * 1.2
     # The mean of ratios is biased by O(1 / 32); the bias without weights is over 20 %.
     assert abs(np.mean(weighted) / values.mean() - 1) < 0.05

@@ -22,8 +22,9 @@ from safetensors.torch import load as load_tensors
 
 import helpers
 import small_training
-from small_training import ARMS, KINDS, WEIGHTS, assert_same, outcome
+from small_training import ARMS, KINDS, WEIGHTS, assert_same
 from workshop.paths import NOTEBOOK
+from workshop.stress import left_by
 from workshop.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6
@@ -60,7 +61,7 @@ def uncut(notebook, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 small_training.shrink(patch.setattr)
                 small_training.train(notebook, folder, kind, episodes)
-            known[kind, episodes] = outcome(folder)
+            known[kind, episodes] = left_by(folder)
         return known[kind, episodes]
 
     return train
@@ -112,7 +113,7 @@ def test_killed_at_random_moments(forks, uncut, tmp_path, kind, moment):
         assert cut["ended"] == -signal.SIGVTALRM, cut
         assert helpers.TrainingState(tmp_path / "run").exists()
     assert forks.train(tmp_path / "run", **options)["ended"] == 0
-    assert_same(outcome(tmp_path / "run"), uncut(kind))
+    assert_same(left_by(tmp_path / "run"), uncut(kind))
 
 
 @pytest.mark.parametrize("moment", range(3))
@@ -128,7 +129,7 @@ def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, tmp_path, send, mo
     assert max(int(path.stem.split("_")[1]) for path in
                (tmp_path / "run" / "state").glob("state_*.json")) < EPISODES
     assert forks.train(tmp_path / "run")["ended"] == 0
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 class WritesHalf:
@@ -208,7 +209,7 @@ def test_killed_at_every_file_operation(small, uncut, tmp_path):
             small(folder, episodes=2)
         require_whole_files(folder, killed=True)
         small(folder, episodes=2)
-        assert_same(outcome(folder), expected)
+        assert_same(left_by(folder), expected)
 
 
 # -------------------------------------------------------------------------------- the stop button
@@ -256,7 +257,7 @@ def test_interrupted_at_any_line(small, uncut, tmp_path, functions):
         if folder.exists():
             require_whole_files(folder)
         small(folder, episodes=2)
-        assert_same(outcome(folder), uncut(episodes=2))
+        assert_same(left_by(folder), uncut(episodes=2))
 
 
 # ---------------------------------------------------------------------------------------- full disk
@@ -298,7 +299,7 @@ def test_a_disk_that_is_full_at_any_write(small, uncut, tmp_path):
             assert "begin again with resume = False" in message or "choose another" in message
         require_whole_files(folder)
         small(folder, episodes=2)
-        assert_same(outcome(folder), uncut(episodes=2))
+        assert_same(left_by(folder), uncut(episodes=2))
 
 
 @pytest.mark.parametrize("limit", [3_000, 20_000, 36_000])
@@ -308,7 +309,7 @@ def test_a_file_that_the_system_does_not_let_grow(forks, uncut, tmp_path, limit)
     assert stopped["ended"] == 1 and "File too large" in stopped["output"], stopped
     require_whole_files(tmp_path / "run")
     assert forks.train(tmp_path / "run")["ended"] == 0
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 # ------------------------------------------------------------------------------ what stays on disk
@@ -340,7 +341,7 @@ def test_remains_of_a_kill_go(small, uncut, tmp_path):
         (tmp_path / "run" / "state" / name).write_bytes(b"half")
     small(tmp_path / "run")
     require_tidy(tmp_path / "run")
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 def test_states_follow_by_number_and_not_by_letters(tmp_path):
@@ -436,7 +437,7 @@ def test_with_a_damaged_state_the_result_is_the_same(small, uncut, cut, part):
     harm(file_of_newest(cut, part), "a byte in the middle")
     with pytest.warns(UserWarning, match="the state before is used"):
         small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
     for left in (cut / "state").glob("*.damaged"):
         left.unlink()
     require_tidy(cut)
@@ -490,7 +491,7 @@ def test_a_state_that_is_damaged_during_training_stops_nothing(small, uncut, cut
     """Damage to the state before the last is found when that is no longer needed."""
     harm(min((cut / "state").glob("state_*.json")), "zeros")
     small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
     require_tidy(cut)
 
 
@@ -660,7 +661,7 @@ def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, part, 
         small(cut)
     assert files_in(cut) == before
     small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
 
 
 def test_unpacking_without_memory_is_no_damage(small, cut, monkeypatch):
@@ -726,7 +727,7 @@ def test_a_run_without_its_hyperparameters_is_a_clear_error(small, cut):
 
 def test_a_folder_goes_on_elsewhere(small, uncut, cut):
     small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
 
 
 def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
@@ -734,7 +735,7 @@ def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
     for name in ("scores.csv", *WEIGHTS):
         (cut / name).unlink()
     small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
 
 
 def test_other_environments_go_on_as_well(notebook, small, tmp_path):
@@ -748,7 +749,7 @@ def test_other_environments_go_on_as_well(notebook, small, tmp_path):
                                    helpers.seed_everything(3))
             notebook.train_agent(environment, agent, tmp_path / name, episodes, resume=resume,
                                  keep_state=True)
-        return outcome(tmp_path / name)
+        return left_by(tmp_path / name)
 
     once = train("once", 3)
     train("twice", 1)
@@ -783,7 +784,7 @@ def test_resuming_what_is_finished_changes_nothing(small, cut):
 def test_a_finished_training_can_be_made_longer(small, uncut, tmp_path, kind, steps):
     for save_every, episodes in enumerate((*steps, EPISODES), start=1):
         small(tmp_path / "run", kind, episodes, save_every)
-    assert_same(outcome(tmp_path / "run"), uncut(kind))
+    assert_same(left_by(tmp_path / "run"), uncut(kind))
 
 
 def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
@@ -792,14 +793,14 @@ def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
     small(tmp_path / "run", "uniform replay and OU noise", save_every=3, environment=environment)
     assert len(helpers.read_scores(tmp_path / "run" / "scores.csv")["score"]) == 5
     small(tmp_path / "run", "uniform replay and OU noise", episodes=4)
-    assert_same(outcome(tmp_path / "run"), uncut("uniform replay and OU noise", 4))
+    assert_same(left_by(tmp_path / "run"), uncut("uniform replay and OU noise", 4))
 
 
 def test_no_more_episodes_than_the_state_has(small, uncut, tmp_path):
     """Played five, saved after three, then told to end after three."""
     small(tmp_path / "run", save_every=3, environment=Stopped(episode=6))
     small(tmp_path / "run", episodes=3)
-    expected, result = uncut(episodes=3), outcome(tmp_path / "run")
+    expected, result = uncut(episodes=3), left_by(tmp_path / "run")
     for name in ("scores", *WEIGHTS):
         assert result[name] == expected[name], name
 
@@ -828,7 +829,7 @@ def test_the_stop_button_and_going_on_in_the_same_process(small, uncut, tmp_path
     small(tmp_path / "run", save_every=2, environment=Stopped(episode=4))
     np.random.random(5), torch.rand(5), random.random()
     small(tmp_path / "run")
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, cut):
@@ -843,7 +844,7 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
         agent.act(np.zeros((ARMS, 33), np.float32))
         notebook.train_agent(environment, agent, cut, EPISODES, resume=True, save_every=1,
                              keep_state=True, about={"seed": 0})
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
 
 
 def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_path):
@@ -867,7 +868,7 @@ def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
     assert small(tmp_path / "run", stop_when_solved=False, mark=0.01).episodes == 6
     small(tmp_path / "stopped", stop_when_solved=True, mark=0.01)
     small(tmp_path / "stopped", stop_when_solved=True, mark=None)  # nothing counts as solved
-    assert_same(outcome(tmp_path / "run"), outcome(tmp_path / "stopped"))
+    assert_same(left_by(tmp_path / "run"), left_by(tmp_path / "stopped"))
 
 
 @pytest.mark.parametrize("changed", [{"n_step": 2}, {"discount": 0.9, "act_steps": 4},
@@ -904,14 +905,15 @@ def test_every_generator_goes_on(tmp_path):
     helpers.seed_everything(5)
     draws = (random.gauss, np.random.normal, np.random.standard_normal, torch.randn)
     arguments = ((0, 1), (), (), (1,))
-    for draw, values in zip(draws, arguments):
+    for draw, values in zip(draws, arguments, strict=True):
         draw(*values)
     facts, tensors = randomness.random_states()
     facts = json.loads(json.dumps(facts))
-    expected = [float(draw(*values)) for draw, values in zip(draws, arguments) for _ in range(3)]
+    expected = [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
+                for _ in range(3)]
     helpers.seed_everything(6)
     randomness.restore_random_states(**facts, **tensors)
-    assert [float(draw(*values)) for draw, values in zip(draws, arguments)
+    assert [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
             for _ in range(3)] == expected
 
 
@@ -967,7 +969,7 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
             "environment": helpers.open_environment("", ARMS, 5), "hyperparameters":
             notebook.make_hyperparameters("default", small_training.SMALL)} | changes
         exec(training_cell(), notebook.__dict__ | names)
-        return outcome(tmp_path / name)
+        return left_by(tmp_path / name)
 
     once = run_cell("once", 6)
     run_cell("twice", 3)
@@ -1025,7 +1027,7 @@ def test_what_an_error_in_the_first_episode_says_is_true(small, uncut, tmp_path)
         small(tmp_path / "run", save_every=10, environment=Company(1, fail))
     assert helpers.TrainingState(tmp_path / "run").exists()
     small(tmp_path / "run")
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 def test_without_any_state_an_error_does_not_promise_one(small, uncut, tmp_path, monkeypatch):
@@ -1038,7 +1040,7 @@ def test_without_any_state_an_error_does_not_promise_one(small, uncut, tmp_path,
         with pytest.raises(OSError, match="No space.*no state yet.*with resume = False"):
             small(tmp_path / "run")
     small(tmp_path / "run")
-    assert_same(outcome(tmp_path / "run"), uncut())
+    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 @pytest.mark.parametrize("name", ["hyperparameters.json", "scores.csv"])
@@ -1065,7 +1067,7 @@ def test_a_folder_in_the_place_of_the_scores(small, uncut, cut):
     assert "irectory" in str(error.value) and str(cut / "scores.csv") in str(error.value)
     (cut / "scores.csv").rmdir()
     small(cut)
-    assert_same(outcome(cut), uncut())
+    assert_same(left_by(cut), uncut())
 
 
 # ------------------------------------------------------------------------------ what is seen of it
@@ -1134,7 +1136,7 @@ def test_an_unfinished_run_moves_with_its_state_and_can_go_on(small, uncut, tmp_
     small(tmp_path / "run", save_every=2, environment=Stopped(episode=6))
     run_files.begin_run(tmp_path / "run", {})  # somebody forgot to set resume
     small(tmp_path / "run.1")
-    assert_same(outcome(tmp_path / "run.1"), uncut())
+    assert_same(left_by(tmp_path / "run.1"), uncut())
 
 
 def test_a_run_that_cannot_move_keeps_its_state(cut, monkeypatch):
@@ -1187,4 +1189,4 @@ def test_a_second_training_in_one_folder_is_refused(notebook, small, uncut, tmp_
     small(folder, episodes=4, environment=Company(3, second))
     assert refused
     small(folder)
-    assert_same(outcome(folder), uncut())
+    assert_same(left_by(folder), uncut())

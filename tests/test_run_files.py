@@ -9,8 +9,9 @@ from pydantic import create_model
 
 import helpers
 import small_training
-from small_training import assert_same, outcome
+from small_training import assert_same
 from workshop.paths import CHECKPOINTS
+from workshop.stress import left_by
 from workshop.training import run_files
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
@@ -124,7 +125,7 @@ def test_a_training_goes_on_after_a_field_was_added(notebook, tmp_path, monkeypa
     with pytest.raises(ValueError, match="momentum is 0.9 and was 0.0"):
         small_training.train(later, tmp_path / "cut", episodes=4)
     small_training.train(later, tmp_path / "cut", episodes=4, momentum=0.0)
-    expected, found = outcome(tmp_path / "uncut"), outcome(tmp_path / "cut")
+    expected, found = left_by(tmp_path / "uncut"), left_by(tmp_path / "cut")
     facts = json.loads(found["facts"])
     assert facts["settings"].pop("momentum") == 0.0
     assert_same(expected, found | {"facts": json.dumps(facts)})

@@ -210,10 +210,10 @@ def test_two_environments_at_once(one_arm):
     with open_unity(one_arm, seed=1) as first, open_unity(one_arm, seed=2) as second:
         assert first.port != second.port
         references = [reacher.ReacherEnvironment(1, seed) for seed in (1, 2)]
-        for env, reference in zip((first, second), references):
+        for env, reference in zip((first, second), references, strict=True):
             assert_same(env.reset(), reference.reset())
         for _ in range(50):
-            for env, reference in zip((first, second), references):
+            for env, reference in zip((first, second), references, strict=True):
                 assert_same(env.step(np.ones(4)), reference.step(np.ones(4)))
         first.close()
         assert_same(second.step(np.ones(4)), references[1].step(np.ones(4)))

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import cProfile
 import gc
 import json
 import os
+import pstats
 import random
 import signal
 import subprocess
@@ -52,11 +54,13 @@ def show(what: str, value, unit: str = "") -> None:
 
 # ---------------------------------------------------------------------------------------- trainings
 
-def train(folder, episodes: int, save_every: int = 10, seed: int = 0) -> dict:
+def train(folder, episodes: int, save_every: int = 10, seed: int = 0, after_episode=None) -> float:
     """A training with the default preset and 20 arms, as in the notebook; it goes on if it can.
 
+    It keeps its last state. Args: after_episode is called as train_agent says.
+
     Returns:
-        seconds of the whole, and those that saving states and writing weights took.
+        the seconds that it took.
     """
     definitions, folder = notebook.definitions(), Path(folder)
     torch.set_num_threads(1)
@@ -64,46 +68,23 @@ def train(folder, episodes: int, save_every: int = 10, seed: int = 0) -> dict:
     generator = helpers.seed_everything(seed)
     settings = definitions.make_hyperparameters("default", {})
     agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, ARMS, settings, generator)
-    resume = helpers.TrainingState(folder).exists()
-    helpers.begin_run(folder, resume)
-    helpers.save_hyperparameters(folder, settings.model_dump(), seed=seed)
-    with contextlib.ExitStack() as stack:
-        spent = {name: stack.enter_context(timed(definitions, name))
-                 for name in ("save_state", "finish_episode", "run_episode")}
-        print("training begins", flush=True)
-        start = time.perf_counter()
-        definitions.train_agent(environment, agent, folder, episodes, stop_when_solved=False,
-                                save_every=save_every, resume=resume)
-        total = time.perf_counter() - start
+    print("training begins", flush=True)
+    start = time.perf_counter()
+    definitions.train_agent(
+        environment, agent, folder, episodes, stop_when_solved=False, save_every=save_every,
+        resume=helpers.TrainingState(folder).exists(), after_episode=after_episode,
+        keep_state=True, about={"seed": seed})
     environment.close()
-    return {"total": total, **spent}
-
-
-@contextlib.contextmanager
-def timed(module, name: str):
-    """A list of the seconds of each call of a function of a module, or a method of a class."""
-    seconds, function = [], getattr(module, name)
-
-    def call(*arguments, **options):
-        start = time.perf_counter()
-        try:
-            return function(*arguments, **options)
-        finally:
-            seconds.append(time.perf_counter() - start)
-
-    setattr(module, name, call)
-    try:
-        yield seconds
-    finally:
-        setattr(module, name, function)
+    return time.perf_counter() - start
 
 
 def left_by(folder: Path) -> dict:
-    """All that a training left but the time that it took."""
+    """All that a training left but the time that it took: scores, weights, its last state."""
     _, facts, tensors = helpers.TrainingState(folder).load()
     timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
     return {"facts": json.dumps(timeless),
             "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
+            "files": sorted(path.name for path in folder.iterdir()),
             **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
             **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()}}
 
@@ -126,51 +107,47 @@ def finished(process: subprocess.Popen) -> None:
 
 def long(quick: bool, place: Path) -> None:
     """Memory over 200 episodes, and what saving costs."""
-    episodes = 4 if quick else 200
-    definitions, run = notebook.definitions(), place / "long"
-    finish, resident = definitions.finish_episode, {}
+    episodes, save_every = (4, 2) if quick else (200, 10)
+    states, saving, lasted = helpers.TrainingState(place / "states"), [], []
 
-    def measured(agent, folder, arm_scores, scores):
-        finish(agent, folder, arm_scores, scores)
-        if len(scores) in (2, 4, 10, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200):
+    def measure_memory_and_saving(agent, scores):
+        lasted.append(time.perf_counter())
+        if len(scores) in (2, 4, 10, *range(20, 201, 20)):
             filled = len(agent.replay) * agent.replay.rows[0].nbytes / 1e6
-            resident[len(scores)] = memory()
-            show(f"memory after episode {len(scores)}", resident[len(scores)],
+            show(f"memory after episode {len(scores)}", memory(),
                  f"MB, of them {filled:.0f} MB of transitions")
+        if len(scores) % save_every == 0:
+            start = time.perf_counter()
+            helpers.save_state(states, agent, None)
+            saving.append(time.perf_counter() - start)
 
-    definitions.finish_episode = measured
-    try:
-        spent = train(run, episodes, save_every=2 if quick else 10)
-    finally:
-        definitions.finish_episode = finish
-    states = spent["save_state"]
-    show("training", spent["total"] / 60, "min")
-    show("states saved", len(states))
-    show("median seconds of saving a state", float(np.median(states)))
-    show("longest", max(states))
-    show("saving states", 100 * sum(states) / spent["total"], "% of the training")
-    tail = len(states) // 2
-    rest = sum(spent["run_episode"][-len(spent["run_episode"]) // 2:])
-    show("saving states in the second half", 100 * sum(states[-tail:]) / rest, "%")
-    show("writing weights", 100 * sum(spent["finish_episode"]) / spent["total"],
-         "% of the training (gc.collect of this measurement included)")
-    size = sum(path.stat().st_size for path in (run / "state").iterdir()) / 1e6
+    total = train(place / "long", episodes, 10**6, after_episode=measure_memory_and_saving)
+    show("training", total / 60, "min")
+    show("states saved", len(saving))
+    show("median seconds of saving a state", float(np.median(saving)))
+    show("longest", max(saving))
+    show("saving states", 100 * sum(saving) / total, "% of the training")
+    half = len(saving) // 2
+    show("saving states in the second half",
+         100 * sum(saving[-half:]) / (lasted[-1] - lasted[len(lasted) // 2 - 1]), "%")
+    size = sum(path.stat().st_size for path in states.folder.iterdir()) / 1e6
     show("both states on disk", size, "MB")
     start = time.perf_counter()
-    helpers.TrainingState(run).load()
+    helpers.TrainingState(place / "states").load()
     show("reading a state", time.perf_counter() - start, "s")
 
 
 def watch(quick: bool, place: Path) -> None:
     """What watching the numbers costs, of the time of a training."""
-    definitions, names = notebook.definitions(), ("require_finite", "require_healthy")
-    with contextlib.ExitStack() as stack:
-        spent = {name: stack.enter_context(timed(definitions, name)) for name in names}
-        total = train(place / "watch", 2 if quick else 12)["total"]
+    episodes, names = 2 if quick else 12, ("require_finite", "require_healthy")
+    total, profile = train(place / "watch", episodes), cProfile.Profile()
+    profile.runcall(train, place / "profiled", episodes)
+    stats = pstats.Stats(profile).get_stats_profile().func_profiles
+    share = total / pstats.Stats(profile).total_tt  # a profiled call takes longer, as all others
     for name in names:
-        show(f"{name}, {len(spent[name])} calls, median",
-             1e6 * float(np.median(spent[name])), "us")
-        show(f"{name}", 100 * sum(spent[name]) / total, "% of the training")
+        calls = int(str(stats[name].ncalls).split("/")[0])
+        show(f"{name}, {calls} calls, mean", 1e6 * share * stats[name].cumtime / calls, "us")
+        show(name, 100 * share * stats[name].cumtime / total, "% of the training")
 
 
 def arms(quick: bool, place: Path) -> None:

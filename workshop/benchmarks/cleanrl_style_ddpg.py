@@ -131,7 +131,7 @@ class Learner:
         actor_loss.backward()
         self.actor_optimizer.step()
         for online, target in ((self.actor, self.target_actor), (self.qf1, self.qf1_target)):
-            for parameter, follower in zip(online.parameters(), target.parameters()):
+            for parameter, follower in zip(online.parameters(), target.parameters(), strict=True):
                 follower.data.copy_(settings.tau * parameter.data
                                     + (1 - settings.tau) * follower.data)
 

@@ -118,11 +118,12 @@ def run(options: Options, recorder: Recorder) -> None:
         with measure.torch_threads(threads):
             torch.manual_seed(0)
             calls = dict(zip((PLAIN, PLAIN_DRAW), ours(
-                PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows, td_errors)))
+                PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows, td_errors), strict=True))
             calls[PLAIN_ADAM], _ = ours(PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows,
                                         td_errors, pytorch_adam=True)
-            calls |= dict(zip((DEFAULT, DEFAULT_DRAW), ours(capacity, rows, td_errors)))
-            calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows)))
+            calls |= dict(zip((DEFAULT, DEFAULT_DRAW), ours(capacity, rows, td_errors),
+                              strict=True))
+            calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows), strict=True))
             peers, missing = measure.build_peers({SB3_DRAW: lambda: stable_baselines3(rows)})
             seconds = measure.time_in_turn(calls | peers, options)
             if SB3_DRAW in seconds:

@@ -95,7 +95,7 @@ def cpprb(rows, td_errors):
     parts = np.split(rows, np.cumsum([OBSERVATION, ACTION, 1, 1]), axis=1)
     for first in range(0, len(rows), 10_000):
         piece = slice(first, first + 10_000)
-        buffer.add(**{name: part[piece] for name, part in zip(fields, parts)},
+        buffer.add(**{name: part[piece] for name, part in zip(fields, parts, strict=True)},
                    priorities=np.abs(td_errors[piece]))
     errors = new_errors()
 
@@ -187,7 +187,7 @@ def linked_nodes(rows, td_errors):
         probabilities = np.array([leaf.priority for leaf in leaves]) / total
         weights = importance_weights(len(rows), probabilities)
         drawn = np.stack([leaf.data for leaf in leaves])
-        for leaf, priority in zip(leaves, to_priorities(errors()).tolist()):
+        for leaf, priority in zip(leaves, to_priorities(errors()).tolist(), strict=True):
             leaf.change(priority - leaf.priority)
         return leaves, drawn, weights
 

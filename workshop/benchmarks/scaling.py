@@ -112,11 +112,11 @@ def tables(measured) -> list[str]:
     _, both, _ = curve(measured, "arms, environment and agent")
     lines += [f"| {n:,} | {1e3 * a:.3f} | {1e3 * b:.3f} "
               f"| {measured[f'{n} arms, memory']['MB']:.1f} |"
-              for n, a, b in zip(numbers, alone, both)]
+              for n, a, b in zip(numbers, alone, both, strict=True)]
     more = ["| transitions held | draw and update, µs | quartiles, µs | rows, MB | tree, MB |",
             "|---|---|---|---|---|"]
     numbers, middle, spread = curve(measured, "transitions")
-    for n, seconds, low, high in zip(numbers, middle, *spread):
+    for n, seconds, low, high in zip(numbers, middle, *spread, strict=True):
         entry = measured[f"{n} transitions"]
         more.append(f"| {n:,} | {1e6 * seconds:.1f} | {1e6 * low:.1f} to {1e6 * high:.1f} "
                     f"| {entry['rows MB']:,.1f} | {entry['tree MB']:,.1f} |")
@@ -152,7 +152,7 @@ def draw(measured, path: Path) -> None:
 def targets(measured) -> list[Target]:
     def growth(ending, first, last):
         numbers, middle, _ = curve(measured, ending)
-        there = dict(zip(numbers.tolist(), middle))
+        there = dict(zip(numbers.tolist(), middle, strict=True))
         return there[last] / there[first] if first in there and last in there else None
 
     bound = np.log(TRANSITIONS[-1]) / np.log(TRANSITIONS[0])

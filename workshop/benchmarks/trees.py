@@ -49,7 +49,7 @@ class Node:
 def linked_tree(priorities: np.ndarray, rows: np.ndarray) -> Node:
     """A tree of linked nodes with the given priorities (k,) and rows (k, width) as data."""
     root = Node()
-    for priority, row in zip(priorities.tolist(), rows):
+    for priority, row in zip(priorities.tolist(), rows, strict=True):
         root.attach(Node(row, priority))
     return root
 

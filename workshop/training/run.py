@@ -143,7 +143,7 @@ def locked(folder: Path) -> Iterator[None]:
     except filelock.Timeout:
         raise ValueError(f"another training runs in {folder}: wait until it ends, or choose "
                          "another out_dir") from None
-    except (OSError, ValueError) as error:  # the last: a name that cannot be
+    except (NotImplementedError, OSError, ValueError) as error:  # no locks; a name that cannot be
         raise cannot_write(folder, error) from None
     try:
         yield
