@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import nbformat
 import pytest
 
 from workshop.notebook import definitions, load_definitions
+from workshop.paths import PROJECT
 
 
 def write(path, *cells):
@@ -48,3 +51,29 @@ def test_there_is_one_copy(notebook):
 def test_a_broken_definition_is_not_passed_over(tmp_path):
     with pytest.raises(NameError, match="missing_base"):
         load_definitions(write(tmp_path / "broken.ipynb", "class Thing(missing_base):\n    pass"))
+
+
+COMPILED = """
+import os
+import subprocess
+import sys
+from pathlib import Path
+from workshop.notebook import load_definitions
+
+function = load_definitions(Path(sys.argv[1])).double
+assert function(2) == 4
+print("found" if function.stats.cache_hits else "compiled")
+"""
+
+
+def test_compiled_functions_of_a_notebook_are_cached(tmp_path):
+    """By the next process that loads it, as by the next kernel; a changed cell is compiled anew."""
+    def loaded(number):
+        write(tmp_path / "nb.ipynb", "import numba",
+                       f"@numba.njit(cache=True)\ndef double(number):\n    return {number}")
+        environment = os.environ | {"IPYTHONDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+        return subprocess.run([sys.executable, "-c", COMPILED, tmp_path / "nb.ipynb"], cwd=PROJECT,
+                              env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert [loaded(text).strip() for text in ("2 * number", "2 * number", "number + number")] == [
+        "compiled", "found", "compiled"]

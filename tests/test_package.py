@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -84,6 +85,14 @@ def test_requirements_are_the_extras_that_the_reader_needs():
     expected = [*SETTINGS["dependencies"],
                 *(line for name in ("report", "draw", "unity", "test") for line in EXTRAS[name])]
     assert sorted(lines(PROJECT / "requirements.txt")) == sorted(expected)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "doc/scaling.md"])
+def test_paths_that_a_page_names_exist(page):
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:reacher|workshop|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
+    linked = [Path(page).parent / link for link in re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)]
+    assert [path for path in (*named, *linked) if not (PROJECT / path).exists()] == []
 
 
 def test_constraints_fit_the_requirements():

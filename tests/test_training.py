@@ -243,7 +243,8 @@ def test_it_learns(notebook, defaults):
 def run_notebook(output, **parameters):
     """Execute the notebook as a user of papermill would."""
     papermill.execute_notebook(NOTEBOOK, output, parameters=parameters, kernel_name="python3",
-                               cwd=str(PROJECT), progress_bar=False)
+                               cwd=str(PROJECT), progress_bar=False,
+                               request_save_on_cell_execute=False)
     return nbformat.read(output, as_version=4)
 
 
@@ -316,7 +317,8 @@ def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_pat
         words = [word for name, value in values.items() if name != "overrides"
                  for word in ("-p", name, str(value))]
     subprocess.run([sys.executable, "-m", "papermill", NOTEBOOK, tmp_path / "out.ipynb", *words,
-                    "--kernel", "python3", "--no-progress-bar", "--cwd", PROJECT], check=True)
+                    "--kernel", "python3", "--no-progress-bar", "--no-request-save-on-cell-execute",
+                    "--cwd", PROJECT], check=True)
     executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     [cell] = [cell for cell in executed.cells
               if "injected-parameters" in cell.metadata.get("tags", [])]

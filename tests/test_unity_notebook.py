@@ -30,7 +30,8 @@ def test_notebook_trains_against_a_unity_player(launcher, tmp_path):
     papermill.execute_notebook(
         NOTEBOOK, tmp_path / "executed.ipynb", cwd=PROJECT, kernel_name="python3",
         parameters={"env_location": launcher, "max_episodes": 3, "overrides": SMALL,
-                    "out_dir": str(tmp_path)}, progress_bar=False)
+                    "out_dir": str(tmp_path)}, progress_bar=False,
+        request_save_on_cell_execute=False)
     scores = helpers.read_scores(tmp_path / "default" / "seed0" / "scores.csv")
     assert scores["episode"].tolist() == [1, 2, 3]
 

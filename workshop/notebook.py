@@ -3,6 +3,7 @@
 import ast
 import functools
 import linecache
+import sys
 import types
 from pathlib import Path
 
@@ -40,10 +41,11 @@ def load_definitions(path: Path) -> NotebookDefinitions:
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
     module = NotebookDefinitions(path.stem)
+    sys.modules[module.__name__] = module  # where numba's cached functions look for theirs
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if cell.cell_type != "code":
             continue
-        name = f"<{path.name}, cell {number}>"
+        name = f"ipykernel_definitions/{path.name}, cell {number}"  # numba caches cells so named
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
         tree.body = [statement for statement in tree.body if is_definition(statement)]
