@@ -5,6 +5,7 @@ Both are data: nothing in them is executed. What is evaluated is the mean policy
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -179,7 +180,7 @@ def expected_shapes(settings: Mapping) -> dict[str, tuple[int, ...]]:
     sizes, noisy = [OBSERVATION_SIZE, *settings["actor_hidden"]], bool(settings["noisy_layers"])
     shapes = {"fixed": {"layers.0.factor": (OBSERVATION_SIZE,)}, "none": {},
               "batch": batch("layers.0", OBSERVATION_SIZE)}[settings["input_normalization"]].copy()
-    for k, (inputs, outputs) in enumerate(zip(sizes, sizes[1:]), start=1):
+    for k, (inputs, outputs) in enumerate(itertools.pairwise(sizes), start=1):
         shapes |= linear(f"layers.{k}.0", inputs, outputs, noisy and k > 1)
         shapes |= {"layer": {f"layers.{k}.1.weight": (outputs,), f"layers.{k}.1.bias": (outputs,)},
                    "none": {}, "batch": batch(f"layers.{k}.1", outputs)

@@ -211,7 +211,7 @@ def test_frames_differ_over_time_and_repeat_exactly():
         frames = [scene.frame(observations) for observations in episode.observations]
         again = [other.frame(observations) for observations in episode.observations]  # in turns
         first = scene.frame(episode.observations[0])
-    assert all((one != next_).any() for one, next_ in zip(frames, frames[1:]))
+    assert all((one != next_).any() for one, next_ in zip(frames[:-1], frames[1:], strict=True))
     np.testing.assert_array_equal(frames, again)
     np.testing.assert_array_equal(frames[0], first)
 

@@ -345,7 +345,8 @@ def test_the_animation_is_an_animated_png_of_all_frames(agents):
         picture.seek(k)
         assert picture.info["duration"] == 160
         seen.append(np.asarray(picture.convert("RGBA")))
-    assert all((one != other).any() for one, other in zip(seen[:-1], seen[1:], strict=True))  # it moves
+    assert all((one != other).any()  # it moves
+               for one, other in zip(seen[:-1], seen[1:], strict=True))
     assert (np.array(seen)[:, [0, -1], [0, -1], 3] == 0).all()  # a card with rounded corners
     assert not plt.get_fignums()  # and leaves no figure open
 

@@ -118,7 +118,7 @@ def gallery(rows: Sequence[tuple[str, str, Sequence[np.ndarray]]], title: str,
     sky = np.round(255 * np.array(look.SKY)).astype(np.uint8)
     frames = []
     try:
-        for moment in zip(*(frames for _, _, frames in rows)):
+        for moment in zip(*(frames for _, _, frames in rows), strict=True):
             card = np.tile(sky, (top + high * len(rows), width, 1))
             for k, observations in enumerate(moment):
                 card[top + k * high + 1:top + (k + 1) * high, side:] = \

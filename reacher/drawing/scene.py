@@ -284,14 +284,14 @@ def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.nda
     point = {name: upright(value).astype(np.float64) + spots
              for name, value in arm_points(observations).items()}
     touched = touching(observations, goal_size)
-    for base, elbow, hand in zip(point["base"], point["elbow"], point["hand"]):
+    for base, elbow, hand in zip(point["base"], point["elbow"], point["hand"], strict=True):
         _rod(scene, [*base[:2], look.FLOOR], base, look.POST_RADIUS, look.POST)
         _ball(scene, base, look.BASE_RADIUS, look.BASE)
         _rod(scene, base, elbow, look.ARM_RADIUS, look.ARM)
         _ball(scene, elbow, look.ELBOW_RADIUS, look.ELBOW)
         _rod(scene, elbow, hand, look.ARM_RADIUS, look.ARM)
         _ball(scene, hand, HAND_RADIUS, look.HAND)
-    for goal, touch in zip(point["goal"], touched):
+    for goal, touch in zip(point["goal"], touched, strict=True):
         if touch:
             _ring(scene, model, goal)
             _ball(scene, goal, goal_size / 2, look.TOUCHED_GOAL, look.TOUCHED_OPACITY, look.GLOW)

@@ -105,9 +105,9 @@ def page() -> str:
         f"Version 1's default, ten seeds (95 %, BCa bootstrap): {usual}.", "",
         "## Beside version 1's default", "",
         *lines_of(BASE, others, groups), "",
-        "`priority_exponent = 0.0` and `replay = \"uniform\"` draw from the same distribution. They "
-        f"differ by {same['difference']:+.2f} ({same['low']:+.2f} to {same['high']:+.2f}) in "
-        "the mean of 1-100: so far apart are two groups of five seeds without any cause but chance.",
+        "`priority_exponent = 0.0` and `replay = \"uniform\"` draw from the same distribution. "
+        f"They differ by {same['difference']:+.2f} ({same['low']:+.2f} to {same['high']:+.2f}) in "
+        "the mean of 1-100: so far apart are two groups of five seeds by chance alone.",
         "", "## Without NoisyNet, beside the same without it", "",
         *lines_of(WITHOUT_NOISY, without, groups), ""])
 
