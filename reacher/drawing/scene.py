@@ -150,7 +150,8 @@ class ArmScene:
         width, height = self.camera.width, self.camera.height
         try:
             self._gl = backends.context(backend, width, height)
-            self._drawing = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100.value)
+            self._drawing = mujoco.MjrContext(self._model,
+                                              mujoco.mjtFontScale.mjFONTSCALE_100.value)
             mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
         except Exception as error:  # of the libraries, which have no common type
             self.close()
