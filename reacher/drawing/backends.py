@@ -24,8 +24,8 @@ import importlib, sys, mujoco
 context = importlib.import_module("mujoco." + sys.argv[1]).GLContext(64, 64)
 context.make_current()
 drawing = mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), 100)
-mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, drawing)
-assert drawing.currentBuffer == mujoco.mjtFramebuffer.mjFB_OFFSCREEN
+mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, drawing)
+assert drawing.currentBuffer == mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value
 drawing.free()
 context.free()
 """

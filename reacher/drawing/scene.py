@@ -150,8 +150,9 @@ class ArmScene:
         width, height = self.camera.width, self.camera.height
         try:
             self._gl = backends.context(backend, width, height)
-            self._drawing = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
-            mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._drawing)
+            self._drawing = mujoco.MjrContext(self._model,
+                                              mujoco.mjtFontScale.mjFONTSCALE_100.value)
+            mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
         except Exception as error:  # of the libraries, which have no common type
             self.close()
             raise RuntimeError(f"the OpenGL backend {backend} does not work here: {error!r}; "
@@ -176,7 +177,7 @@ class ArmScene:
             raise ValueError(f"this scene has {self.arms} arms, not {len(observations)}")
         self._gl.make_current()  # another scene may have been drawn since
         mujoco.mjv_updateScene(self._model, self._data, self._options, self._nobody, self._eye,
-                               mujoco.mjtCatBit.mjCAT_ALL, self._scene)
+                               mujoco.mjtCatBit.mjCAT_ALL.value, self._scene)
         add_arms(self._scene, self._model, observations, self.places, self.goal_size)
         view = mujoco.MjrRect(0, 0, self.camera.width, self.camera.height)
         mujoco.mjr_render(view, self._scene, self._drawing)
@@ -304,7 +305,7 @@ def _geom(scene, kind, size, place, turn, color, opacity=1.0, glow=0.0):
     mujoco.mjv_initGeom(geom, kind, np.asarray(size, np.float64), np.asarray(place, np.float64),
                         np.asarray(turn, np.float64).ravel(),
                         np.array([*color, opacity], np.float32))
-    geom.category = mujoco.mjtCatBit.mjCAT_DYNAMIC  # what is only decoration casts no shadow
+    geom.category = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # mere decoration casts no shadow
     geom.emission, geom.specular, geom.shininess = glow, 0.3, 0.4
     scene.ngeom += 1
     return geom
