@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from reacher.interface import UnityInterface
 from workshop.training import episodes
+from workshop.training.environments import GYMNASIUM, open_environment
+
+SEED = 2**31 - 1  # of the goals, which are the same for every training
+
+
+def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20,
+                    goals: Mapping[str, float] = MappingProxyType({}), every: int = 5
+                    ) -> Evaluation | None:
+    """An evaluation on what `open_environment` opens.
+
+    Args:
+        every: episodes of training from one to the next; 0 for none.
+
+    Returns:
+        None where none is wanted, or where the environment cannot go back to its beginning, as a
+        Unity build cannot; a line says so.
+    """
+    if not every:
+        return None
+    if str(location) and not str(location).startswith(GYMNASIUM):
+        print("no evaluation beside the training: a Unity build cannot go back to the same goals")
+        return None
+    try:
+        return Evaluation(open_environment(location, num_agents, SEED, goals), every)
+    except RuntimeError as error:  # an environment of Gymnasium with randomness of its own
+        print(f"no evaluation beside the training: {error}")
+        return None
 
 
 class Evaluation:

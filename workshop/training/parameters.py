@@ -31,6 +31,7 @@ class Parameters(BaseModel):
     train: bool
     resume: bool
     save_every: Annotated[int, Field(ge=1, le=1_000_000)]
+    evaluate_every: Annotated[int, Field(ge=0, le=1_000_000)]
     keep_state: bool
     tensorboard: bool
     test_episodes: Annotated[int, Field(ge=1, le=100_000)]

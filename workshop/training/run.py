@@ -12,6 +12,7 @@ import filelock
 import numpy as np
 import torch
 
+from workshop.training.evaluation import Evaluation
 from workshop.training.files import cannot_write, to_bytes, write_whole
 from workshop.training.progress import progress_bar, show_progress
 from workshop.training.run_files import begin_run, require_same_run, require_state, save_networks
@@ -30,11 +31,15 @@ class TrainingRun:
             an episode adds its own, and then calls `keep_episode`.
     """
 
-    def __init__(self, states: TrainingState, agent: Any, environment: Any, past: Past) -> None:
+    def __init__(self, states: TrainingState, agent: Any, environment: Any, past: Past,
+                 evaluation: Evaluation | None = None) -> None:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
+        self.evaluation = evaluation
         self.folder, self.scores = states.folder.parent, past.scores
         self.saved = len(past.scores) if states.files else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
+        if evaluation:
+            self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")
         if past.scores:  # weights of later episodes are forgotten
             save_networks(self.folder, "_last", **self.networks())
             self.save_best()
@@ -57,6 +62,17 @@ class TrainingRun:
                               for key, tensor in network.state_dict().items()}
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
+        if self.evaluation and self.evaluation.due(len(self.scores)):
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Play the mean weights without noise; the training's clock stands still meanwhile."""
+        now = time.perf_counter()
+        seconds = now - self.start
+        scores = self.evaluation.scores(lambda seen: self.agent.act(seen, explore=False))
+        self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.decisions)
+        self.past.evaluations = self.evaluation_file.lines
+        self.start += time.perf_counter() - now
 
     def save_best(self) -> None:
         """Write the weights of the best episode."""
@@ -85,7 +101,8 @@ class TrainingRun:
 @contextlib.contextmanager
 def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
                  resume: bool = False, keep_state: bool = False,
-                 about: Mapping[str, object] | None = None) -> Iterator[TrainingRun]:
+                 about: Mapping[str, object] | None = None, evaluation: Evaluation | None = None
+                 ) -> Iterator[TrainingRun]:
     """A context with a new TrainingRun, or, with resume, one that goes on.
 
     A new run moves what an earlier one left in the folder aside. The stop button ends the context
@@ -96,6 +113,7 @@ def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
         max_episodes: of the whole training, for the bar.
         keep_state: write a last state at the end instead, so that the training can be made longer.
         about: facts of the run beside the hyperparameters, such as its seed.
+        evaluation: for `evaluation.csv`, or None.
 
     Raises:
         ValueError: the folder cannot be written, another training runs in it, there is nothing to
@@ -112,7 +130,7 @@ def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
         else:
             begin_run(folder, agent.settings.model_dump(), **about)
         try:
-            run = TrainingRun(states, agent, environment, past)
+            run = TrainingRun(states, agent, environment, past, evaluation)
             with progress_bar(max_episodes, len(run.scores)) as run.bar:
                 try:
                     yield run

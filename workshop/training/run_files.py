@@ -24,6 +24,7 @@ from workshop.training.states import TrainingState
 ABOUT_BEFORE = {"engine": "torch", "evaluate_every": 0, "goal_size": 5.0, "goal_speed": 1.0}
 REMOVED = {}  # hyperparameters that were: the value that is now how it always is
 REQUIRED = object()  # instead of a value: every version has written it
+MAY_CHANGE = {"engine"}  # facts that a resumed run need not share with its beginning
 SAID = set()  # names that were told to be younger than a file, once in a process
 
 
@@ -194,8 +195,8 @@ def require_same_run(folder: Path, settings: BaseModel, **about: object) -> None
     earlier = (completed(path, content["hyperparameters"], fields, REMOVED)
                | completed(path, facts_in(content), facts))
     earlier, now = json.loads(json.dumps([earlier, {**settings.model_dump(), **about}]))
-    differing = [f"{name} is {value!r} and was {earlier[name]!r}"
-                 for name, value in now.items() if earlier[name] != value]
+    differing = [f"{name} is {value!r} and was {earlier[name]!r}" for name, value in now.items()
+                 if earlier[name] != value and name not in MAY_CHANGE]
     if differing:
         raise ValueError(f"the run in {folder} began with other settings: {'; '.join(differing)}")
     if content.get("versions") != versions():

@@ -30,7 +30,7 @@ from workshop.training.randomness import (
     restore_random_states,
 )
 from workshop.training.run_files import REMOVED, before_of, completed
-from workshop.training.scores import scores_in
+from workshop.training.scores import EVALUATION_COLUMNS, scores_in
 from workshop.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
@@ -45,12 +45,14 @@ class Past:
     Attributes:
         scores: of the episodes, means over the arms.
         lines: of the score file.
+        evaluations: lines of the file of evaluations.
         seconds: wall clock.
         best: weights of actor and critic after the best episode, `<network>.<name>`.
     """
 
     scores: list[float] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    evaluations: list[str] = field(default_factory=list)
     seconds: float = 0.0
     best: dict[str, torch.Tensor] = field(default_factory=dict)
 
@@ -74,7 +76,8 @@ def save_state(states: TrainingState, agent: Any, environment: Any, past: Past |
         "size": replay.size, "position": replay.position,
         "largest_priority": getattr(replay, "largest", None),
         "environment": environment.state() if hasattr(environment, "state") else None,
-        "scores": past.scores, "lines": past.lines, "seconds": past.seconds}
+        "scores": past.scores, "lines": past.lines, "evaluations": past.evaluations,
+        "seconds": past.seconds}
 
     def data() -> Iterator[tuple[str, bytes]]:  # one by one: together they need much memory
         yield "tensors", to_bytes(tensors)
@@ -105,7 +108,8 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Past:
     for name in COUNTERS:
         setattr(agent, name, getattr(facts, name))
     restore_random_states(facts.python, facts.numpy, tensors["torch_generator"])
-    return Past(facts.scores, facts.lines, facts.seconds, below("best.", tensors))
+    return Past(facts.scores, facts.lines, facts.evaluations, facts.seconds,
+                below("best.", tensors))
 
 
 # ---------------------------------------------------------------------- what a state has to hold
@@ -132,6 +136,7 @@ class Facts(BaseModel):
     environment: dict[str, Any] | None
     scores: list[float]
     lines: list[str]
+    evaluations: list[str]
     seconds: NonNegativeFloat
 
 
@@ -175,6 +180,8 @@ def require_counts(facts: Facts, agent: Any) -> None:
     told = scores_in(facts.lines)["score"] if facts.lines else []
     if len(told) != len(facts.scores) or not np.allclose(told, facts.scores, rtol=0, atol=1e-6):
         raise ValueError("scores and the lines of the score file differ")
+    if facts.evaluations:
+        scores_in(facts.evaluations, EVALUATION_COLUMNS)
     if facts.episodes < len(facts.scores):
         raise ValueError(f"there are {len(facts.scores)} scores of {facts.episodes} episodes")
 

@@ -15,6 +15,8 @@ from workshop.training.files import write_whole
 SOLVED_SCORE = 30.0  # the course's mark for the average score
 AVERAGE_WINDOW = 100  # over so many episodes
 SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")
+EVALUATION_COLUMNS = ("episode", "score", "min", "max", "decisions", "seconds")
+COLUMNS = {"scores.csv": SCORE_COLUMNS, "evaluation.csv": EVALUATION_COLUMNS}
 ROUNDING = 2e-6  # of two scores in a file, and of the mean of many
 
 
@@ -22,36 +24,40 @@ class ScoreFile:
     """`scores.csv` of one run: a line `episode,score,min,max,seconds` after every episode.
 
     Every line is on disk before the next episode begins, so an interrupt loses nothing. A run that
-    goes on begins with the lines of its episodes so far.
+    goes on begins with the lines of its episodes so far. `evaluation.csv` is the same for
+    evaluations without noise, and has the number of decisions of training so far before the
+    seconds.
     """
 
-    def __init__(self, folder: Path, lines: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, lines: Sequence[str] = (), name: str = "scores.csv") -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "scores.csv"
+        self.path, self.columns = folder / name, COLUMNS[name]
         self.lines = list(lines)
         write_whole(self.path, self.content())
 
     def content(self) -> bytes:
-        return "\n".join([",".join(SCORE_COLUMNS), *self.lines, ""]).encode()
+        return "\n".join([",".join(self.columns), *self.lines, ""]).encode()
 
-    def append(self, episode: int, scores: np.ndarray, seconds: float) -> None:
+    def append(self, episode: int, scores: np.ndarray, seconds: float, *decisions: int) -> None:
         """Add one episode.
 
         Args:
             episode: from 1 on.
             scores: (agents,) each arm's sum of rewards.
-            seconds: wall clock since training began.
+            seconds: wall clock since training began, evaluations left out.
+            decisions: of an evaluation, one number: those of the training so far.
 
         Raises:
             OSError: the disk is full or gone.
         """
-        self.lines.append(f"{episode},{scores.mean():.6f},{scores.min():.6f},{scores.max():.6f},"
-                          f"{seconds:.3f}")
+        found = (scores.mean(), scores.min(), scores.max())
+        self.lines.append(",".join([str(episode), *(f"{value:.6f}" for value in found),
+                                    *map(str, decisions), f"{seconds:.3f}"]))
         write_whole(self.path, self.content())
 
 
 def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Read a score file as one array per column.
+    """Read `scores.csv` or `evaluation.csv` as one array per column.
 
     Raises:
         FileNotFoundError, ValueError: no such file; empty, cut, or with other columns.
@@ -63,19 +69,20 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
         rows = list(csv.reader(text.splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    if not rows or tuple(rows[0]) != SCORE_COLUMNS:
-        raise ValueError(f"{path} does not begin with the columns {','.join(SCORE_COLUMNS)}")
+    expected = COLUMNS.get(Path(path).name, SCORE_COLUMNS)
+    if not rows or tuple(rows[0]) != expected:
+        raise ValueError(f"{path} does not begin with the columns {','.join(expected)}")
     if len(rows) == 1:
         raise ValueError(f"{path} holds no episode yet")
     if not text.endswith("\n"):
         raise ValueError(f"{path} has a line that is cut or holds no numbers")
     try:
-        return scores_in(text.splitlines()[1:])
+        return scores_in(text.splitlines()[1:], expected)
     except ValueError as error:
         raise ValueError(f"{path} has {error}") from None
 
 
-def scores_in(lines: Sequence[str]) -> dict[str, np.ndarray]:
+def scores_in(lines: Sequence[str], names: Sequence[str] = SCORE_COLUMNS) -> dict[str, np.ndarray]:
     """The columns of a score file's lines.
 
     Raises:
@@ -85,13 +92,16 @@ def scores_in(lines: Sequence[str]) -> dict[str, np.ndarray]:
         table = np.array(list(csv.reader(lines)), dtype=float).T
     except (ValueError, csv.Error):
         table = np.empty(0)
-    if len(table) != len(SCORE_COLUMNS):
+    if len(table) != len(names):
         raise ValueError("a line that is cut or holds no numbers")
-    columns = dict(zip(SCORE_COLUMNS, table, strict=True))
+    columns = dict(zip(names, table, strict=True))
     if not np.isfinite(table).all():
         raise ValueError("a number that is not finite")
-    if not np.array_equal(columns["episode"], np.arange(1, len(lines) + 1)):
+    episodes = columns["episode"]
+    if names == SCORE_COLUMNS and not np.array_equal(episodes, np.arange(1, len(lines) + 1)):
         raise ValueError("episodes that do not count 1, 2, 3 and so on")
+    if (np.diff(episodes, prepend=0) <= 0).any() or (episodes % 1).any():
+        raise ValueError("episodes that are no rising whole numbers")
     low, middle, high = columns["min"], columns["score"], columns["max"]
     if (low > middle + ROUNDING).any() or (middle > high + ROUNDING).any():
         raise ValueError("a score that does not lie between min and max")
@@ -100,8 +110,8 @@ def scores_in(lines: Sequence[str]) -> dict[str, np.ndarray]:
     return columns
 
 
-def read_runs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
-    """Score files of all seeds of a preset: `<folder>/seed<N>/scores.csv`, in order of N.
+def read_runs(folder: Path, name: str = "scores.csv") -> dict[str, dict[str, np.ndarray]]:
+    """Score files of all seeds of a preset: `<folder>/seed<N>/<name>`, in order of N.
 
     A file that cannot be read is named in a warning and left out.
 
@@ -109,7 +119,7 @@ def read_runs(folder: Path) -> dict[str, dict[str, np.ndarray]]:
         FileNotFoundError: none can be read.
     """
     runs = {}
-    paths = [path for path in Path(folder).glob("seed*/scores.csv")
+    paths = [path for path in Path(folder).glob(f"seed*/{name}")
              if path.parent.name.removeprefix("seed").isdecimal()]  # no run that moved aside
     for path in sorted(paths, key=lambda path: int(path.parent.name.removeprefix("seed"))):
         try:
