@@ -35,6 +35,7 @@ import psutil
 import helpers
 from workshop.notebook import definitions
 from workshop.paths import CHECKPOINTS, NOTEBOOK, PROJECT
+from workshop.training.run_files import load_about, load_hyperparameters, require_same_run
 
 
 @dataclass(frozen=True)
@@ -126,17 +127,21 @@ class Run:
 
     def differs(self, kept: Path) -> str:
         """How a kept run's settings differ from these; empty: they do not."""
-        experiment = self.experiment
-        settings = definitions().make_hyperparameters(
-            experiment.preset, experiment.overrides).model_dump()
+        experiment, folder = self.experiment, self.folder(kept)
+        settings = definitions().make_hyperparameters(experiment.preset, experiment.overrides)
+        engine = {} if experiment.engine == "auto" else {"engine": experiment.engine}
         try:
-            if settings["action_noise"] != "gaussian":  # then nothing reads its size
-                before = helpers.load_hyperparameters(self.folder(kept))
-                settings["gaussian_sigma"] = before["gaussian_sigma"]
+            before = load_hyperparameters(folder)
+            same = {"gaussian_sigma": settings.action_noise != "gaussian",  # nothing reads it then
+                    # None stands for 36 with the arms; Pendulum reaches neither.
+                    "late_score": (settings.late_score, before.get("late_score")) == (None, 36.0)}
+            settings = settings.model_copy(update={name: before.get(name) for name in same
+                                                   if same[name]})
+            about = load_about(folder) | engine | {
+                "seed": self.seed, "num_agents": experiment.num_agents, "goal_size": 5.0,
+                "goal_speed": 1.0, "env_location": experiment.env_location}
             with warnings.catch_warnings(action="ignore"):  # other versions of packages may be
-                helpers.require_same_run(
-                    self.folder(kept), settings, preset=experiment.preset, seed=self.seed,
-                    num_agents=experiment.num_agents, env_location=experiment.env_location)
+                require_same_run(folder, settings, **about)
         except (FileNotFoundError, ValueError) as error:
             return str(error)
         return ""
