@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import helpers
+import small_training
 from reacher import task
+from small_training import ARMS
 from workshop.training import episodes
+from workshop.training import evaluation as evaluation_module
 from workshop.training.evaluation import Evaluation
 
 
@@ -39,3 +42,37 @@ def test_evaluations_meet_the_same_goals_each_time():
         np.testing.assert_array_equal(evaluation.scores(sideways), first)
         assert (evaluation.scores(lambda seen: -sideways(seen)) != first).any()
         assert [episode for episode in range(1, 12) if evaluation.due(episode)] == [5, 10]
+
+
+def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkeypatch, tmp_path):
+    """With a cut and without, with evaluations and without: the same training, the same lines."""
+    small_training.shrink(monkeypatch.setattr)
+
+    def train(folder, episodes=6, every=2, resume=False):
+        environment = helpers.open_environment("", ARMS, 0)
+        agent = small_training.make_agent(notebook)
+        evaluation = helpers.open_evaluation("", ARMS, every=every)
+        scores = notebook.train_agent(environment, agent, tmp_path / folder, episodes, save_every=1,
+                                      resume=resume, keep_state=True, evaluation=evaluation)
+        return scores, agent
+
+    whole, agent = train("whole")
+    table = helpers.read_scores(tmp_path / "whole" / "evaluation.csv")
+    assert table["episode"].tolist() == [2, 4, 6]
+    assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
+    with helpers.open_environment("", ARMS, evaluation_module.SEED) as environment:
+        last = episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
+    assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
+    assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()
+
+    train("cut", episodes=3)
+    assert train("cut", resume=True)[0] == whole
+    lines = [[line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
+             for folder in ("whole", "cut")]
+    assert lines[0] == lines[1]
+
+
+def test_a_unity_build_and_nothing_wanted_give_no_evaluation(capsys):
+    assert helpers.open_evaluation("", 2, every=0) is None and not capsys.readouterr().out
+    assert helpers.open_evaluation("some/Reacher.x86_64", 2) is None
+    assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out

@@ -257,12 +257,13 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     overrides = {"actor_hidden": [16, 16], "critic_hidden": [16, 16], "learn_steps": 2,
                  "n_step": 2, "noisy_noise": "ou"}
     executed = run_notebook(tmp_path / "run.ipynb", seed=3, num_agents=4, max_episodes=2,
-                            out_dir=str(tmp_path / "runs"), overrides=overrides)
+                            evaluate_every=2, out_dir=str(tmp_path / "runs"),
+                            overrides=overrides)
     folder = tmp_path / "runs" / "default" / "seed3"
     assert {path.name for path in folder.iterdir()} == {
         "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
         "actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-        "critic_last.safetensors"}
+        "critic_last.safetensors", "evaluation.csv"}
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
     scores = helpers.read_scores(folder / "scores.csv")
@@ -283,6 +284,46 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     assert pictures(executed) >= 4  # two plots and two animations
 
 
+@pytest.mark.parametrize("parameters", [
+    {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2,
+     "overrides": {"discount": 0.99, "noise_schedule": "constant"}},
+    {"env_location": "gymnasium:MountainCarContinuous-v0", "num_agents": 1,
+     "overrides": {"learn_steps": 1}},
+    {"num_agents": 1, "overrides": {"discount": 0.996, "learn_steps": 1}},
+    {"num_agents": 2, "goal_size": 3.0, "goal_speed": 2.0, "engine": "torch",
+     "overrides": {"discount": 0.0, "learn_steps": 1, "noisy_layers": False}}], ids=str)
+def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, parameters):
+    """From the first cell to the last: an error in any would end it."""
+    executed = run_notebook(tmp_path / "run.ipynb", max_episodes=2, evaluate_every=1,
+                            out_dir=str(tmp_path / "runs"), **parameters)
+    folder = tmp_path / "runs" / "default" / "seed0"
+    evaluation = helpers.read_scores(folder / "evaluation.csv")
+    assert evaluation["episode"].tolist() == [1, 2]
+    about = json.loads((folder / "hyperparameters.json").read_text())
+    assert about["goal_size"] == parameters.get("goal_size", 5.0)
+    assert about["engine"] == ("torch" if "engine" in parameters else "compiled")
+    text = "".join(output.get("text", "") for cell in executed.cells
+                   for output in cell.get("outputs", []))
+    arms = not parameters.get("env_location")
+    assert ("first episode at 30: not yet" in text) == arms
+    assert ("no return is known" in text) == (parameters["overrides"].get("discount", 0) > 0.98)
+
+
+@pytest.mark.parametrize("parameters, words", [
+    ({"env_location": "gymnasium:Pendulum-v1"}, "noise_schedule 'best_score' follows the score"),
+    ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default', 'fast'"),
+    ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
+    ({"preset": "deeprl", "engine": "compiled"}, "batch normalisation .* choose 'torch' or 'auto'"),
+    ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
+    ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
+    ({"overrides": "{n_step: 5}"}, "by -y '{overrides: {n_step: 5}}'"),
+], ids=str)
+def test_bad_parameters_end_the_notebook_before_anything_is_written(tmp_path, parameters, words):
+    with pytest.raises(papermill.PapermillExecutionError, match=words):
+        run_notebook(tmp_path / "run.ipynb", **{"out_dir": str(tmp_path / "runs")} | parameters)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
     """`train=False`: no training, nothing written, and the arms from checkpoints/ hold the goal."""
     executed = run_notebook(tmp_path / "show.ipynb", train=False, num_agents=3,
@@ -296,8 +337,10 @@ def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
 
 
 PARAMETERS = {"preset": "fast", "seed": 5, "num_agents": 2, "max_episodes": 1,
-              "stop_when_solved": False, "env_location": "", "overrides": {"n_step": 2},
-              "train": True, "resume": False, "save_every": 1, "keep_state": True,
+              "stop_when_solved": False, "env_location": "", "goal_size": 6.0, "goal_speed": 0.5,
+              "engine": "compiled", "overrides": {"n_step": 2},
+              "train": True, "resume": False, "save_every": 1, "evaluate_every": 1,
+              "keep_state": True,
               "tensorboard": True,
               "test_episodes": 2}  # and out_dir
 
