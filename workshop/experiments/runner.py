@@ -197,7 +197,7 @@ class Run:
                           env=os.environ | {"OMP_NUM_THREADS": "1"})
         if failed:
             raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
-        source, names = self.source(out), ["hyperparameters.json", "scores.csv"]
+        source, names = self.source(out), ["hyperparameters.json", "evaluation.csv", "scores.csv"]
         if self.experiment.weights and self.seed == 0:
             names = ["actor_best.safetensors", "critic_best.safetensors", *names]
         files = {name: (source / name).read_bytes() for name in names}
