@@ -166,12 +166,12 @@ class AtStep:
         self.number, self.ddpg, self.learn = number, None, notebook.DDPG.learn
         self.steps = 0
 
-        def learn(ddpg, batch, weights, with_actor):
+        def learn(ddpg, *arguments):
             self.steps += 1
-            self.ddpg, self.batch = ddpg, batch
+            self.ddpg = ddpg
             if self.now():
                 self.before_step()
-            result = self.learn(ddpg, batch, weights, with_actor)
+            result = self.learn(ddpg, *arguments)
             if self.now():
                 self.after_step()
             return result

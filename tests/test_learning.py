@@ -41,14 +41,26 @@ def fill(notebook, agent, arms=4, decisions=30, seed=1):
     notebook.store_new_transitions(agent)
 
 
-def make_batch(notebook, size=16, seed=0, discount=0.9):
-    generator = torch.Generator().manual_seed(seed)
+def make_rows(size=16, seed=0, discount=0.9):
+    """Transitions (size, 10) as the replay holds them."""
+    rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
+    rows[:, 3:5] = np.tanh(rows[:, 3:5])
+    rows[:, 6] = discount
+    return rows
 
-    def draw(*shape):
-        return torch.randn(*shape, generator=generator)
 
-    return notebook.Batch(draw(size, 3), draw(size, 2).tanh(), draw(size),
-                          torch.full((size,), discount), draw(size, 3))
+def make_batch(notebook, size=16, seed=0):
+    return notebook.split_rows(torch.from_numpy(make_rows(size, seed)), 3, 2)
+
+
+def ones(size=16):
+    return np.ones(size, np.float32)
+
+
+def learn(ddpg, rows, weights=None, seed=0, with_actor=True):
+    """One learning step; the noise of the actor's loss follows from the seed."""
+    noise = np.random.default_rng(seed).standard_normal((1, ddpg.noise_size), np.float32)
+    return ddpg.learn(rows, ones(len(rows)) if weights is None else weights, noise, with_actor)
 
 
 def weights_of(*networks):
@@ -199,7 +211,7 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
 def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
     """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
     w = torch.tensor(0.5, requires_grad=True)
-    loss = notebook.actor_loss(torch.tensor([[1.0], [2.0]]), lambda s: w * s,
+    loss = notebook.actor_loss(torch.tensor([[1.0], [2.0]]), lambda s, noise: w * s,
                                lambda s, a: (3 * a**2 + s)[:, 0])
     assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
     (gradient,) = torch.autograd.grad(loss, [w])
@@ -210,7 +222,7 @@ def test_no_gradient_reaches_the_targets(notebook, defaults):
     ddpg = make_agent(notebook, defaults).ddpg
     targets = notebook.td_targets(make_batch(notebook), ddpg.target_actor, ddpg.target_critic)
     assert not targets.requires_grad
-    ddpg.learn(make_batch(notebook), torch.ones(16))
+    learn(ddpg, make_rows())
     for network in (ddpg.target_actor, ddpg.target_critic):
         assert all(p.grad is None and not p.requires_grad for p in network.parameters())
 
@@ -220,7 +232,7 @@ def test_values_have_one_axis(notebook, defaults):
     ddpg = make_agent(notebook, defaults).ddpg
     batch = make_batch(notebook)
     assert ddpg.critic(batch.observations, batch.actions).shape == (16,)
-    assert ddpg.td_errors(batch).shape == (16,)
+    assert ddpg.td_errors(make_rows()).shape == (16,)
     assert ddpg.actor(batch.observations).shape == (16, 2)
 
 
@@ -228,17 +240,27 @@ def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
     ddpg, batch = make_agent(notebook, defaults).ddpg, make_batch(notebook)
     actor, critic = weights_of(ddpg.actor), weights_of(ddpg.critic)
-    ddpg.actor.sample_noise(1)
-    loss = notebook.actor_loss(batch.observations, ddpg.actor, ddpg.critic)
-    notebook.descend(loss, ddpg.actor_parameters, ddpg.actor_optimizer)
+    noise = torch.randn(1, ddpg.noise_size)
+    loss = notebook.actor_loss(batch.observations, ddpg.actor, ddpg.critic, noise)
+    notebook.descend(loss, ddpg.actor_optimizer)
     assert not same(actor, weights_of(ddpg.actor)) and same(critic, weights_of(ddpg.critic))
-    assert not any(parameter.grad.any() for parameter in ddpg.critic.parameters())
 
     actor = weights_of(ddpg.actor)
     errors = notebook.td_error(batch, ddpg.critic, torch.zeros(16))
-    notebook.descend(notebook.critic_loss(errors, torch.ones(16)), ddpg.critic_parameters,
-                     ddpg.critic_optimizer)
+    notebook.descend(notebook.critic_loss(errors, torch.ones(16)), ddpg.critic_optimizer)
     assert same(actor, weights_of(ddpg.actor)) and not same(critic, weights_of(ddpg.critic))
+
+
+def test_gradients_of_the_other_loss_do_not_count(notebook, defaults):
+    """The actor's loss leaves gradients in the critic, which its next step must not find."""
+    learners = [make_agent(notebook, defaults, policy_delay=1).ddpg for _ in range(2)]
+    learn(learners[0], make_rows())
+    learn(learners[1], make_rows())
+    for parameter in learners[1].critic.parameters():
+        parameter.grad = None
+    for ddpg in learners:
+        learn(ddpg, make_rows(seed=1))
+    assert same(*(weights_of(ddpg.critic) for ddpg in learners))
 
 
 def test_gradients_are_clipped_by_their_norm(notebook):
@@ -246,74 +268,8 @@ def test_gradients_are_clipped_by_their_norm(notebook):
     for clip, expected in ((None, [-3, -4]), (1.0, [-0.6, -0.8]), (10.0, [-3, -4])):
         x = torch.zeros(2, requires_grad=True)
         x.grad, loss = torch.ones(2), 3 * x[0] + 4 * x[1]  # what an earlier step left
-        notebook.descend(loss, [x], torch.optim.SGD([x], lr=1.0), clip)
+        notebook.descend(loss, torch.optim.SGD([x], lr=1.0), clip)
         np.testing.assert_allclose(x.detach(), expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("normalization", ["layer", "batch", "none"])
-def test_networks_and_their_vectors_share_one_memory(notebook, defaults, normalization):
-    """Parameters first, then statistics; gradients likewise; no number twice and none left out."""
-    ddpg = make_agent(notebook, defaults, input_normalization="batch",
-                      actor_normalization=normalization, critic_normalization=normalization).ddpg
-    optimizers = ddpg.optimizers()
-    for name, network in ddpg.networks().items():
-        vector, parameters = ddpg.vectors[name], list(network.parameters())
-        buffers = [tensor for tensor in network.buffers() if tensor.is_floating_point()]
-        start = vector.data_ptr()
-        for tensor in parameters + buffers:
-            assert tensor.data_ptr() == start and tensor.is_contiguous()
-            start += 4 * tensor.numel()
-        assert start == vector.data_ptr() + 4 * vector.numel()
-        if f"{name}_optimizer" in optimizers:
-            [weights] = optimizers[f"{name}_optimizer"].param_groups[0]["params"]
-            assert weights.data_ptr() == vector.data_ptr()
-            assert weights.numel() == sum(parameter.numel() for parameter in parameters)
-            start = weights.grad.data_ptr()
-            for parameter in parameters:
-                assert parameter.grad.data_ptr() == start
-                start += 4 * parameter.numel()
-
-
-def test_a_step_on_the_vector_is_adams_step_on_every_parameter(notebook, defaults):
-    """Beside PyTorch's Adam on a copy of the network, with its own gradients."""
-    ddpg = make_agent(notebook, defaults, weight_decay=1e-3).ddpg
-    twin = copy.deepcopy(ddpg.critic)
-    for parameter in twin.parameters():
-        parameter.grad = None
-    optimizer = torch.optim.Adam(twin.parameters(), ddpg.settings.critic_learning_rate,
-                                 weight_decay=1e-3)
-    for step in range(5):
-        batch = make_batch(notebook, seed=step)
-        notebook.descend(ddpg.critic(batch.observations, batch.actions).square().mean(),
-                         ddpg.critic_parameters, ddpg.critic_optimizer)
-        optimizer.zero_grad()
-        twin(batch.observations, batch.actions).square().mean().backward()
-        optimizer.step()
-    for ours, theirs in zip(ddpg.critic.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("weight_decay", [0.0, 1e-2])
-def test_flat_adam_is_pytorchs_adam_to_the_last_bit(notebook, weight_decay):
-    """Over changes of the learning rate, and from running averages that were saved."""
-    generator, results = torch.Generator().manual_seed(0), []
-    start, gradients = torch.randn(1000, generator=generator), torch.randn(
-        20, 1000, generator=generator)
-    for make in (lambda w: notebook.FlatAdam(w, 1e-2, weight_decay),
-                 lambda w: torch.optim.Adam([w], 1e-2, weight_decay=weight_decay, fused=True)):
-        weights = torch.nn.Parameter(start.clone())
-        optimizer = make(weights)
-        for k, gradient in enumerate(gradients):
-            if k == 10:
-                saved = optimizer.state_dict()
-                optimizer = make(weights)
-                optimizer.load_state_dict(saved)
-            if k == 15:
-                optimizer.param_groups[0]["lr"] = 1e-3
-            weights.grad = gradient.clone()
-            optimizer.step()
-        results.append(weights.detach())
-    assert torch.equal(*results) and not torch.equal(results[0], start)
 
 
 # ------------------------------------------------------------------------------------ soft updates
@@ -343,11 +299,10 @@ def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook, de
     tau = 0.25
     ddpg = make_agent(notebook, defaults, tau=tau, actor_normalization=normalization,
                       critic_normalization=normalization, input_normalization="batch").ddpg
-    ddpg.actor.train(), ddpg.critic.train()
     pairs = ((ddpg.actor, ddpg.target_actor), (ddpg.critic, ddpg.target_critic))
     for step in range(3):
         before = [{k: v.clone() for k, v in target.state_dict().items()} for _, target in pairs]
-        ddpg.learn(make_batch(notebook, seed=step), torch.ones(16))
+        learn(ddpg, make_rows(seed=step))
         for (online, target), old in zip(pairs, before, strict=True):
             statistics = 0
             for name, leader in online.state_dict().items():
@@ -375,9 +330,9 @@ def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(note
 
 def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, defaults):
     ddpg = make_agent(notebook, defaults, tau=1e-6).ddpg
-    batch, losses = make_batch(notebook, size=64), []
-    for _ in range(100):
-        errors, loss, _ = ddpg.learn(batch, torch.ones(64))
+    rows, losses = make_rows(64), []
+    for step in range(300):
+        errors, loss, _ = learn(ddpg, rows, seed=step)
         assert loss == pytest.approx((errors**2).mean(), rel=1e-4)
         losses.append(loss)
     assert losses[-1] < 0.5 * losses[0]
@@ -386,23 +341,21 @@ def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, default
 def test_learning_steps_raise_the_value_of_the_actors_actions(notebook, defaults):
     """With a critic that stays as it is, the actor climbs it."""
     ddpg = make_agent(notebook, defaults, critic_learning_rate=1e-12).ddpg
-    batch, values = make_batch(notebook, size=64), []
-    for _ in range(100):
-        values.append(-ddpg.learn(batch, torch.zeros(64))[2])
+    rows, values = make_rows(64), []
+    for step in range(100):
+        values.append(-learn(ddpg, rows, 0 * ones(64), seed=step)[2])
     # The noise in the weights makes single values jump, so ends of ten are compared.
     assert np.mean(values[-10:]) > np.mean(values[:10]) + 0.01
 
 
 def test_importance_weights_count_in_the_critics_step(notebook, defaults):
     """Weight 0 is the same as not being in the batch, but for the mean's denominator."""
-    weights = torch.zeros(16)
+    weights = 0 * ones()
     weights[:8] = 1.0
     gradients = []
-    for batch, weight in ((make_batch(notebook), weights),
-                          (notebook.Batch(*(part[:8] for part in make_batch(notebook))),
-                           torch.full((8,), 0.5))):
+    for rows, weight in ((make_rows(), weights), (make_rows()[:8], 0.5 * ones(8))):
         ddpg = make_agent(notebook, defaults).ddpg
-        ddpg.learn(batch, weight)
+        learn(ddpg, rows, weight, with_actor=False)
         gradients.append([p.grad for p in ddpg.critic.parameters()])
     for half, alone in zip(*gradients, strict=True):
         torch.testing.assert_close(half, alone)
@@ -411,8 +364,7 @@ def test_importance_weights_count_in_the_critics_step(notebook, defaults):
 
 def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
     """The importance weights belong into the loss alone."""
-    batch = make_batch(notebook)
-    one, other = (make_agent(notebook, defaults).ddpg.learn(batch, torch.full((16,), w))[0]
+    one, other = (learn(make_agent(notebook, defaults).ddpg, make_rows(), np.float32(w) * ones())[0]
                   for w in (1.0, 0.01))
     np.testing.assert_array_equal(one, other)
 
@@ -478,10 +430,11 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
                            critic_learning_rate=4e-3)
         fill(notebook, agent)
         agent.best_score = best_score
-        before = [agent.ddpg.vectors[name].clone() for name in ("actor", "critic")]
+        before = [copy.deepcopy(agent.ddpg.networks()[name]) for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
-        changes.append([(agent.ddpg.vectors[name] - old).abs().max().item()
-                        for name, old in zip(("actor", "critic"), before, strict=True)])
+        changes.append([max((new - old).abs().max().item() for new, old in zip(
+            agent.ddpg.networks()[name].parameters(), network.parameters(), strict=True))
+            for name, network in zip(("actor", "critic"), before, strict=True)])
     assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
     assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
 
@@ -653,11 +606,9 @@ def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
 def test_a_new_episode_begins_with_new_noise_processes(notebook, defaults):
     agent = make_agent(notebook, defaults, noisy_noise="ou", action_noise="ou")
     fill(notebook, agent)
-    assert agent.noise.state.any() and all(layer.state is not None
-                                           for layer in agent.ddpg.actor.noisy_layers)
+    assert agent.noise.state.any() and agent.weight_noise.state.any()
     agent.begin_episode()
-    assert not agent.noise.state.any()
-    assert all(layer.state is None for layer in agent.ddpg.actor.noisy_layers)
+    assert not agent.noise.state.any() and agent.weight_noise.state is None
 
 
 def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook, defaults):

@@ -128,10 +128,16 @@ def deviations(layer, x):
     """Noisy output minus the mean output, (rows, outputs)."""
     with torch.no_grad():
         noisy = layer(x)
-        noise, layer.noise = layer.noise, None
+        epsilon, layer.epsilon = layer.epsilon, None
         mean = layer(x)
-        layer.noise = noise
+        layer.epsilon = epsilon
     return (noisy - mean).double().numpy()
+
+
+def factors(layer):
+    """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs."""
+    scaled = layer.epsilon.sign() * layer.epsilon.abs().sqrt()
+    return scaled.split([layer.in_features, layer.out_features], dim=1)
 
 
 def any_sigma(layer):
@@ -168,7 +174,7 @@ def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(6)
     rows = 200_000
-    layer.sample_noise(rows)
+    layer.epsilon = torch.randn(rows, layer.noise_size)
     samples = deviations(layer, x.expand(rows, 6))
     m = np.sqrt(2 / np.pi)
     sigma, bias = layer.sigma_weight.detach().numpy(), layer.sigma_bias.detach().numpy()
@@ -182,8 +188,8 @@ def test_every_weight_has_the_factorised_noise_itself(notebook):
     """eps_ij = f(eps_i) f(eps_j): one row of noise, spelled out as a weight matrix."""
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(4, 3, sigma=0.5)), torch.randn(7, 4)
-    layer.sample_noise(1)
-    noise_in, noise_out = (noise[0].double() for noise in layer.noise)
+    layer.epsilon = torch.randn(1, layer.noise_size)
+    noise_in, noise_out = (noise[0].double() for noise in factors(layer))
     weight = layer.weight.double() + layer.sigma_weight.double() * torch.outer(noise_out, noise_in)
     bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
     expected = x.double() @ weight.T + bias
@@ -194,23 +200,23 @@ def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(n
     """Two ways to compute it: a matrix of noise, or factors around a second matrix product."""
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(4, 6)
-    layer.sample_noise(4)
-    rows = layer.noise
+    layer.epsilon = torch.randn(4, layer.noise_size)
+    rows = layer.epsilon
     together = layer(x)
     for k in range(4):
-        layer.noise = tuple(noise[k:k + 1] for noise in rows)
+        layer.epsilon = rows[k:k + 1]
         torch.testing.assert_close(layer(x)[k], together[k], rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_noise_are_independent_and_one_row_serves_a_batch(notebook):
     torch.manual_seed(0)
     layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(8)
-    layer.sample_noise(40_000)
+    layer.epsilon = torch.randn(40_000, layer.noise_size)
     samples = deviations(layer, x.expand(40_000, 8))
     # Products of f are not normal, but correlations of n independent numbers still have 1/sqrt(n).
     for j in range(3):
         assert abs(np.corrcoef(samples[:-1, j], samples[1:, j])[0, 1]) < 5 / np.sqrt(40_000)
-    layer.sample_noise(1)
+    layer.epsilon = torch.randn(1, layer.noise_size)
     samples = deviations(layer, x.expand(10, 8))
     np.testing.assert_allclose(samples, np.tile(samples[0], (10, 1)), atol=1e-6)
     assert np.abs(samples).min() > 0
@@ -221,31 +227,31 @@ def test_without_noise_the_layer_is_its_mean(notebook):
     layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(10, 8)
     expected = x @ layer.weight.T + layer.bias
     torch.testing.assert_close(layer(x), expected)
-    layer.sample_noise(10)
+    layer.epsilon = torch.randn(10, layer.noise_size)
     assert not torch.allclose(layer(x), expected)
-    layer.noise = None
+    layer.epsilon = None
     torch.testing.assert_close(layer(x), expected)
 
 
 def test_gradients_reach_mean_and_sigma(notebook):
     torch.manual_seed(0)
     layer, x = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(10, 4)
-    layer.sample_noise(1)
+    layer.epsilon = torch.randn(1, layer.noise_size)
     layer(x).sum().backward()
-    noise_in, noise_out = layer.noise
+    noise_in, noise_out = factors(layer)
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
     torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
     torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
 
 
-def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook):
+def weight_noise(notebook, defaults, arms, **overrides):
+    return notebook.WeightNoise((arms, 10), defaults(**overrides), np.random.default_rng(0))
+
+
+def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook, defaults):
     """Correlation 1 - theta from one decision to the next, and independent from arm to arm."""
-    torch.manual_seed(0)
-    layer, memory = notebook.NoisyLinear(6, 4, sigma=0.5), 0.85
-    path = []
-    for _ in range(20):
-        layer.sample_noise(1_000, memory)
-        path.append(layer.state.double().numpy().copy())
+    noise, memory = weight_noise(notebook, defaults, 1_000, noisy_noise="ou", ou_theta=0.15), 0.85
+    path = [noise.sample().astype(np.float64) for _ in range(20)]
     for epsilon in (path[0], path[-1]):  # from the first decision on
         assert_moments(epsilon, 1.0)
         assert_white(epsilon)
@@ -253,21 +259,43 @@ def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook):
     correlation = np.corrcoef(before.ravel(), after.ravel())[0, 1]
     assert abs(correlation - memory) < 5 * (1 - memory**2) / np.sqrt(before.size)
     assert_moments((after - memory * before) / np.sqrt(1 - memory**2), 1.0)
-    noise_in, noise_out = layer.noise
-    scaled = np.sign(after) * np.sqrt(np.abs(after))
-    np.testing.assert_allclose(np.hstack([noise_in, noise_out]), scaled, rtol=1e-5)
+    assert noise.sample().dtype == np.float32
 
 
-def test_white_noise_leaves_the_process_alone(notebook):
+def test_white_noise_leaves_the_process_alone(notebook, defaults):
     """The actor's loss draws its own noise between two decisions."""
-    torch.manual_seed(0)
-    layer = notebook.NoisyLinear(6, 4, sigma=0.5)
-    layer.sample_noise(3, memory=0.85)
-    state = layer.state.clone()
-    layer.sample_noise(1)
-    assert torch.equal(layer.state, state)
-    layer.sample_noise(3, memory=0.85)
-    assert layer.state.shape == (3, 10) and not torch.equal(layer.state, state)
+    noise = weight_noise(notebook, defaults, 3, noisy_noise="ou")
+    noise.sample()
+    state = noise.state.copy()
+    assert noise.white(1).shape == (1, 10)
+    np.testing.assert_array_equal(noise.state, state)
+    assert noise.sample().shape == (3, 10) and not np.array_equal(noise.state, state)
+    noise.reset()
+    assert noise.state is None
+
+
+def test_white_weights_forget(notebook, defaults):
+    noise = weight_noise(notebook, defaults, 1_000)
+    one, other = noise.sample(), noise.sample()
+    assert noise.state is None
+    assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
+
+
+def test_normal_numbers_are_normal(notebook):
+    """The 2^16 values that there are, and draws from them."""
+    values = notebook.QUANTILES.astype(np.float64)
+    assert values.shape == (2**16,) and (np.diff(values) > 0).all()
+    np.testing.assert_array_equal(values, -values[::-1])
+    # What is lost are the tails beyond 4.17, of probability 3e-5, and the width of each part.
+    for power, expected in ((2, 1.0), (4, 3.0)):
+        assert (values**power).mean() == pytest.approx(expected, rel=2e-4 * power**2)
+    assert np.abs(values).mean() == pytest.approx((2 / np.pi) ** 0.5, rel=1e-5)
+    generator = np.random.default_rng(0)
+    assert_moments(notebook.normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
+    assert_white(notebook.normal_numbers(generator, (1_000, 10)).astype(np.float64))
+    for shape in ((1, 1), (3, 3), (0, 5), (2, 0)):  # no multiples of four
+        numbers = notebook.normal_numbers(generator, shape)
+        assert numbers.shape == shape and numbers.dtype == np.float32
 
 
 @pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])

@@ -48,8 +48,10 @@ def one_by_one(definitions, ddpg, root: Node, new_rows: np.ndarray):
         for row in new_rows:
             for network in networks:
                 network.eval()
-            batch = definitions.split_rows(row[None], replay.OBSERVATION, replay.ACTION)
-            error = ddpg.td_errors(batch)  # with a graph that nobody uses, as in A
+            batch = definitions.split_rows(
+                torch.from_numpy(row[None]), replay.OBSERVATION, replay.ACTION)
+            targets = definitions.td_targets(batch, ddpg.target_actor, ddpg.target_critic)
+            error = definitions.td_error(batch, ddpg.critic, targets)  # with a graph, as in A
             for network in networks:
                 network.train()
             priority = (abs(error.item()) + replay.EPSILON) ** replay.ALPHA

@@ -13,8 +13,8 @@ from workshop.benchmarks.measure import Options, Recorder, Target
 
 TITLE = "Learning step"
 PLAIN, PLAIN_DRAW = "this notebook, plain", "this notebook, plain, with its draw"
-PLAIN_ADAM = "this notebook, plain, PyTorch's `Adam.step`"
 DEFAULT, DEFAULT_DRAW = "this notebook, default", "this notebook, default, with draw and update"
+COMPILED = ", compiled"  # after each of these four
 CLEANRL, CLEANRL_DRAW = "CleanRL style", "CleanRL style, with its draw"
 SB3_DRAW = "Stable-Baselines3 DDPG, with its draw"
 THREADS = (1, 2)
@@ -25,7 +25,7 @@ learns in every second step, an actor step for every critic step.
 
 - *this notebook, plain*: its `DDPG.learn` with normalisation and NoisyNet switched off, which are
   the same networks as the peers have. *With its draw*: uniform replay and the split into a batch.
-  *PyTorch's `Adam.step`*: with `torch.optim.Adam` in the place of `FlatAdam`.
+- *compiled*: the same step by `workshop.training.compiled`, one call a step.
 - *this notebook, default*: the same with layer normalisation, NoisyNet and the fixed input scale,
   which the peers do not have. *With draw and update*: prioritized replay of 1,000,000.
 - *Stable-Baselines3*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
@@ -45,30 +45,24 @@ PLAIN_SETTINGS = {"noisy_layers": False, "input_normalization": "none",
                   "tau": 5e-3}
 
 
-def ours(overrides: dict, rows, td_errors, pytorch_adam: bool = False):
+def ours(overrides: dict, rows, td_errors, engine: str = "torch"):
     """A learner step of the notebook without and with its memory."""
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
-    agent = definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator)
+    agent = definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator,
+                              engine=engine)
     agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
-    ddpg, memory = agent.ddpg, agent.replay
-    ddpg.actor.train(), ddpg.critic.train()
-    if pytorch_adam:
-        ddpg.actor_optimizer, ddpg.critic_optimizer = (
-            torch.optim.Adam(optimizer.param_groups[0]["params"], optimizer.defaults["lr"],
-                             fused=True)
-            for optimizer in (ddpg.actor_optimizer, ddpg.critic_optimizer))
+    memory, noise = agent.replay, agent.weight_noise
     draws = [memory.sample(settings.batch_size, replay.BETA) for _ in range(BATCHES)]
-    turn = itertools.cycle([(definitions.split_rows(drawn, *agent.sizes), weights)
-                            for _, drawn, weights in draws])
+    turn = itertools.cycle([(drawn, weights) for _, drawn, weights in draws])
 
     def with_draw():
         places, drawn, weights = memory.sample(settings.batch_size, replay.BETA)
-        errors, *_ = ddpg.learn(definitions.split_rows(drawn, *agent.sizes), weights)
+        errors, *_ = agent.learner.learn(drawn, weights, noise.white(1))
         memory.update(places, errors)
 
-    return lambda: ddpg.learn(*next(turn)), with_draw
+    return lambda: agent.learner.learn(*next(turn), noise.white(1)), with_draw
 
 
 def cleanrl_style(rows):
@@ -117,12 +111,12 @@ def run(options: Options, recorder: Recorder) -> None:
         prefix = f"{threads} thread{'s' * (threads > 1)}: "
         with measure.torch_threads(threads):
             torch.manual_seed(0)
-            calls = dict(zip((PLAIN, PLAIN_DRAW), ours(
-                PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows, td_errors), strict=True))
-            calls[PLAIN_ADAM], _ = ours(PLAIN_SETTINGS | capacity | {"replay": "uniform"}, rows,
-                                        td_errors, pytorch_adam=True)
-            calls |= dict(zip((DEFAULT, DEFAULT_DRAW), ours(capacity, rows, td_errors),
-                              strict=True))
+            plain, calls = PLAIN_SETTINGS | capacity | {"replay": "uniform"}, {}
+            for names, overrides in (((PLAIN, PLAIN_DRAW), plain),
+                                     ((DEFAULT, DEFAULT_DRAW), capacity)):
+                for engine, more in (("torch", ""), ("compiled", COMPILED)):
+                    found = ours(overrides, rows, td_errors, engine)
+                    calls |= {name + more: call for name, call in zip(names, found, strict=True)}
             calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows), strict=True))
             peers, missing = measure.build_peers({SB3_DRAW: lambda: stable_baselines3(rows)})
             seconds = measure.time_in_turn(calls | peers, options)
@@ -135,6 +129,10 @@ def targets(measured) -> list[Target]:
     found = []
     for threads in THREADS:
         prefix = f"{threads} thread{'s' * (threads > 1)}: "
+        for which in (PLAIN_DRAW, DEFAULT_DRAW):
+            found.append(measure.at_least(
+                f"Learning step, {prefix}*{which}{COMPILED}*, at least 4 times as fast as without",
+                measure.ratio(measured, prefix + which, prefix + which + COMPILED), 4))
         for peer, own in ((CLEANRL, PLAIN), (CLEANRL_DRAW, PLAIN_DRAW), (SB3_DRAW, PLAIN_DRAW)):
             found.append(measure.at_least(
                 f"Learning step, {prefix}*{own}*, at least 1.5 times as fast as *{peer}*",

@@ -78,7 +78,7 @@ def ours(rows, td_errors, definitions=None):
 
     def call():
         places, drawn, weights = replay.sample(BATCH, BETA)
-        batch = definitions.split_rows(drawn, OBSERVATION, ACTION)
+        batch = definitions.split_rows(torch.from_numpy(drawn), OBSERVATION, ACTION)
         replay.update(places, errors())
         return places, batch, weights
 

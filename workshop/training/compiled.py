@@ -160,6 +160,29 @@ class CompiledDDPG:
         errors, losses = np.split(np.asarray(found), [-2])
         return errors, *losses[:1 + with_actor].tolist()
 
+    def learn_phase(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
+                    with_actor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Several learning steps in one call, the same as `learn` for each.
+
+        All batches are drawn before the first step, so with prioritized replay none of them sees
+        the priorities that follow from the others.
+
+        Args:
+            rows, weights: (steps, batch, width) and (steps, batch).
+            noise: (steps, 1, noise_size).
+            with_actor: in which steps the actor learns, (steps,) of bool.
+
+        Returns:
+            TD errors (steps, batch), and losses (steps, 2), the actor's 0 where it did not learn.
+        """
+        rates = [[self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
+                 for acts in with_actor]
+        self.critic, self.actor, found = self.calls["learn_phase"](
+            self.critic, self.actor, rows, weights, noise, np.array(rates, dtype=np.float32),
+            with_actor)
+        found = np.asarray(found)
+        return found[:, :-2], found[:, -2:]
+
     def next_rates(self, name: str) -> tuple[float, float]:
         """What Adam's bias correction makes of the learning rate in the next step of a network."""
         self.steps[name] += 1
@@ -197,6 +220,7 @@ def calls_for(ddpg: Any) -> dict:
         jit = functools.partial(jax.jit, compiler_options=options())
         CALLS[key] = {"act": jit(found.act), "td_errors": jit(found.td_errors),
                       "learn": jit(found.learn, donate_argnums=(0, 1)),
+                      "learn_phase": jit(found.learn_phase, donate_argnums=(0, 1)),
                       "betas": (twin().BETA1, twin().BETA2)}
     return CALLS[key]
 

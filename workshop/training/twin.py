@@ -226,3 +226,19 @@ class Twin:
 
         critic, actor = soft_update(critic, settings.tau), soft_update(actor, settings.tau)
         return critic, actor, jnp.append(errors, jnp.stack([loss_of_critic, loss_of_actor]))
+
+    def learn_phase(self, critic: Learned, actor: Learned, rows, weights, noise, rates, with_actor):
+        """Several learning steps: arguments as in `learn`, with a first axis more, of the steps.
+
+        Args: with_actor (steps,) says in which the actor learns.
+        """
+        def step(networks, inputs):
+            *data, noise, rates, with_actor = inputs
+            critic, actor, found = jax.lax.cond(
+                with_actor, lambda: self.learn(*networks, *data, noise, rates),
+                lambda: self.learn(*networks, *data, None, rates))
+            return (critic, actor), found
+
+        (critic, actor), found = jax.lax.scan(
+            step, (critic, actor), (rows, weights, noise, rates, with_actor))
+        return critic, actor, found
