@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import typing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -399,9 +400,15 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
 
 
 def test_learning_steps_change_at_the_late_score(notebook, defaults):
-    settings = defaults(learn_steps=3, late_learn_steps=1, late_score=20.0)
-    steps = [notebook.steps_of_phase(settings, best, 200) for best in (0.0, 19.9, 20.0, 30.0)]
-    assert steps == [3, 3, 1, 1]
+    def steps(bests, mark=30.0, **late):
+        settings = defaults(learn_steps=3, late_learn_steps=1, **late)
+        return [notebook.steps_of_phase(SimpleNamespace(
+            settings=settings, best_score=best, mark=mark), 200) for best in bests]
+
+    assert steps((0.0, 19.9, 20.0, 30.0), late_score=20.0) == [3, 3, 1, 1]
+    assert steps((0.0, 35.9, 36.0)) == [3, 3, 1]  # by default at 1.2 times the mark
+    assert steps((107.9, 108.0), mark=90.0) == [3, 1]
+    assert steps((1e9,), mark=None) == [3]  # an environment that names none
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
@@ -446,7 +453,8 @@ def test_transitions_are_not_drawn_more_often_than_replay_ratio(notebook, defaul
     """On average over a phase; it may begin one step too many, which makes one batch."""
     settings = defaults(learn_steps=steps, batch_size=batch, replay_ratio=ratio)
     new = arms * act_steps
-    found = notebook.steps_of_phase(settings, 0.0, new)
+    found = notebook.steps_of_phase(SimpleNamespace(
+        settings=settings, best_score=0.0, mark=30.0), new)
     assert 0 <= found <= steps and (found - 1) * batch < ratio * new
     assert found == steps or found * batch >= ratio * new
 

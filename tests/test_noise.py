@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+import helpers
+from workshop.training import randomness
+
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
 
@@ -94,10 +97,11 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 # --------------------------------------------------------------------------------------- schedules
 
-def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0):
+def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0,
+           mark=30.0):
     return notebook.noise_factor(SimpleNamespace(
         settings=settings, decisions=decisions, episodes=episodes, average_score=average_score,
-        best_score=best_score))
+        best_score=best_score, mark=mark))
 
 
 @pytest.mark.parametrize("schedule, then, expected", [  # scale 2, floor 0.25
@@ -115,6 +119,7 @@ def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_
     ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
     ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
     ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
+    ({"noise_schedule": "best_score"}, {"best_score": 45.0, "mark": 90.0}, 1.0),
 ])
 def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
     floor = {} if schedule["noise_schedule"] == "constant" else {"noise_floor": 0.25}
@@ -281,9 +286,9 @@ def test_white_weights_forget(notebook, defaults):
     assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 
-def test_normal_numbers_are_normal(notebook):
+def test_normal_numbers_are_normal():
     """The 2^16 values that there are, and draws from them."""
-    values = notebook.QUANTILES.astype(np.float64)
+    values = randomness.normal_quantiles().astype(np.float64)
     assert values.shape == (2**16,) and (np.diff(values) > 0).all()
     np.testing.assert_array_equal(values, -values[::-1])
     # What is lost are the tails beyond 4.17, of probability 3e-5, and the width of each part.
@@ -291,10 +296,10 @@ def test_normal_numbers_are_normal(notebook):
         assert (values**power).mean() == pytest.approx(expected, rel=2e-4 * power**2)
     assert np.abs(values).mean() == pytest.approx((2 / np.pi) ** 0.5, rel=1e-5)
     generator = np.random.default_rng(0)
-    assert_moments(notebook.normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
-    assert_white(notebook.normal_numbers(generator, (1_000, 10)).astype(np.float64))
+    assert_moments(helpers.normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
+    assert_white(helpers.normal_numbers(generator, (1_000, 10)).astype(np.float64))
     for shape in ((1, 1), (3, 3), (0, 5), (2, 0)):  # no multiples of four
-        numbers = notebook.normal_numbers(generator, shape)
+        numbers = helpers.normal_numbers(generator, shape)
         assert numbers.shape == shape and numbers.dtype == np.float32
 
 
