@@ -163,7 +163,7 @@ if seed >= 2:  # like papermill: a kernel in a session of its own, which does no
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     subprocess.Popen(command, start_new_session=True).wait()
 source.mkdir(parents=True)
-for name in ("hyperparameters.json", "scores.csv"):
+for name in ("hyperparameters.json", "evaluation.csv", "scores.csv"):
     (source / name).write_text("content")
 """
 JOBS = """
