@@ -30,8 +30,9 @@ DEFINITIONS = definitions()
 MODELS = {"hyperparameters": DEFINITIONS.Hyperparameters, "parameters": Parameters}
 PARAMETERS = {
     "preset": "default", "seed": 0, "num_agents": 2, "max_episodes": 1, "stop_when_solved": True,
-    "env_location": "", "out_dir": "runs", "overrides": {}, "train": True, "resume": False,
-    "save_every": 1, "keep_state": False, "tensorboard": False, "test_episodes": 1}
+    "env_location": "", "goal_size": 5.0, "goal_speed": 1.0, "engine": "torch", "out_dir": "runs",
+    "overrides": {}, "train": True, "resume": False, "save_every": 1, "evaluate_every": 5,
+    "keep_state": False, "tensorboard": False, "test_episodes": 1}
 COMPANIONS = {  # what a value at its limit needs beside it
     "noise_floor": {"noise_scale": 10.0}, "importance_end": {"importance_start": 0.0},
     "replay_capacity": {"batch_size": 2, "learning_starts": 1},

@@ -360,7 +360,7 @@ def test_peers_are_compared_by_their_median_seconds():
     measured |= records(peers[0], 60.0, None, 45.0) | records(peers[1], None, None, 20.0)
     measured |= {f"{peers[2]}/0": {"missing": "stable_baselines3 is not installed"}}
     assert marks(peer_training.targets(measured)) == [True]  # 10 s against a median of 60 s
-    assert marks(peer_training.targets(measured | records(peers[0], 40.0, 49.0, 49.0))) == [False]
+    assert marks(peer_training.targets(measured | records(peers[0], 15.0, 19.0, 19.0))) == [False]
     table = peer_training.tables(measured)[0]
     assert f"| {peers[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
     assert f"| {peers[1]} | not within, not within, 20.0 | not within |" in table

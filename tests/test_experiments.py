@@ -58,7 +58,8 @@ def assert_kept(kept, runs):
         scores = helpers.read_scores(run.folder(kept) / "scores.csv")
         assert list(scores["episode"]) == [1, 2] and np.isfinite(scores["score"]).all()
         assert helpers.load_hyperparameters(run.folder(kept))["actor_hidden"] == [8]
-        assert sorted(os.listdir(run.folder(kept))) == ["hyperparameters.json", "scores.csv"]
+        assert sorted(os.listdir(run.folder(kept))) == [
+            "evaluation.csv", "hyperparameters.json", "scores.csv"]
 
 
 def test_every_run_of_the_list_is_valid(notebook):
