@@ -19,7 +19,6 @@ COMPILED = ", compiled"  # after each of these four
 CLEANRL, CLEANRL_DRAW = "CleanRL style", "CleanRL style, with its draw"
 SB3_DRAW, SBX_DRAW = "Stable-Baselines3 DDPG, with its draw", "SBX DDPG, with its draw"
 PLAIN_MANY = "this notebook, plain, with its draw, compiled, 100 steps a call"
-THREADS = (1, 2)
 EXPLANATION = """\
 One step of critic, actor and both target networks on a batch of 64, networks with two hidden
 layers of 128 units, ReLU, Adam, tau 0.005, one critic, and, unlike in the presets, where the actor
@@ -36,8 +35,8 @@ learns in every second step, an actor step for every critic step.
   runs the 100 steps in one compiled call.
 - *CleanRL style*: the update of `cleanrl_style_ddpg.py`.
 
-Without a draw, 64 batches take turns. All memories are filled with 100,000 transitions. Once with
-1 thread and once with 2."""
+Without a draw, 64 batches take turns. All memories are filled with 100,000 transitions. One thread,
+which is quickest for networks of this size."""
 
 HELD = 100_000
 BATCH = 64  # of the presets default and fast
@@ -125,39 +124,31 @@ def many_steps(overrides: dict, rows):
 
 
 def run(options: Options, recorder: Recorder) -> None:
-    """Measure all in turn, with 1 and with 2 threads."""
+    """Measure all in turn."""
     rows, td_errors = replay.transitions(options.size(HELD, 2_000))
     capacity = {"replay_capacity": options.size(1_000_000, 2_048)}
-    for threads in THREADS:
-        prefix = f"{threads} thread{'s' * (threads > 1)}: "
-        with measure.torch_threads(threads):
-            torch.manual_seed(0)
-            plain, calls = PLAIN_SETTINGS | capacity | {"replay": "uniform"}, {}
-            for names, overrides in (((PLAIN, PLAIN_DRAW), plain),
-                                     ((DEFAULT, DEFAULT_DRAW), capacity)):
-                for engine, more in (("torch", ""), ("compiled", COMPILED)):
-                    found = ours(overrides, rows, td_errors, engine)
-                    calls |= {name + more: call for name, call in zip(names, found, strict=True)}
-            calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows), strict=True))
-            calls[PLAIN_MANY] = many_steps(plain, rows)
-            peers, missing = measure.build_peers({
-                SB3_DRAW: lambda: of_library("Stable-Baselines3", rows),
-                SBX_DRAW: lambda: of_library("SBX", rows)})
-            seconds = measure.time_in_turn(calls | peers, options)
-            for name in (PLAIN_MANY, SB3_DRAW, SBX_DRAW):
-                if name in seconds:
-                    seconds[name] = [value / MANY for value in seconds[name]]
-            recorder.put_seconds(seconds, missing, prefix)
+    with measure.torch_threads(1):
+        torch.manual_seed(0)
+        plain, calls = PLAIN_SETTINGS | capacity | {"replay": "uniform"}, {}
+        for names, overrides in (((PLAIN, PLAIN_DRAW), plain), ((DEFAULT, DEFAULT_DRAW), capacity)):
+            for engine, more in (("torch", ""), ("compiled", COMPILED)):
+                found = ours(overrides, rows, td_errors, engine)
+                calls |= {name + more: call for name, call in zip(names, found, strict=True)}
+        calls |= dict(zip((CLEANRL, CLEANRL_DRAW), cleanrl_style(rows), strict=True))
+        calls[PLAIN_MANY] = many_steps(plain, rows)
+        peers, missing = measure.build_peers({
+            SB3_DRAW: lambda: of_library("Stable-Baselines3", rows),
+            SBX_DRAW: lambda: of_library("SBX", rows)})
+        seconds = measure.time_in_turn(calls | peers, options)
+    for name in (PLAIN_MANY, SB3_DRAW, SBX_DRAW):
+        if name in seconds:
+            seconds[name] = [value / MANY for value in seconds[name]]
+    recorder.put_seconds(seconds, missing)
 
 
 def targets(measured) -> list[Target]:
-    found = []
-    for threads in THREADS:
-        prefix = f"{threads} thread{'s' * (threads > 1)}: "
-        for own, peer, bound in (
-                (DEFAULT_DRAW + COMPILED, DEFAULT_DRAW, 4), (PLAIN_MANY, SBX_DRAW, 1),
-                (PLAIN_DRAW + COMPILED, CLEANRL_DRAW, 5), (PLAIN_DRAW + COMPILED, SB3_DRAW, 5)):
-            found.append(measure.at_least(
-                f"Learning step, {prefix}*{own}*, at least {bound} times as fast as *{peer}*",
-                measure.ratio(measured, prefix + peer, prefix + own), bound))
-    return found
+    return [measure.at_least(
+        f"Learning step: *{own}*, at least {bound} times as fast as *{peer}*",
+        measure.ratio(measured, peer, own), bound) for own, peer, bound in (
+            (DEFAULT_DRAW + COMPILED, DEFAULT_DRAW, 4), (PLAIN_MANY, SBX_DRAW, 1),
+            (PLAIN_DRAW + COMPILED, CLEANRL_DRAW, 5), (PLAIN_DRAW + COMPILED, SB3_DRAW, 5))]
