@@ -56,7 +56,7 @@ def numpy_state(saved: Mapping) -> dict:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
-    packages = ("torch", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
+    packages = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
     return {"python": platform.python_version()} | {name: metadata.version(name)
                                                     for name in packages}
 
