@@ -534,6 +534,14 @@ def test_missing_package_names_the_command(module, install):
     assert install in printed
 
 
+@pytest.mark.parametrize("location", ["~nosuchuser/Reacher.x86_64", 5_000 * "a", "a\0b"],
+                         ids=["no such user", "too long", "no path"])
+def test_what_is_no_path_is_named(location):
+    with pytest.raises(ValueError, match="no path of a Unity build|does not exist") as error:
+        find_player(location)
+    assert len(str(error.value)) < 600
+
+
 # Launchers and places.
 
 def test_launcher_for_macos(tmp_path):

@@ -15,7 +15,13 @@ def find_player(location: str | os.PathLike, system: str = sys.platform) -> Path
     """The file to execute for a player on `system` (a key of SUFFIXES), given in any form."""
     if not os.fspath(location).strip():
         raise ValueError("the Unity build's location is empty")
-    path = Path(os.fspath(location).strip()).expanduser().absolute()
+    try:
+        path = Path(os.fspath(location).strip()).expanduser().absolute()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, no path at all
+        given = os.fspath(location)
+        shown = given if len(given) <= 200 else f"{given[:200]} ..."
+        raise ValueError(f"no path of a Unity build: {shown!r} ({error})"[:500]) from None
     if path.suffix in SYSTEMS and (path.is_file() or (path.suffix == ".app" and path.is_dir())):
         found = [path]
     elif path.is_dir():
