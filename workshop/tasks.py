@@ -13,7 +13,7 @@ to the program behind it: `python -m workshop.tasks run -p seed 3`, `... test -k
     study        train what the study of doc/study.md has not, or print its results: --report
     watch        write runs/watch.html, arms to look around at: watch runs/default/seed0
     pdf          print the notebook (needs Chromium or Chrome)
-    pictures     draw the arms of the README from kept weights; its curve is the notebook's
+    pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
     constraints  write workshop/constraints.txt anew, from the newest versions
     clean        remove .venv

@@ -1,4 +1,4 @@
-"""The pictures of README and notebook: arms from kept weights, the curve from the notebook.
+"""The pictures of README and notebook, from kept weights and scores.
 
     python -m workshop.report.pictures
 
@@ -7,20 +7,23 @@ On one machine the same weights give the same bytes.
 
 from __future__ import annotations
 
-import base64
+import io
 import time
 import warnings
 
-import nbformat
+import matplotlib.pyplot as plt
 
 from reacher.actor import load_actor
 from reacher.drawing.moving import animated_png, gallery, moving_arms, still_png
 from reacher.episode import play_episode
-from workshop.paths import CHECKPOINTS, DOC, NOTEBOOK
+from workshop.paths import CHECKPOINTS, DOC
+from workshop.report.figures import plot_scores
+from workshop.training.scores import read_scores
 
 TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
 GALLERY_EPISODES = 1, 2, 3, 5, 100
 SEED = 1000  # of the goals
+GROUND = "#11151c"  # of the curve, as behind the arms
 ARMS, GALLERY_ARMS = 20, 5
 DECISIONS, FIRST = 62, 34  # of an episode that the picture shows, and the one it shows first
 EVERY, GALLERY_DECISIONS, GALLERY_FIRST = 2, 76, 24  # decisions from frame to frame; first frame
@@ -53,12 +56,18 @@ def early_actors(decisions: int = GALLERY_DECISIONS, first: int = GALLERY_FIRST
 
 
 def learning_curve() -> dict[str, bytes]:
-    """The figure of this run's scores, from the outputs of the executed notebook."""
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    [cell] = [cell for cell in cells if cell.cell_type == "code" and "plot_scores(" in cell.source]
-    [picture] = [output.data["image/png"] for output in cell.outputs
-                 if "image/png" in output.get("data", {})]
-    return {"scores.png": base64.b64decode(picture)}
+    """Scores of the kept run, on the same dark ground as the arms: no white box in a dark page."""
+    with plt.style.context("dark_background"):
+        figure = plot_scores(read_scores(TRAINED / "scores.csv"), "preset default, seed 0, 20 arms")
+        figure.patch.set_facecolor(GROUND)
+        for axes in figure.axes:
+            axes.set_facecolor(GROUND)
+            for text in axes.texts:
+                text.set_color("0.8")
+        file = io.BytesIO()
+        figure.savefig(file, dpi=110, metadata={"Software": None})
+        plt.close(figure)
+    return {"scores.png": file.getvalue()}
 
 
 def main() -> None:
