@@ -8,6 +8,7 @@ names stand for is in `workshop.training` and `workshop.report`.
 from workshop.paths import CHECKPOINTS, PROJECT
 from workshop.report.figures import COLORS, animated_png, plot_scores, record_frames
 from workshop.training.environments import GYMNASIUM, mark_of, open_environment
+from workshop.training.episodes import decisions
 from workshop.training.evaluation import open_evaluation
 from workshop.training.files import to_bytes, write_whole
 from workshop.training.parameters import check_parameters, wrong_fields

@@ -35,6 +35,7 @@ from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+from workshop.training.episodes import scores as episode_scores
 from workshop.training.files import write_whole
 
 TABLE, RANDOM = "policies.json", "random_policy_scores.json"
@@ -135,17 +136,6 @@ def read_random_scores(folder: Path) -> dict | None:
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} must hold lists of numbers mean_over_20_arms and single_arm: "
                          f"{error!r}") from None
-
-
-def episode_scores(environment, act) -> np.ndarray:
-    """Sum of rewards of one whole episode, (arms,)."""
-    [brain] = environment.brain_names
-    answer = environment.reset()[brain]
-    scores = np.zeros(len(answer.agents))
-    while not any(answer.local_done):
-        answer = environment.step(act(answer.vector_observations.astype(np.float32)))[brain]
-        scores += answer.rewards
-    return scores
 
 
 def measured(folder: Path, episodes: int = EPISODES) -> dict:

@@ -1,0 +1,60 @@
+"""The drawings tell the truth: beside the notebook's own functions, and by counting."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from workshop.report import diagrams
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 2.9, 3.0, 4.5, 9.9])
+def test_the_drawn_walk_ends_where_the_draw_does(notebook, value):
+    tree = np.zeros(8)
+    notebook.tree_update(tree, np.arange(4), np.array([1.0, 2.0, 3.0, 4.0]))
+    [leaf] = notebook.tree_find(tree, np.array([value]))
+    texts = diagrams.draw_tree(tree, value).axes[0].texts
+    marked = [text.get_text() for text in texts
+              if text.get_text().startswith("leaf") and text.get_color() == diagrams.ORANGE]
+    assert marked == [f"leaf {leaf}"]
+
+
+def test_value_travels_n_cells_a_sweep():
+    figure = diagrams.draw_value_chain(20, sweeps=(1, 2, 4), n_steps=(1, 3, 10), discount=0.9)
+    for axes, n in zip(figure.axes, (1, 3, 10), strict=True):
+        rows = np.asarray(axes.images[0].get_array())
+        for row, sweep in zip(rows, (1, 2, 4), strict=True):
+            reached = min(20, n * sweep)
+            assert (row > 0).sum() == reached and (row[20 - reached:] > 0).all()
+            np.testing.assert_allclose(row[20 - reached:], 0.9 ** np.arange(reached - 1, -1, -1))
+
+
+def test_windows_are_those_of_the_buffer(notebook):
+    """Lengths of all windows of an episode of seven decisions, and the one that is dropped."""
+    buffer, blocks = notebook.NStepBuffer(n_step=3, discount=0.5), []
+    for t in range(7):
+        blocks += buffer.append(np.full((1, 1), t, np.float32), np.zeros((1, 1), np.float32), [1.0])
+    blocks += buffer.flush(terminal=False)
+    rows = np.concatenate(blocks)
+    expected = [f"{round(np.log(factor) / np.log(0.5))} reward" for factor in rows[:, 3]]
+    texts = [text.get_text() for text in diagrams.draw_windows(7, 3).axes[0].texts]
+    drawn = [text for text in texts if "reward" in text]
+    assert [text[:8] for text in drawn] == expected
+    assert [text for text in texts if text.startswith("dropped")] == [
+        "dropped: its successor is not known"]
+
+
+@pytest.mark.parametrize("draw", [diagrams.draw_arm, diagrams.draw_flow,
+                                  lambda: diagrams.draw_noise({"a": np.zeros(9), "b": np.ones(9)},
+                                                              0.08)])
+def test_the_others_draw(draw):
+    figure = draw()
+    figure.canvas.draw()
+    assert np.asarray(figure.canvas.buffer_rgba())[..., :3].std() > 5
