@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from workshop.paths import PROJECT
-from workshop.training import compiled
+from workshop.training import compiled, saving
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
@@ -216,19 +216,19 @@ def test_a_state_of_either_engine_is_one_of_the_other(notebook, defaults):
     plain, base = (make_ddpg(notebook, defaults) for _ in range(2))
     twin = compiled.CompiledDDPG(base)
     train(plain, 4), train(twin, 4), twin.sync()
-    states = notebook.learner_tensors(plain), notebook.learner_tensors(base)
+    states = saving.learner_tensors(plain), saving.learner_tensors(base)
     assert [(name, tensor.shape, tensor.dtype) for name, tensor in states[0].items()] == [
         (name, tensor.shape, tensor.dtype) for name, tensor in states[1].items()]
 
     other = make_ddpg(notebook, defaults, seed=1)
-    notebook.restore_learner(other, states[0])  # from PyTorch to compiled
+    saving.restore_learner(other, states[0])  # from PyTorch to compiled
     resumed = compiled.CompiledDDPG(other)
     train(plain, 4, begin=5), train(resumed, 4, begin=5), resumed.sync()
     for name, difference in differences(plain, other).items():
         assert 0 < difference < 1e-5, name
 
     other = make_ddpg(notebook, defaults, seed=1)
-    notebook.restore_learner(other, states[1])  # from compiled to PyTorch
+    saving.restore_learner(other, states[1])  # from compiled to PyTorch
     train(other, 4, begin=5), train(twin, 4, begin=5), twin.sync()
     for name, difference in differences(other, base).items():
         assert 0 < difference < 1e-5, name
@@ -239,7 +239,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(notebook, defaults):
     twin = compiled.CompiledDDPG(base)
     train(twin, 5), twin.sync()
     other = make_ddpg(notebook, defaults, seed=1)
-    notebook.restore_learner(other, notebook.learner_tensors(base))
+    saving.restore_learner(other, saving.learner_tensors(base))
     resumed = compiled.CompiledDDPG(other)
     for learner in (twin, resumed):
         train(learner, 5, begin=6), learner.sync()

@@ -962,7 +962,8 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
     def run_cell(name, max_episodes, resume=False, **changes):
         names = {
             "preset": "default", "seed": 0, "num_agents": ARMS, "max_episodes": max_episodes,
-            "stop_when_solved": True, "env_location": "", "train": True, "resume": resume,
+            "stop_when_solved": True, "env_location": "", "goals": {}, "mark": 30.0,
+            "chosen_engine": "torch", "evaluate_every": 0, "train": True, "resume": resume,
             "save_every": 2, "keep_state": True, "tensorboard": False, "folder": tmp_path / name,
             "first": SimpleNamespace(agents=[0, 1]), "observation_scale":
             notebook.OBSERVATION_SCALE, "action_size": 4,
