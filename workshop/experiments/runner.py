@@ -306,7 +306,7 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
     except ModuleNotFoundError:
         raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
     environment = {"working_dir": str(PROJECT),
-                   "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]}
+                   "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
     ray.init(address, runtime_env=environment,
              log_to_driver=False)
     try:
