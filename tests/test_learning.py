@@ -371,18 +371,20 @@ def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
 
 
 def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=1, priority_exponent=1.0,
+    """Of a place that was drawn more than once, the newest TD error counts."""
+    agent = make_agent(notebook, defaults, learn_steps=20, priority_exponent=1.0,
                        priority_epsilon=1e-4)
     fill(notebook, agent)
-    seen = {}
+    learned, updated = [], []
     learn, update = agent.ddpg.learn, agent.replay.update
-    agent.ddpg.learn = lambda *inputs, **words: seen.setdefault("learned", learn(*inputs, **words))
-    agent.replay.update = lambda *inputs: (seen.setdefault("updated", inputs), update(*inputs))
+    agent.ddpg.learn = lambda *inputs: learned.append(learn(*inputs)) or learned[-1]
+    agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
     notebook.learning_phase(agent, agent.settings.learn_steps)
-    places, errors = seen["updated"]
-    np.testing.assert_array_equal(errors, seen["learned"][0])
+    [(places, errors)] = updated
+    np.testing.assert_array_equal(errors, [found for found, *_ in learned])
     leaves = agent.replay.tree[len(agent.replay.tree) // 2:]
-    last = {place: error for place, error in zip(places, errors, strict=True)}
+    last = dict(zip(places.ravel(), errors.ravel(), strict=True))
+    assert len(last) < places.size
     for place, error in last.items():
         assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
 
@@ -460,10 +462,13 @@ def test_transitions_are_not_drawn_more_often_than_replay_ratio(notebook, defaul
 
 
 def test_the_memory_is_emptied_after_its_lifetime(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=5, replay_lifetime=3)
+    """At the end of the phase in which that many batches were drawn."""
+    agent = make_agent(notebook, defaults, replay_lifetime=8)
     fill(notebook, agent)
-    notebook.learning_phase(agent, agent.settings.learn_steps)
-    assert agent.learning_steps == 3 and len(agent.replay) == 0
+    notebook.learning_phase(agent, 5)
+    assert len(agent.replay) > 0
+    notebook.learning_phase(agent, 5)
+    assert agent.learning_steps == 10 and len(agent.replay) == 0
 
 
 # ------------------------------------------------------------------------------ every option works

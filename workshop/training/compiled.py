@@ -141,40 +141,36 @@ class CompiledDDPG:
         return np.asarray(self.calls["td_errors"](
             self.critic.weights, self.critic.target, self.actor.target, rows))
 
-    def learn(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray | None = None,
+    def learn(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
               with_actor: bool = True) -> tuple:
         """One learning step; return TD errors (batch,) and losses: critic, actor if asked.
 
         Args:
             rows, weights: transitions (batch, width) and their importance weights (batch,).
-            noise: of the actor's loss, (1, noise_size), where its layers are noisy.
+            noise: of the actor's loss, (1, noise_size).
         """
-        if noise is None:
-            noise = np.zeros((1, 0), np.float32)
-        if with_actor and noise.shape != (1, self.noise_size):
-            raise ValueError(f"noise must have the shape (1, {self.noise_size}), not {noise.shape}")
-        rates = [self.next_rates("critic"), self.next_rates("actor") if with_actor else (0, 0)]
-        self.critic, self.actor, found = self.calls["learn"](
-            self.critic, self.actor, rows, weights, noise if with_actor else None,
-            np.array(rates, dtype=np.float32))
-        errors, losses = np.split(np.asarray(found), [-2])
-        return errors, *losses[:1 + with_actor].tolist()
+        errors, losses = self.learn_phase(rows[None], weights[None], noise[None],
+                                          np.array([with_actor]))
+        return errors[0], *losses[0, :1 + with_actor].tolist()
 
     def learn_phase(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
                     with_actor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Several learning steps in one call, the same as `learn` for each.
-
-        All batches are drawn before the first step, so with prioritized replay none of them sees
-        the priorities that follow from the others.
+        """A learning step with each batch, all in one call.
 
         Args:
             rows, weights: (steps, batch, width) and (steps, batch).
-            noise: (steps, 1, noise_size).
+            noise: of the actor's losses, (steps, 1, noise_size).
             with_actor: in which steps the actor learns, (steps,) of bool.
 
         Returns:
             TD errors (steps, batch), and losses (steps, 2), the actor's 0 where it did not learn.
+
+        Raises:
+            ValueError: noise of another shape.
         """
+        if noise.shape != (len(rows), 1, self.noise_size):
+            raise ValueError(f"noise must have the shape ({len(rows)}, 1, {self.noise_size}), not "
+                             f"{noise.shape}")
         rates = [[self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
                  for acts in with_actor]
         self.critic, self.actor, found = self.calls["learn_phase"](
@@ -219,7 +215,6 @@ def calls_for(ddpg: Any) -> dict:
         found = twin().Twin(ddpg.settings, ddpg.sizes, shapes, scales)
         jit = functools.partial(jax.jit, compiler_options=options())
         CALLS[key] = {"act": jit(found.act), "td_errors": jit(found.td_errors),
-                      "learn": jit(found.learn, donate_argnums=(0, 1)),
                       "learn_phase": jit(found.learn_phase, donate_argnums=(0, 1)),
                       "betas": (twin().BETA1, twin().BETA2)}
     return CALLS[key]
