@@ -81,9 +81,9 @@ class Task:
 
 
 TASKS = {
-    "as_it_is": Task(episodes=20),
-    "small_goals": Task(goal_size=1.2),
-    "late_pay": Task(pay_every=50),
+    "as_it_is": Task(episodes=16),
+    "small_goals": Task(episodes=24, goal_size=2.0),
+    "late_pay": Task(episodes=24, pay_every=15),
     "few_arms": Task(arms=1, episodes=40, every=4),
 }
 SEEDS = range(1_000, 1_012)
@@ -248,10 +248,12 @@ def runs_of_the_pilot() -> list[Run]:
 
     They are kept in a table of their own, since their tasks are not yet those of the study.
     """
-    changes = [("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0)), ("late_pay", "pay_every", (5, 10, 15)),
-               ("few_arms", "arms", (1,)), ("as_it_is", "arms", (20,))]
-    return [Run(task, ALL_OFF, seed, changes={name: value}, table="pilot")
-            for seed in PILOT_SEEDS for task, name, values in changes for value in values]
+    changes = [("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
+               ("late_pay", "pay_every", (5, 10, 15), 30), ("few_arms", "arms", (1,), 40),
+               ("as_it_is", "arms", (20,), 20)]
+    return [Run(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
+            for seed in PILOT_SEEDS for task, name, values, episodes in changes
+            for value in values]
 
 
 def runs_of_the_sweep() -> list[Run]:

@@ -155,3 +155,116 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, most: in
     first = len(frames) // 3 if first is None else first
     return moving_arms([observations[:most] for observations in frames], milliseconds,
                        first=first, label=label, goal_size=goal_size)
+
+
+def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
+    """Distances of hand and goal: median over the arms, and 5 % to 95 % of them.
+
+    Args:
+        distances: (decisions, arms), m.
+        touching: below this the hand touches the goal, m.
+    """
+    figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
+    for axes, end in zip(panels, (76, len(distances)), strict=True):
+        seconds = 0.08 * np.arange(len(distances[:end]))
+        low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
+        axes.fill_between(seconds, low, high, color=COLORS["score"], alpha=0.25, linewidth=0,
+                          label="5 % to 95 % of the arms")
+        axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
+        axes.axhline(touching, color="0.4", linestyle="--", linewidth=1, label="touch")
+        axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
+    panels[0].set_ylabel("hand to goal (m)")
+    panels[1].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
+    """Values and the returns that followed, (decisions, arms): over time, one by the other."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for name, numbers, color in (("value Q", values, COLORS["average"]),
+                                 ("return that followed", returns, COLORS["score"])):
+        panels[0].plot(numbers[:100].mean(axis=1), color=color, label=name)
+    panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
+    panels[0].legend(loc="lower right", frameon=False)
+    panels[1].plot(returns[::5].ravel(), values[::5].ravel(), ".", color=COLORS["score"],
+                   markersize=2, alpha=0.3)
+    panels[1].plot(*[[returns.min(), returns.max()]] * 2, color="0.4", linestyle="--", linewidth=1,
+                   label="equal")
+    panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
+    panels[1].legend(loc="upper left", frameon=False)
+    return figure
+
+
+def plot_action_values(moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
+                       torques: np.ndarray, names: tuple[str, str]) -> Figure:
+    """What a critic says of two torques, and what the actor chose.
+
+    Args:
+        moments: by title the values Q (len(torques), len(torques)) of second by first torque, and
+            the actor's choice of both, (2,).
+        torques: of both axes.
+        names: of both torques.
+    """
+    figure, panels = plt.subplots(1, len(moments), figsize=(3.5 * len(moments), 3.1), sharex=True,
+                                  sharey=True, layout="constrained")
+    for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
+        drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
+        second, first = np.unravel_index(values.argmax(), values.shape)
+        axes.plot(torques[first], torques[second], "^", color="white", markeredgecolor="black",
+                  markersize=10, label="largest Q", clip_on=False)
+        axes.plot(*chosen, "o", color=COLORS["average"], markeredgecolor="white", markersize=8,
+                  label="actor's choice", clip_on=False)
+        axes.set(title=title, xlabel=names[0], aspect="equal")
+        figure.colorbar(drawn, ax=axes, shrink=0.8)
+    panels[0].set_ylabel(names[1])
+    panels[0].legend(loc="lower left", fontsize=8)
+    return figure
+
+
+def plot_inside(inside: Mapping[str, np.ndarray]) -> Figure:
+    """What `workshop.experiments.inside` noted: noise, priorities, draws."""
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    episode = np.arange(1, len(inside["score"]) + 1)
+    for name, color in (("hidden", COLORS["score"]), ("output", COLORS["average"])):
+        sigma = inside[f"sigma_{name}"]
+        panels[0].plot(episode, sigma / sigma[0], color=color, label=f"{name} layer")
+    panels[0].set(xlabel="episode", ylabel="mean |sigma|, episode 1 = 1", ylim=(0, None))
+    panels[0].legend(frameon=False)
+    for number, histogram, shade in zip(inside["priority_episodes"], inside["priority_histograms"],
+                                        ("#56B4E9", "#0072B2", "#D55E00"), strict=True):
+        panels[1].stairs(100 * histogram / histogram.sum(), inside["priority_edges"], color=shade,
+                         label=f"after episode {number}")
+    panels[1].set(xscale="log", xlabel="priority: |TD error| + epsilon (scaled)",
+                  ylabel="share of the memory (%)", ylim=(0, None))
+    panels[1].legend(loc="upper left", frameon=False)
+    panels[2].plot(episode, mean_draws(inside), color=COLORS["score"])
+    panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
+    return figure
+
+
+def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
+    """How often the transitions of each episode were drawn, on average, (episodes,)."""
+    draws = inside["draws"]
+    return draws @ np.arange(draws.shape[1]) / draws.sum(axis=1)
+
+
+def plot_fidelity(fidelity: Mapping) -> Figure:
+    """Scores of the same policies in Unity and in the port; `checkpoints/fidelity.json` parsed."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    panels[0].plot([35, 40], [35, 40], color="0.4", linestyle="--", linewidth=1, label="equal")
+    for entry in fidelity["trained"]:
+        panels[0].plot(entry["unity_score"], np.mean(entry["scores"]), "o", markersize=5,
+                       color=COLORS["score"])
+        panels[0].plot([entry["unity_score"]] * 2, [min(entry["scores"]), max(entry["scores"])],
+                       color=COLORS["score"], linewidth=1)
+    panels[0].set(xlabel="score in Unity", ylabel="score here", xlim=(35, 40), ylim=(33.5, 40))
+    panels[0].legend(loc="lower right", frameon=False)
+    panels[1].hist(fidelity["random"]["means_here"], bins=20, color=COLORS["score"], alpha=0.6,
+                   label="here")
+    unity = fidelity["random"]["unity"]
+    panels[1].errorbar(unity["mean"], 2, xerr=unity["standard_deviation"], fmt="o", capsize=4,
+                       color=COLORS["average"], label="Unity: mean, standard deviation")
+    panels[1].set(xlabel="score of random torques, mean of 20 arms", ylabel="episodes",
+                  ylim=(0, 20))
+    panels[1].legend(loc="upper right", frameon=False)
+    return figure

@@ -14,7 +14,7 @@ from workshop.report import statistics
 from workshop.report.statistics import FACTORS
 
 MOST = 40.04  # an episode pays at most: 1001 decisions of 0.04
-MARGIN = 0.02  # of the area under the curve, as a share of MOST: smaller effects are called small
+MARGIN = 0.05  # of the area under the curve, as a share of MOST: smaller effects are called small
 LEVELS = {"n_step": ("1", "3"), "replay": ("uniform", "prioritized"),
           "noisy_layers": ("False", "True")}
 NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
@@ -102,7 +102,7 @@ TASKS = {"as_it_is": "the task as it is", "small_goals": "small goals",
 
 def lines(found: Mapping) -> list[str]:
     """The results as lines of a Markdown table."""
-    head = ["task", "effect", "share of the area (95 %)", "p", "p, Holm", "p, within ±0.02",
+    head = ["task", "effect", "share of the area (95 %)", "p", "p, Holm", f"p, within ±{MARGIN}",
             "better with it", "verdict"]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for task, effects in found.items():

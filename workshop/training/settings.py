@@ -1,0 +1,188 @@
+"""What stands behind the notebook's hyperparameters: checks, presets, and rarely turned settings.
+
+The notebook's `Hyperparameters` adds those that its reader turns to `RareSettings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from workshop.training.parameters import wrong_fields
+from workshop.training.presets import PRESETS
+
+Units = Annotated[int, Field(ge=1, le=4096)]
+Sizes = Annotated[tuple[Units, ...], Field(min_length=1, max_length=8),
+                  BeforeValidator(lambda sizes: tuple(sizes) if isinstance(sizes, list) else sizes)]
+
+
+def setting(default: Any, meaning: str, before: Any = ..., **limits: Any) -> Any:
+    """A field of the hyperparameters with its meaning, unit and source in one line.
+
+    A new one names the value that it had, so to speak, before it existed: files that are older
+    than the field are read with that.
+    """
+    older = None if before is ... else {"before": before}
+    return Field(default, description=meaning, json_schema_extra=older, **limits)
+
+
+class RareSettings(BaseModel):
+    """Settings that the default leaves alone: for the references' presets and the ablations.
+
+    Sources: DDPG is Lillicrap et al. (2016), PER Schaul et al. (2016), NoisyNet Fortunato et al.
+    (2018); A, B and C are the references of doc/differences.md.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    # Networks
+    critic_action_layer: int = setting(
+        1, "critic layer that takes the action (DDPG: 2)", ge=1, le=8)
+    input_normalization: Literal["fixed", "batch", "none"] = setting(
+        "fixed", "of the observations; fixed: by constants (ours; DDPG: batch)")
+    actor_normalization: Literal["layer", "batch", "none"] = setting(
+        "layer", "before the actor's activations (ours; DDPG: batch)")
+    critic_normalization: Literal["layer", "batch", "none"] = setting(
+        "layer", "before the critic's activations (ours; DDPG: batch, before the action)")
+    negative_slope: float = setting(
+        0.0, "slope of the activation below 0: 0 is ReLU (DDPG), else LeakyReLU", ge=0, lt=1)
+    initialization: Literal["torch", "fan_in"] = setting(
+        "torch", "PyTorch's, or uniform by fan-in and 3e-3 at the output (DDPG)")
+    zero_target_critic: bool = setting(False, "target critic starts at 0, not as a copy (A)")
+
+    # Noise
+    noisy_noise: Literal["white", "ou"] = setting(
+        "white", "over time: independent (NoisyNet), or Ornstein-Uhlenbeck (A)")
+    ou_theta: float = setting(
+        0.15, "pull of the Ornstein-Uhlenbeck process to 0, per decision (DDPG)", gt=0, lt=1)
+    ou_sigma: float = setting(0.2, "size of its random steps, in actions (DDPG)", gt=0, le=2)
+    noise_scale: float = setting(1.0, "factor on action noise at the start (A)", ge=0, le=10)
+    noise_schedule: Literal[
+        "constant", "linear", "geometric", "episode", "score", "best_score"] = setting(
+        "best_score", "how it falls: less noise_decay a decision (linear), times noise_decay a "
+        "decision (geometric) or an episode (A, C), to 0 when the average (B) or the best score "
+        "is at the environment's mark")
+    noise_decay: float = setting(0.0, "rate of that fall (A, C)", ge=0, le=1)
+    noise_floor: float = setting(0.0, "the factor never falls below (C)", ge=0, le=10)
+
+    # Memory
+    terminal_at_limit: bool = setting(
+        False, "the time limit counts as a terminal state (C), which is wrong")
+    replay_lifetime: int | None = setting(
+        None, "batches after which the memory is emptied (A); None: never", ge=1, le=10**12)
+    priority_error: Literal["absolute", "squared"] = setting(
+        "absolute", "priority from the absolute TD error (PER) or its square (A)")
+    priority_epsilon: float = setting(
+        1e-4, "epsilon, keeps every priority above 0 (ours; PER: small)", gt=0, le=1)
+    new_priority: Literal["td_error", "max"] = setting(
+        "td_error", "of new transitions: own TD error (ours), or largest so far (PER)")
+    importance_end: float = setting(1.0, "beta at the end of its rise (PER)", ge=0, le=1)
+    importance_decisions: int = setting(
+        100_000, "decisions of that rise, 100 episodes (PER: to the end)", ge=1, le=10**12)
+
+    # Optimisers
+    weight_decay: float = setting(0.0, "of Adam (DDPG: 1e-2, critic)", ge=0, le=1)
+    actor_gradient_clip: float | None = setting(None, "largest norm (B); None: no limit", gt=0)
+    critic_gradient_clip: float | None = setting(None, "largest norm (C); None: no limit", gt=0)
+
+    @model_validator(mode="after")
+    def check_together(self) -> RareSettings:
+        """Raise ValueError where two settings contradict each other."""
+        if self.critic_action_layer > len(self.critic_hidden):
+            raise ValueError(f"critic_action_layer is {self.critic_action_layer}, but "
+                             f"critic_hidden has {len(self.critic_hidden)} layers")
+        if max(self.batch_size, self.learning_starts) > self.replay_capacity:
+            raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
+        if self.importance_start > self.importance_end:
+            raise ValueError("importance_start must not exceed importance_end")
+        if self.noise_floor > self.noise_scale:
+            raise ValueError("noise_floor must not exceed noise_scale")
+        decays = self.noise_schedule in ("linear", "geometric", "episode")
+        if self.action_noise != "none" and decays and not self.noise_decay:
+            raise ValueError(f"noise_schedule {self.noise_schedule!r} needs a noise_decay above 0")
+        return self
+
+
+# Some settings mean nothing beside others: whoever changes the alpha of a uniform replay expects an
+# effect that cannot come. A setting counts if all conditions of a dictionary hold, or of any of
+# several.
+ADDED_NOISE = {"action_noise": {"gaussian", "ou"}}
+PRIORITIZED = {"replay": {"prioritized"}}
+COUNTS_ONLY_IF = {
+    "noisy_sigma": [{"noisy_layers": {True}}],
+    "noisy_noise": [{"noisy_layers": {True}}],
+    "gaussian_sigma": [{"action_noise": {"gaussian"}}],
+    "ou_sigma": [{"action_noise": {"ou"}}],
+    "ou_theta": [{"action_noise": {"ou"}}, {"noisy_layers": {True}, "noisy_noise": {"ou"}}],
+    "noise_scale": [ADDED_NOISE],
+    "noise_schedule": [ADDED_NOISE],
+    "noise_decay": [ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode"}}],
+    "noise_floor": [ADDED_NOISE | {"noise_schedule": {
+        "linear", "geometric", "episode", "score", "best_score"}}],
+} | {name: [PRIORITIZED] for name in (
+    "priority_exponent", "priority_error", "priority_epsilon", "new_priority",
+    "importance_start", "importance_end", "importance_decisions")}
+
+
+def make_settings(model: type[RareSettings], preset: str, overrides: Mapping[str, Any],
+                  mark: float | None) -> Any:
+    """A preset's settings with overrides by name.
+
+    Args:
+        model: the notebook's `Hyperparameters`.
+        mark: the environment's score that counts as solved, or None.
+
+    Raises:
+        ValueError: unknown preset or name, a value that is not allowed, an override in vain, or a
+            schedule that follows a mark that is not there.
+    """
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
+    if not isinstance(overrides, dict):
+        raise ValueError(f"overrides must be a dict such as {{'n_step': 5}}, not {overrides!r}")
+    for name in overrides:
+        if name not in model.model_fields:
+            raise ValueError(f"unknown hyperparameter {name!r}; known are "
+                             f"{', '.join(model.model_fields)}")
+    try:
+        settings = model(**PRESETS[preset] | overrides)
+    except ValidationError as error:
+        raise ValueError(wrong_fields(error)) from None
+    for name in overrides:
+        ways = COUNTS_ONLY_IF.get(name, [{}])
+        if not any(all(getattr(settings, other) in values for other, values in way.items())
+                   for way in ways):
+            others = {other: getattr(settings, other) for way in ways for other in way}
+            raise ValueError(f"override {name!r} has no effect with {others}")
+    if mark is None and settings.action_noise != "none" and "score" in settings.noise_schedule:
+        raise ValueError(f"noise_schedule {settings.noise_schedule!r} follows the score up to the "
+                         "environment's mark, and this environment names none: choose 'constant', "
+                         "'linear', 'geometric' or 'episode' in overrides")
+    return settings
+
+
+def noise_factor(agent: Any) -> float:
+    """The factor on the action noise of the notebook's `Agent` at this point of its training."""
+    settings = agent.settings
+
+    def left_to(score: float) -> float:
+        return settings.noise_scale * (1 - max(0, score) / agent.mark)
+
+    fall = {
+        "constant": lambda: settings.noise_scale,
+        "linear": lambda: settings.noise_scale - settings.noise_decay * agent.decisions,
+        "geometric": lambda: settings.noise_scale * settings.noise_decay**agent.decisions,
+        "episode": lambda: settings.noise_scale * settings.noise_decay**agent.episodes,
+        "score": lambda: left_to(agent.average_score),
+        "best_score": lambda: left_to(agent.best_score),
+    }
+    return max(fall[settings.noise_schedule](), settings.noise_floor)
