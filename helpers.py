@@ -8,10 +8,12 @@ names stand for is in `workshop.training` and `workshop.report`.
 from workshop.paths import CHECKPOINTS, PROJECT
 from workshop.report.figures import COLORS, animated_png, plot_scores, record_frames
 from workshop.training.environments import GYMNASIUM, mark_of, open_environment
-from workshop.training.episodes import decisions
-from workshop.training.evaluation import open_evaluation
+from workshop.training.episodes import decisions, returns_that_followed
+from workshop.training.episodes import scores as episode_scores
+from workshop.training.evaluation import open_evaluation, values_over_torques
 from workshop.training.files import to_bytes, write_whole
-from workshop.training.parameters import check_parameters, wrong_fields
+from workshop.training.health import require_finite, require_healthy
+from workshop.training.parameters import check_parameters
 from workshop.training.progress import noisy_layer_names, sizes_of_noise, tensorboard_curves
 from workshop.training.randomness import normal_numbers, seed_everything, versions
 from workshop.training.run import training_run
@@ -34,5 +36,14 @@ from workshop.training.scores import (
     read_runs,
     read_scores,
     solved_at,
+)
+from workshop.training.settings import (
+    RareSettings,
+    Sizes,
+    make_settings,
+    noise_factor,
+    noise_of_actions,
+    noise_of_weights,
+    setting,
 )
 from workshop.training.states import TrainingState

@@ -24,7 +24,7 @@ import helpers
 from reacher import task
 from workshop.notebook import definitions
 from workshop.paths import PROJECT
-from workshop.training import files, run_files, saving
+from workshop.training import episodes, files, run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8, 8), "batch_size": 16, "learning_starts": 20,
@@ -146,7 +146,7 @@ def warm_up(notebook) -> None:
     notebook.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
-    notebook.run_episode(environment, agent, learning=False)
+    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
 
 
 def serve() -> None:

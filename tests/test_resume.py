@@ -937,11 +937,11 @@ def copy_replay(replay, twin):
 
 def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
     chance = np.random.default_rng(0)
-    replay = notebook.PrioritizedReplay(1_000, 1, chance, defaults())
+    replay = notebook.PrioritizedReplay(1_000, 1, chance)
     for _ in range(50):
         replay.add(chance.random((30, 1)), chance.exponential(size=30))
         replay.update(chance.integers(len(replay), size=20), chance.exponential(size=20))
-    twin = notebook.PrioritizedReplay(1_000, 1, np.random.default_rng(0), defaults())
+    twin = notebook.PrioritizedReplay(1_000, 1, np.random.default_rng(0))
     twin.add(chance.random((700, 1)), chance.random(700))  # something to forget
     copy_replay(replay, twin)
     np.testing.assert_array_equal(twin.rows, replay.rows)

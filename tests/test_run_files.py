@@ -12,7 +12,7 @@ import small_training
 from small_training import assert_same
 from workshop.paths import CHECKPOINTS
 from workshop.stress import left_by
-from workshop.training import run_files
+from workshop.training import run_files, settings
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 
@@ -26,7 +26,7 @@ def nothing_said(monkeypatch):
 def later(notebook, monkeypatch):
     """The notebook as it may be later: `momentum` was added, and means 0 where it is not named."""
     model = create_model("Hyperparameters", __base__=notebook.Hyperparameters,
-                         momentum=(float, notebook.setting(0.9, "later", before=0.0, ge=0)))
+                         momentum=(float, settings.setting(0.9, "later", before=0.0, ge=0)))
     monkeypatch.setattr(notebook, "Hyperparameters", model)
     return notebook
 

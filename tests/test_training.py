@@ -17,6 +17,7 @@ import torch
 
 import helpers
 from workshop.paths import NOTEBOOK, PROJECT
+from workshop.training import episodes
 
 BRAIN = "ReacherBrain"
 SMALL = {"actor_hidden": (16,), "critic_hidden": (16,), "batch_size": 16, "learning_starts": 20,
@@ -132,7 +133,7 @@ def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
     agent = make_agent(notebook, defaults, act_steps=1, learning_starts=1)
     before = [p.clone() for p in agent.ddpg.actor.parameters()]
     environment = ShortEnvironment([1.0], decisions=30)
-    notebook.run_episode(environment, agent, learning=False)
+    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
     assert (len(agent.replay), agent.decisions, agent.episodes) == (0, 0, 0)
     assert same(before, list(agent.ddpg.actor.parameters()))
 

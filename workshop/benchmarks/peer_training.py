@@ -98,7 +98,7 @@ def ours(preset: str, seed: int, options: Options) -> dict:
 def run(options: Options, recorder: Recorder) -> None:
     """Train all with one seed after another."""
     for seed in range(options.size(options.seeds, 1)):
-        for preset in trainings.presets():
+        for preset in trainings.PRESETS:
             if not recorder.has(f"this notebook, {preset}/{seed}"):
                 recorder.put(f"this notebook, {preset}/{seed}", ours(preset, seed, options))
         for name in PEERS:

@@ -71,8 +71,8 @@ def strata(generator: np.random.Generator, total: float) -> np.ndarray:
 def ours(rows, td_errors, definitions=None):
     """The notebook's PrioritizedReplay, and its rows as a Batch of tensors."""
     definitions = definitions or notebook.definitions()
-    settings = definitions.Hyperparameters(priority_exponent=ALPHA, priority_epsilon=EPSILON)
-    replay = definitions.PrioritizedReplay(len(rows), WIDTH, np.random.default_rng(0), settings)
+    replay = definitions.PrioritizedReplay(len(rows), WIDTH, np.random.default_rng(0),
+                                           alpha=ALPHA, epsilon=EPSILON)
     replay.add(rows, td_errors)
     errors = new_errors()
 

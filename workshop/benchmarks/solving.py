@@ -23,7 +23,7 @@ def run(options: Options, recorder: Recorder) -> None:
     """Train and act with every preset and seed."""
     arms, episodes = options.size(ARMS, 2), options.size(EPISODES, 1)
     for seed in range(options.size(options.seeds, 1)):
-        for preset in trainings.presets():
+        for preset in trainings.PRESETS:
             name = f"{preset}, seed {seed}"
             if recorder.has(name):
                 continue

@@ -22,11 +22,6 @@ from workshop.training import episodes
 PRESETS = ("default", "fast")
 
 
-def presets() -> list[str]:
-    """Those of `PRESETS` that the notebook has."""
-    return [name for name in PRESETS if name in notebook.definitions().PRESETS]
-
-
 @contextmanager
 def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], float]]:
     """Execute the notebook by papermill with these parameters.

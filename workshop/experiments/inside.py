@@ -21,6 +21,7 @@ import helpers
 from workshop import notebook
 from workshop.benchmarks import measure
 from workshop.paths import CHECKPOINTS
+from workshop.training import compiled
 
 KEPT = CHECKPOINTS / "inside"
 GALLERY = CHECKPOINTS / "gallery" / "seed0"
@@ -37,8 +38,8 @@ def counting_replay(agent):
     class CountingReplay(notebook.definitions().PrioritizedReplay):
         """Counts the draws of each transition until it is overwritten."""
 
-        def __init__(self, capacity, width, generator, settings) -> None:
-            super().__init__(capacity, width, generator, settings)
+        def __init__(self, capacity, *rest) -> None:
+            super().__init__(capacity, *rest)
             self.draws = np.zeros(capacity, dtype=np.int64)
             self.born = np.zeros(capacity, dtype=np.int64)  # episode
             self.histograms = np.zeros((EPISODES + 1, MOST_DRAWS + 1), dtype=np.int64)
@@ -66,7 +67,8 @@ def counting_replay(agent):
             return self.histograms[:EPISODES]
 
     capacity, width = agent.replay.rows.shape
-    return CountingReplay(capacity, width, agent.replay.generator, agent.settings)
+    replay = agent.replay
+    return CountingReplay(capacity, width, replay.generator, replay.alpha, replay.epsilon)
 
 
 def priority_histogram(replay, settings) -> np.ndarray:
@@ -90,7 +92,7 @@ def record(gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: st
         env_location="", kept_episodes=list(GALLERY_EPISODES))
 
     def note(agent, scores):
-        actor = agent.synced().actor
+        actor = compiled.synced(agent).actor
         sigmas = helpers.sizes_of_noise(actor)
         lines.append({"score": scores[-1]} | {
             f"sigma_{name}": sigma for name, sigma in sigmas.items()} | agent.log)

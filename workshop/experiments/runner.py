@@ -216,10 +216,10 @@ class Run:
 
 
 def write_training_part(path: Path) -> None:
-    """Write the notebook up to its results, which come from the runs that are made here."""
+    """Write the notebook up to its training: what follows comes from the runs made here."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    [end] = [k for k, cell in enumerate(notebook.cells) if cell.source.startswith("## 6. Results")]
-    del notebook.cells[end:]
+    [training] = [k for k, cell in enumerate(notebook.cells) if "    train_agent(" in cell.source]
+    del notebook.cells[training + 1:]
     helpers.write_whole(path, nbformat.writes(notebook).encode())
 
 

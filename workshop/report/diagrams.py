@@ -6,6 +6,7 @@ Each draws what it is given and returns the figure; nothing in them is measured 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -170,6 +171,34 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
         axes.text(x - 0.8, y + 0.1, text, fontsize=8, color=ORANGE, ha="right", va="center")
     axes.text(place(1)[0] + 0.8, place(1)[1] + 0.1, f"draw {value:g}", fontsize=9, color=ORANGE,
               va="center", fontweight="bold")
+    return figure
+
+
+def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
+    """Actor and critic, layer by layer, with their units; noisy layers are shaded."""
+    rows = {"actor": [observations, *settings.actor_hidden, actions],
+            "critic": [observations, *settings.critic_hidden, 1]}
+    longest = max(map(len, rows.values()))
+    figure, axes = blank(9, 2.6, 3.6 * longest + 1.4, 4.6)
+    for (name, sizes), y, color in zip(rows.items(), (3.4, 1.2), (GREEN, ORANGE), strict=True):
+        axes.text(0.1, y, f"{name}", ha="left", va="center", fontsize=10, color=color)
+        for k, units in enumerate(sizes):
+            x, last = 3.1 + 3.6 * k, k == len(sizes) - 1
+            if k == 0:
+                joined = f" + {actions} torques" if name == "critic" else ""
+                text = f"{units} numbers{joined}"
+            elif last:
+                text = f"{units} torques,\ntanh" if name == "actor" else "Q"
+            else:
+                kind = getattr(settings, f"{name}_normalization")
+                text = f"{units} units" + (f",\n{kind} norm" if kind != "none" else "")
+            box(axes, x, y, text, 2.6, 1.2, color if k else GREY)
+            if k:
+                noisy = name == "actor" and settings.noisy_layers and k > 1
+                arrow(axes, (x - 2.25, y), (x - 1.38, y), linewidth=4 if noisy else 1.2,
+                      color=PURPLE if noisy else GREY)
+                if noisy:
+                    axes.text(x - 1.8, y + 0.5, "noisy", fontsize=8, color="#8a3f6c", ha="center")
     return figure
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,7 @@ from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from workshop.training import episodes
 from workshop.training.scores import SOLVED_SCORE, moving_average
+from workshop.training.settings import noise_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -192,6 +194,68 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
                    label="equal")
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="upper left", frameon=False)
+    return figure
+
+
+def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
+    """Histograms of a number under noise: (draws,) by what came in."""
+    figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
+    end = max(np.abs(drawn).max() for drawn in draws.values())
+    for (title, drawn), color in zip(draws.items(), PRESET_COLORS, strict=False):
+        axes.hist(drawn, bins=np.linspace(-end, end, 121), color=color, alpha=0.6,
+                  label=f"{title}: standard deviation {drawn.std():.2f}")
+    axes.set(xlabel=label, ylabel="draws", xlim=(-end, end))
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def plot_one_decision(torques: np.ndarray, moments: Mapping[str, tuple[np.ndarray, float]],
+                      reward: Callable[[np.ndarray], np.ndarray]) -> Figure:
+    """A critic and an actor that learn a problem of one decision.
+
+    Args:
+        torques: (k,).
+        moments: by title the critic's values (k,) and the actor's choice.
+        reward: of torques.
+    """
+    figure, panels = plt.subplots(1, len(moments), figsize=(9, 2.6), sharey=True,
+                                  layout="constrained")
+    for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
+        axes.plot(torques, reward(torques), color="0.4", linestyle="--", linewidth=1,
+                  label="reward")
+        axes.plot(torques, values, color=COLORS["score"], label="critic")
+        axes.plot(chosen, np.interp(chosen, torques, values), "o", color=COLORS["average"],
+                  markersize=8, label="actor's choice")
+        axes.set(title=title, xlabel="torque")
+    panels[0].set_ylabel("value")
+    panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
+    return figure
+
+
+def plot_schedules(settings: Any, scores: np.ndarray, mark: float) -> Figure:
+    """What changes during a training, from the scores of its episodes.
+
+    Args:
+        settings: the notebook's `Hyperparameters`.
+        scores: (episodes,).
+        mark: the score that counts as solved.
+    """
+    best = np.maximum.accumulate(np.concatenate([[0.0], scores[:-1]]))
+    episode, decisions = np.arange(1, len(best) + 1), 1001 * np.arange(len(best))
+    late = best >= (1.2 * mark if settings.late_score is None else settings.late_score)
+    rise = np.minimum(1, decisions / settings.importance_decisions)
+    beta = settings.importance_start + rise * (settings.importance_end - settings.importance_start)
+    figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
+    agents = [SimpleNamespace(settings=settings, decisions=d, episodes=k, mark=mark, best_score=b,
+                              average_score=moving_average(scores)[max(k - 1, 0)])
+              for k, (d, b) in enumerate(zip(decisions, best, strict=True))]
+    lines = {"factor on action noise": [noise_factor(agent) for agent in agents], "beta": beta,
+             "learning steps a phase": np.where(late, settings.late_learn_steps,
+                                                settings.learn_steps)}
+    for axes, (title, line), color in zip(panels, lines.items(), PRESET_COLORS, strict=True):
+        axes.plot(episode, line, color=color)
+        axes.set(title=title, xlabel="episode", xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100],
+                 xticklabels=[1, 2, 5, 10, 20, 50, 100], ylim=(0, None))
     return figure
 
 

@@ -100,13 +100,19 @@ TASKS = {"as_it_is": "the task as it is", "small_goals": "small goals",
          "late_pay": "pay that comes late", "few_arms": "few arms"}
 
 
-def lines(found: Mapping) -> list[str]:
-    """The results as lines of a Markdown table."""
+def lines(found: Mapping, main_only: bool = False) -> list[str]:
+    """The results as lines of a Markdown table.
+
+    Args:
+        main_only: without the interactions.
+    """
     head = ["task", "effect", "share of the area (95 %)", "p", "p, Holm", f"p, within ±{MARGIN}",
             "better with it", "verdict"]
     rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for task, effects in found.items():
         for name, effect in effects.items():
+            if main_only and " x " in name:
+                continue
             title = " x ".join(NAMES[factor] for factor in name.split(" x "))
             better = f"{100 * effect['improvement']:.0f} %" if "improvement" in effect else "-"
             rows.append(

@@ -7,15 +7,19 @@ needs no JAX that works. The arithmetic is in `twin`.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import importlib
 import math
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from platformdirs import user_cache_dir
+
+from workshop.training.randomness import normal_numbers
 
 # ------------------------------------------------------------------------------ whether it can be
 
@@ -106,6 +110,46 @@ def options() -> dict:
 
 
 # ------------------------------------------------------------------------------------- the learner
+
+def learner(ddpg: Any, engine: str) -> Any:
+    """The notebook's learner itself ("torch"), or one that takes over its numbers ("compiled")."""
+    return CompiledDDPG(ddpg) if engine == "compiled" else ddpg
+
+
+def synced(agent: Any) -> Any:
+    """The PyTorch learner of the notebook's `Agent` with the newest numbers."""
+    if agent.learner is not agent.ddpg:
+        agent.learner.sync()
+    return agent.ddpg
+
+
+def compare(plain: Any, phases: Sequence[int], batch: int = 64
+            ) -> Iterator[tuple[int, dict[str, float]]]:
+    """Train a learner and a compiled copy of it with the same weights, batches and noise.
+
+    Args:
+        plain: the notebook's DDPG; it learns.
+        phases: numbers of learning steps.
+
+    Yields:
+        After each phase the number of steps so far, and the largest difference of any weight, by
+        network.
+    """
+    copied, generator, done = copy.deepcopy(plain), np.random.default_rng(0), 0
+    compiled = CompiledDDPG(copied)
+    for steps in phases:
+        width = 2 * plain.sizes[0] + plain.sizes[1] + 2
+        rows = generator.standard_normal((steps, batch, width), np.float32)
+        noise = normal_numbers(generator, (steps, 1, plain.noise_size))
+        for learner in (plain, compiled):
+            learner.learn_phase(rows, np.ones((steps, batch), np.float32), noise,
+                                with_actor=np.arange(steps) % 2 == 0)
+        compiled.sync()
+        done += steps
+        yield done, {name: max((ours - theirs).abs().max().item() for ours, theirs in zip(
+            network.parameters(), copied.networks()[name].parameters(), strict=True))
+            for name, network in plain.networks().items()}
+
 
 class CompiledDDPG:
     """Takes over a learner of the notebook, and has its interface.

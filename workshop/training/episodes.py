@@ -41,3 +41,21 @@ def decisions(environment: UnityInterface | UnityEnvironment, policy: Policy
 def scores(environment: UnityInterface | UnityEnvironment, policy: Policy) -> np.ndarray:
     """Each agent's sum of rewards over one episode, (agents,), played as `decisions` does."""
     return sum(rewards for _, _, rewards in decisions(environment, policy))
+
+
+def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
+    """Discounted sums of the rewards to come, without the end, whose future is cut off.
+
+    Args:
+        rewards: (decisions, agents) of one episode.
+
+    Returns:
+        (decisions - k, agents), with the smallest k after which less than 1 % of a reward counts.
+    """
+    returns, future = np.zeros_like(rewards), 0.0
+    for t in reversed(range(len(rewards))):
+        returns[t] = future = rewards[t] + discount * future
+    unknown = 1
+    while discount**unknown > 0.01:
+        unknown += 1
+    return returns[:-unknown]

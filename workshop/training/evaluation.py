@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
+import torch
 
 from reacher.interface import UnityInterface
 from workshop.training import episodes
@@ -62,3 +63,22 @@ class Evaluation:
         """Each agent's score over one episode, (agents,), of observations to actions."""
         self.environment.restore(self._start)
         return episodes.scores(self.environment, policy)
+
+
+def values_over_torques(critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray,
+                        torques: np.ndarray) -> np.ndarray:
+    """What a critic says of one observation, with the first two torques of an action varied.
+
+    Args:
+        observation, action: (observations,) and (actions,), float32.
+        torques: (k,), float32.
+
+    Returns:
+        Values Q (k, k): second torque, first torque.
+    """
+    varied = np.tile(action, (len(torques), len(torques), 1))
+    varied[..., 0], varied[..., 1] = np.meshgrid(torques, torques)
+    seen = np.tile(observation, (len(torques) ** 2, 1))
+    with torch.no_grad():
+        values = critic(*map(torch.from_numpy, (seen, varied.reshape(len(seen), -1))))
+    return values.numpy().reshape(len(torques), len(torques))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import torch
+
+from workshop.training import compiled
 
 
 def require_finite(what: str, values: np.ndarray) -> None:
@@ -15,6 +19,15 @@ def require_finite(what: str, values: np.ndarray) -> None:
         place = ", ".join(map(str, bad[0]))
         raise FloatingPointError(f"{what} is not finite: {np.asarray(values)[tuple(bad[0])]} at "
                                  f"[{place}], {len(bad)} of {np.size(values)} in all")
+
+
+def is_finite(learner: Any) -> bool:
+    """Whether all numbers of actor and critic are, statistics included: one spoils the norm."""
+    if isinstance(learner, compiled.CompiledDDPG):
+        return learner.is_finite()
+    return math.isfinite(torch.nn.utils.get_total_norm(
+        [tensor for network in (learner.actor, learner.critic)
+         for tensor in network.state_dict().values() if tensor.is_floating_point()]))
 
 
 def require_healthy(agent: Any, losses: np.ndarray) -> None:
@@ -30,9 +43,9 @@ def require_healthy(agent: Any, losses: np.ndarray) -> None:
     Raises:
         FloatingPointError: names the tensor that is not finite: a gradient, a weight, a loss.
     """
-    if np.isfinite(losses).all() and agent.learner.is_finite():
+    if np.isfinite(losses).all() and is_finite(agent.learner):
         return
-    ddpg = agent.synced()
+    ddpg = compiled.synced(agent)
     for name, network in ddpg.networks().items():
         for path, weight in network.named_parameters():
             if weight.grad is not None:

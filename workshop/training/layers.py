@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -46,3 +47,12 @@ def initialize(network: nn.Module, settings: Any) -> nn.Module:
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.uniform_(layer.bias, -bound, bound)
     return network
+
+
+def target_copy(network: nn.Module, zero: bool = False) -> nn.Module:
+    """A copy of a network that no gradient reaches, or one whose weights are all 0."""
+    target = copy.deepcopy(network).requires_grad_(False)
+    if zero:
+        for parameter in target.parameters():
+            parameter.zero_()
+    return target

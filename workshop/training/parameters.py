@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -37,12 +38,16 @@ class Parameters(BaseModel):
     test_episodes: Annotated[int, Field(ge=1, le=100_000)]
 
 
-def check_parameters(**parameters: Any) -> None:
+def check_parameters(names: Mapping[str, Any]) -> None:
     """Check the notebook's parameters before anything is built.
+
+    Args:
+        names: all that a notebook has defined, such as `globals()`.
 
     Raises:
         ValueError: names each wrong parameter, its value and what is allowed.
     """
+    parameters = {name: names[name] for name in Parameters.model_fields if name in names}
     try:
         Parameters(**parameters)
     except ValidationError as error:

@@ -13,7 +13,7 @@ from IPython import get_ipython
 from IPython.display import display
 from tqdm.std import tqdm
 
-from workshop.training.saving import learner_of
+from workshop.training import compiled
 
 
 class NotebookBar(tqdm):
@@ -83,7 +83,7 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
              "Q/of the policy": agent.log["Q"], "loss/critic": agent.log["critic loss"],
              "loss/actor": -agent.log["Q"], "TD error": agent.log["TD error"]}
     shown |= {f"noise/sigma, {name}": size
-              for name, size in sizes_of_noise(learner_of(agent).actor).items()}
+              for name, size in sizes_of_noise(compiled.synced(agent).actor).items()}
     if hasattr(replay, "tree"):
         shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
         shown["replay/largest p"] = replay.largest

@@ -12,11 +12,12 @@ import filelock
 import numpy as np
 import torch
 
+from workshop.training import compiled
 from workshop.training.evaluation import Evaluation
 from workshop.training.files import cannot_write, to_bytes, write_whole
 from workshop.training.progress import progress_bar, show_progress
 from workshop.training.run_files import begin_run, require_same_run, require_state, save_networks
-from workshop.training.saving import Past, below, learner_of, restore_state, save_state
+from workshop.training.saving import Past, below, restore_state, save_state
 from workshop.training.scores import ScoreFile
 from workshop.training.states import TrainingState
 
@@ -48,7 +49,7 @@ class TrainingRun:
 
     def networks(self) -> dict[str, torch.nn.Module]:
         """Those whose weights are kept."""
-        networks = learner_of(self.agent).networks()
+        networks = compiled.synced(self.agent).networks()
         return {name: networks[name] for name in NETWORKS}
 
     def keep_episode(self, arm_scores: np.ndarray) -> None:

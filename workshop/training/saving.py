@@ -23,6 +23,7 @@ from pydantic import (
     ValidationError,
 )
 
+from workshop.training import compiled
 from workshop.training.files import to_bytes
 from workshop.training.randomness import (
     random_states,
@@ -66,7 +67,7 @@ def save_state(states: TrainingState, agent: Any, environment: Any, past: Past |
     """
     past, replay = past or Past(), agent.replay
     randomness, tensors = random_states()
-    tensors |= learner_tensors(learner_of(agent)) | priorities(replay)
+    tensors |= learner_tensors(compiled.synced(agent)) | priorities(replay)
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_rows:
         tensors["new_rows"] = torch.from_numpy(np.concatenate(agent.new_rows))
@@ -101,8 +102,7 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Past:
     if facts.environment is not None:
         environment.restore(facts.environment)  # checks it first
     restore_learner(agent.ddpg, tensors)
-    if hasattr(agent, "take_over"):  # a compiled twin keeps its own copy of the learner's numbers
-        agent.take_over()
+    agent.learner = compiled.learner(agent.ddpg, agent.engine)
     restore_replay(agent.replay, facts, tensors)
     agent.new_rows = [tensors["new_rows"].numpy()] if "new_rows" in tensors else []
     for name in COUNTERS:
@@ -245,11 +245,6 @@ def expected_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: A
 
 
 # -------------------------------------------------------------------------------- parts of an agent
-
-def learner_of(agent: Any) -> Any:
-    """The agent's PyTorch learner with the newest numbers: a compiled twin keeps its own."""
-    return agent.synced() if hasattr(agent, "synced") else agent.ddpg
-
 
 def learner_tensors(ddpg: Any) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""

@@ -5,6 +5,7 @@ The notebook's `Hyperparameters` adds those that its reader turns to `RareSettin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -168,6 +169,19 @@ def make_settings(model: type[RareSettings], preset: str, overrides: Mapping[str
                          "environment's mark, and this environment names none: choose 'constant', "
                          "'linear', 'geometric' or 'episode' in overrides")
     return settings
+
+
+def noise_of_actions(settings: Any) -> tuple[float, float]:
+    """Sigma and theta of the notebook's `Noise` on the actions, in units of an action."""
+    if settings.action_noise == "ou":
+        return settings.ou_sigma, settings.ou_theta
+    return settings.gaussian_sigma, 1.0
+
+
+def noise_of_weights(settings: Any) -> tuple[float, float]:
+    """Sigma and theta of the noise in the weights, whose variance in the long run is 1."""
+    theta = settings.ou_theta if settings.noisy_noise == "ou" else 1.0
+    return math.sqrt(1 - (1 - theta) ** 2), theta
 
 
 def noise_factor(agent: Any) -> float:
