@@ -1,6 +1,6 @@
 """A whole training made small, for the tests of cuts and faults.
 
-It does what section 5 of the notebook does, with short episodes of the real environment. Run as a
+It does what section 6 of the notebook does, with short episodes of the real environment. Run as a
 script, this file is a server that trains in forks of itself, which may be killed.
 """
 

@@ -9,7 +9,7 @@ from workshop.benchmarks.measure import Options, Recorder, Target
 TITLE = "Solving the task"
 EXPLANATION = """\
 The notebook, executed by papermill as `make run` does, 20 arms, until the average of 100 episodes
-reaches 30; at least 100 episodes by that definition. *Training* is the wall clock of section 5 up
+reaches 30; at least 100 episodes by that definition. *Training* is the wall clock of section 6 up
 to the solving episode, from `scores.csv`; *whole notebook* adds imports, compilation, figures and
 demo. *Floor* is what no learner that plays 100 episodes one after another can go below: the same
 number of episodes of the trained actor, without noise and without learning, timed right after the

@@ -2,7 +2,7 @@
 
     python -m workshop.experiments.inside
 
-It trains the default preset as section 5 of the notebook does, seed 0, notes on the way what the
+It trains the default preset as section 6 of the notebook does, seed 0, notes on the way what the
 score file does not tell, and keeps the actor's weights after some early episodes, for the gallery
 and for `python -m reacher.watch`. Nothing of that touches the training: its scores are those of
 checkpoints/default/seed0.

@@ -197,8 +197,15 @@ def as_csv(lines: Iterable[Iterable]) -> bytes:
     return file.getvalue().encode()
 
 
-def train(run: Run) -> list[list]:
-    """Train as the notebook does, with evaluations beside; return the lines of the table."""
+def train(run: Run, watcher: Any = None) -> list:
+    """Train as the notebook does, with evaluations beside.
+
+    Args:
+        watcher: told of the agent at first (`begin`), and asked at every evaluation (`look`).
+
+    Returns:
+        The lines of the table; with a watcher, pairs of a line and what it said.
+    """
     definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
     levels = dict(zip(LEVELS, run.cell, strict=True))
     decisions = task.episodes * 1_001
@@ -216,6 +223,8 @@ def train(run: Run) -> list[list]:
         generator = helpers.seed_everything(run.seed)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, task.arms, settings, generator,
                                   mark=None, engine="compiled")
+        if watcher:
+            watcher.begin(agent)
         start = time.perf_counter()
 
         def note(agent, scores):
@@ -224,9 +233,10 @@ def train(run: Run) -> list[list]:
             began = time.perf_counter()
             score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
             spent[0] += time.perf_counter() - began
-            lines.append([*run.key, len(scores), f"{score:.4f}", f"{scores[-1]:.4f}",
-                          agent.decisions, agent.learning_steps,
-                          f"{time.perf_counter() - start - spent[0]:.2f}"])
+            line = [*run.key, len(scores), f"{score:.4f}", f"{scores[-1]:.4f}",
+                    agent.decisions, agent.learning_steps,
+                    f"{time.perf_counter() - start - spent[0]:.2f}"]
+            lines.append((line, watcher.look(agent, other)) if watcher else line)
 
         definitions.train_agent(
             LatePay(environment, task.pay_every), agent, Path(folder), task.episodes,

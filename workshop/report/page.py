@@ -1,6 +1,7 @@
 """The notebook with its outputs as one HTML file that needs nothing else, not even the network.
 
     python -m workshop.report.page NOTEBOOK [HTML]
+    python -m workshop.report.page --describe NOTEBOOK    writes the pictures' words into it
 
 nbconvert makes the page. It leaves formulas to a script from the network, and pictures without
 words; here formulas become MathML with a font that comes along, and a picture is described by the
@@ -12,10 +13,10 @@ from __future__ import annotations
 import base64
 import html
 import io
+import itertools
 import logging
 import re
 import sys
-import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -93,34 +94,45 @@ class Page(HTMLExporter):
         return MarkdownWithMath(renderer=renderer).render(source)
 
     def from_notebook_node(self, notebook, *arguments, **options):
-        with warnings.catch_warnings(action="ignore"):  # of pictures without words: see below
-            page, resources = super().from_notebook_node(notebook, *arguments, **options)
+        page, resources = super().from_notebook_node(notebook, *arguments, **options)
         soup = BeautifulSoup(page, "html.parser")
         for script in soup("script"):  # all of them ask the network for what is here already
             script.decompose()
-        for picture in soup.select(".jp-OutputArea-output img"):
-            if words := caption(picture):
-                picture["alt"] = words
         style = soup.new_tag("style")
         style.string = STYLE.format(font=formula_font(page))
         soup.head.append(style)
         return str(soup), resources
 
 
-def caption(picture) -> str:
-    """The first sentence under a figure, which is the Markdown cell after its picture."""
-    cell = picture.find_parent(class_="jp-Cell").find_next_sibling(class_="jp-Cell")
-    words = cell and cell.select_one(".jp-RenderedMarkdown p > em")
-    return re.split(r"(?<=[.:])\s+(?=[A-Z])", words.get_text())[0] if words else ""
+def describe_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Give every picture in the outputs words for whoever cannot see it.
+
+    They are the first sentence of its caption, *Figure N: ...*, in the next Markdown cell.
+    """
+    for cell, following in itertools.pairwise(notebook.cells):
+        found = re.search(r"^\*(Figure \d+.*?[.:])(?=\s+[A-Z]|\*$)", following.source,
+                          re.MULTILINE | re.DOTALL)
+        if cell.cell_type != "code" or not found:
+            continue
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                metadata = output.metadata.setdefault("image/png", {})
+                metadata["alt"] = re.sub(r"[`*]", "", found[1])
 
 
 def write_page(notebook: Path, page: Path) -> None:
-    """Write the notebook as it is; nothing is executed."""
-    content, _ = Page().from_notebook_node(nbformat.read(notebook, as_version=4))
-    page.write_text(content, encoding="utf-8")
+    """Write the notebook as it is, its pictures described; nothing is executed."""
+    content = nbformat.read(notebook, as_version=4)
+    describe_pictures(content)
+    page.write_text(Page().from_notebook_node(content)[0], encoding="utf-8")
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--describe":
+        content = nbformat.read(sys.argv[2], as_version=4)
+        describe_pictures(content)
+        nbformat.write(content, sys.argv[2])
+        sys.exit()
     source = Path(sys.argv[1])
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else source.with_suffix(".html")
     write_page(source, target)

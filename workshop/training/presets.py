@@ -1,7 +1,7 @@
 """Named sets of hyperparameters: what differs from the notebook's defaults.
 
 `default` differs in nothing. `fast` is one reward ahead and a shorter horizon. The others have the
-settings of the three references of the notebook's section 9, run by the notebook's algorithm.
+settings of the three references of doc/differences.md, run by the notebook's algorithm.
 """
 
 # Reference C: batch normalisation, uniform replay, Ornstein-Uhlenbeck noise.

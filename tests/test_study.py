@@ -1,0 +1,154 @@
+"""The study of doc/study.md: its tasks, the tables that it keeps, and what is made of them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from reacher.interface import BrainInfo
+from workshop.experiments import study
+from workshop.experiments.study import ALL_OFF, COLUMNS, LatePay, Run
+from workshop.report import study as results
+
+
+class Paying:
+    """Two arms that are paid 1, 2, 3, ... and ten times that, for so many decisions."""
+
+    def __init__(self, decisions):
+        self.decisions, self.now = decisions, 0
+
+    def reset(self):
+        self.now = 0
+
+    def step(self):
+        self.now += 1
+        done = [self.now == self.decisions] * 2
+        return {"arms": BrainInfo(np.zeros((2, 33)), [self.now, 10 * self.now], done, done, [0, 1],
+                                  np.zeros((2, 4)))}
+
+
+def rewards_of(environment, decisions):
+    return np.array([environment.step()["arms"].rewards for _ in range(decisions)])
+
+
+def test_late_pay_holds_rewards_back_and_pays_them_all():
+    """7 decisions, paid every third: 1+2+3, 4+5+6, and what is left at the end."""
+    environment = LatePay(Paying(7), every=3)
+    environment.reset()
+    paid = rewards_of(environment, 7)
+    assert paid[:, 0].tolist() == [0, 0, 6, 0, 0, 15, 7]
+    np.testing.assert_array_equal(paid[:, 1], 10 * paid[:, 0])
+
+
+def test_late_pay_begins_anew_with_an_episode():
+    environment = LatePay(Paying(4), every=3)
+    environment.reset()
+    rewards_of(environment, 2)  # cut in the middle: nothing of it may be paid later
+    environment.reset()
+    for _ in range(2):  # two episodes, the second without a reset by hand
+        assert rewards_of(environment, 4)[:, 0].tolist() == [0, 0, 6, 4]
+        environment._environment.reset()
+
+
+def test_the_study_has_the_runs_of_its_plan():
+    runs = study.runs_of_the_study()
+    assert len(runs) == len(set(runs)) == 4 * 8 * 12
+    seeds = {run.seed for run in runs}
+    assert len(seeds) == 12
+    for others in (study.runs_of_the_pilot(), study.runs_of_the_sweep()):
+        assert len({(run.file, run.key) for run in others}) == len(others)
+        assert not seeds & {run.seed for run in others}
+    assert [run.seed for run in runs] == sorted(run.seed for run in runs)  # whole seeds first
+
+
+def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
+    """What a training prints must not get between its lines."""
+    run = Run("few_arms", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot")
+    assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
+    lines = list(csv.reader(capfdbinary.readouterr().out.decode().splitlines()))
+    assert [tuple(line[:5]) for line in lines] == [run.key] * 2
+    assert [line[5] for line in lines] == ["1", "2"] and all(len(line) == len(COLUMNS)
+                                                             for line in lines)
+    assert [int(line[8]) for line in lines] == [1001, 2002]
+
+
+def lines_of(run, scores):
+    """The content of a run's table, from scores of every second episode."""
+    return study.as_csv([[*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
+                         for k, score in enumerate(scores, start=1)])
+
+
+def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
+    runs = [Run("late_pay", ALL_OFF, seed) for seed in (1002, 1000)]
+    for run in runs:
+        assert not run.done(tmp_path)
+        run.keep({run.file: lines_of(run, [1.0, 2.0])}, tmp_path)
+        assert run.done(tmp_path)
+    lines = study.read_lines(tmp_path / "late_pay.csv")
+    assert [line[4:6] for line in lines] == [["1000", "2"], ["1000", "4"], ["1002", "2"],
+                                             ["1002", "4"]]
+    (tmp_path / "late_pay.csv").write_text("episode,score\n")
+    with pytest.raises(ValueError, match="does not begin with the columns setting,n_step"):
+        study.read_lines(tmp_path / "late_pay.csv")
+
+
+def test_measures_by_hand():
+    found = results.measures(np.array([2, 4, 6, 8]), np.array([0.0, 10.01, 20.02, 40.04]))
+    assert found == pytest.approx({"area": 70.07 / 4 / 40.04, "end": 1.0, "half": 6})
+    never = results.measures(np.array([5, 10]), np.array([0.0, 20.0]))
+    assert never["half"] == 15
+
+
+def keep_study(folder, effect, seeds=12, spread=0.5):
+    """Tables of one task in which NoisyNet adds so many points, and nothing else anything."""
+    generator = np.random.default_rng(0)
+    for cell in itertools.product(*study.LEVELS.values()):
+        for seed in range(seeds):
+            run = Run("as_it_is", cell, seed)
+            score = 15 + effect * cell[2] + spread * generator.standard_normal()
+            run.keep({run.file: lines_of(run, [score, score])}, folder)
+
+
+def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
+    keep_study(tmp_path, effect=4.0)
+    found = results.results(tmp_path)["as_it_is"]
+    noisy = found["noisy_layers"]
+    assert noisy["verdict"] == "shown" and noisy["p_holm"] < 0.05
+    assert noisy["low"] < 4 / 40.04 < noisy["high"] and noisy["improvement"] > 0.9
+    for name in ("n_step", "replay", "n_step x replay"):
+        assert found[name]["verdict"] == "shown to be small"
+        assert abs(found[name]["effect"]) < results.MARGIN
+    assert len(results.lines({"as_it_is": found})) == 2 + 6
+    assert len(results.lines({"as_it_is": found}, main_only=True)) == 2 + 3
+
+
+def test_noise_alone_shows_nothing(tmp_path):
+    keep_study(tmp_path, effect=0.0, spread=8.0)
+    verdicts = {effect["verdict"] for effect in results.results(tmp_path)["as_it_is"].values()}
+    assert "shown" not in verdicts
+
+
+def test_only_whole_seeds_count(tmp_path):
+    keep_study(tmp_path, effect=1.0, seeds=3)
+    run = Run("as_it_is", ALL_OFF, 99)
+    run.keep({run.file: lines_of(run, [40.0, 40.0])}, tmp_path)
+    assert results.table(tmp_path / "as_it_is.csv")["area"].shape == (2, 2, 2, 3)
+
+
+def test_the_kept_tables_are_those_of_the_list():
+    """Every line belongs to a run of the study, and every run has all its evaluations."""
+    for part, tables in (("study", study.TASKS), ("pilot", ["pilot"]), ("sweep", ["sweep"])):
+        runs = {(run.file, run.key): run for run in study.PARTS[part]()}
+        for name in tables:
+            path = study.KEPT / f"{name}.csv"
+            found: dict = {}
+            for line in study.read_lines(path):
+                found.setdefault((path.name, tuple(line[:5])), []).append(int(line[5]))
+            for key, episodes in found.items():
+                task = dataclasses.replace(study.TASKS[runs[key].task], **runs[key].changes)
+                assert episodes == list(range(task.every, task.episodes + 1, task.every))
