@@ -40,6 +40,7 @@ from workshop.training.scores import (
 from workshop.training.settings import (
     RareSettings,
     Sizes,
+    is_late,
     make_settings,
     noise_factor,
     noise_of_actions,

@@ -185,7 +185,7 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
         for k, units in enumerate(sizes):
             x, last = 3.1 + 3.6 * k, k == len(sizes) - 1
             if k == 0:
-                joined = f" + {actions} torques" if name == "critic" else ""
+                joined = f",\n{actions} torques" if name == "critic" else ""
                 text = f"{units} numbers{joined}"
             elif last:
                 text = f"{units} torques,\ntanh" if name == "actor" else "Q"

@@ -77,8 +77,8 @@ def results(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
         (shown, suggested, shown to be small, not shown) and, of a main effect, `improvement`: how
         often a run with the factor is above one without it, within the cells of the other factors.
     """
-    tasks = {path.stem: table(path)["area"] for path in sorted(folder.glob("*.csv"))
-             if path.stem in TASKS}
+    tasks = {task: table(folder / f"{task}.csv")["area"] for task in TASKS
+             if (folder / f"{task}.csv").exists()}
     found = {task: statistics.factorial_table(area, MARGIN) for task, area in tasks.items()}
     effects = [effect for task in found.values() for effect in task.values()]
     corrected = statistics.holm([effect["p"] for effect in effects])
@@ -126,15 +126,15 @@ def cell_lines(folder: Path) -> list[str]:
     """Interquartile means of the measures of each cell, as lines of a Markdown table."""
     rows = ["| task | n-step | replay | NoisyNet | seeds | area | end | episodes to half |",
             "|---|---|---|---|---|---|---|---|"]
-    for path in sorted(folder.glob("*.csv")):
-        if path.stem not in TASKS:
+    for task, title in TASKS.items():
+        if not (folder / f"{task}.csv").exists():
             continue
-        of = table(path)
+        of = table(folder / f"{task}.csv")
         for place in np.ndindex(2, 2, 2):
             levels = [LEVELS[factor][k] for factor, k in zip(FACTORS, place, strict=True)]
             middle = {name: statistics.interquartile_mean(values[place])
                       for name, values in of.items()}
-            rows.append(f"| {TASKS[path.stem]} | {levels[0]} | {levels[1]} | "
+            rows.append(f"| {title} | {levels[0]} | {levels[1]} | "
                         f"{'on' if levels[2] == 'True' else 'off'} | {of['area'].shape[-1]} | "
                         f"{middle['area']:.3f} | {middle['end']:.3f} | {middle['half']:.1f} |")
     return rows

@@ -10,6 +10,12 @@ from pydantic import BaseModel
 from workshop.report import statistics
 from workshop.training.scores import SOLVED_SCORE, first_at, solved_at
 
+BROKEN = {  # trainings that are, or should be, wrong: their folders in checkpoints/, by title
+    "no normalisation at all": "ablations/no_norm_no_scale",
+    "time limit as the end": "ablations/terminal_at_limit",
+    "batch normalisation": "ablations/batch_norm", "report A as given": "reacher_arm"}
+REPORTS = {"C": "deeprl", "B": "walkthrough", "A": "reacher_arm",
+           "A, two changes": "reacher_arm_changed"}
 Runs = Mapping[str, Mapping[str, np.ndarray]]  # of several seeds, as `read_runs` returns them
 
 

@@ -200,3 +200,11 @@ def noise_factor(agent: Any) -> float:
         "best_score": lambda: left_to(agent.best_score),
     }
     return max(fall[settings.noise_schedule](), settings.noise_floor)
+
+
+def is_late(agent: Any) -> bool:
+    """Whether an agent's best score is so good that its learning becomes slow and small."""
+    late = agent.settings.late_score
+    if late is None:
+        late = math.inf if agent.mark is None else 1.2 * agent.mark
+    return agent.best_score >= late
