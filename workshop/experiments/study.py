@@ -294,7 +294,7 @@ def seconds_of(kept: Path) -> list[float]:
 
 def report(kept: Path) -> str:
     """All numbers of doc/study.md's results, from the tables."""
-    found = results.results(kept)
+    found = results.results(kept, resampled=True)
     return "\n".join([*results.lines(found), "", *results.cell_lines(kept)])
 
 

@@ -69,7 +69,7 @@ def lines_of(base: str, names: list[str], groups: Mapping) -> list[str]:
             test, p = tests[name, measure], corrected[name, measure]
             ends = f"{test['low']:+.2f} to {test['high']:+.2f}"
             cells.append(f"{test['difference']:+.2f} ({ends}), {p:.3f}"
-                         + " **shown**" * (p < 0.05))
+                         + " **shown**" * bool(p < 0.05))
         text = as_text(changes(FOLDER / name)) or "nothing"
         rows.append(f"| `{text}` | {len(groups[name])} | {first} | " + " | ".join(cells) + " |")
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -69,8 +69,11 @@ def table(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def results(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
+def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]:
     """Effects on the area of every task, with Holm's correction over all of them.
+
+    Args:
+        resampled: with 95 % intervals of the improvements, which takes seconds.
 
     Returns:
         By task and effect, what `statistics.factorial_table` gives, with `p_holm`, `verdict`
@@ -90,10 +93,18 @@ def results(folder: Path) -> dict[str, dict[str, dict[str, float]]]:
     for task, area in tasks.items():
         for axis, factor in enumerate(FACTORS):
             off, on = (np.take(area, level, axis).reshape(4, -1) for level in (0, 1))
-            found[task][factor]["improvement"] = float(np.mean([
-                statistics.probability_of_improvement(*pair)
-                for pair in zip(on, off, strict=True)]))
+            found[task][factor]["improvement"] = improvement([*on, *off])
+            if resampled:
+                found[task][factor]["improvement_interval"] = statistics.stratified_interval(
+                    dict(enumerate([*on, *off])), improvement)
     return found
+
+
+def improvement(groups: Sequence[np.ndarray]) -> float:
+    """How often a run with a factor is above one without it: cells with it, then those without."""
+    half = len(groups) // 2
+    return float(np.mean([statistics.probability_of_improvement(*pair)
+                          for pair in zip(groups[:half], groups[half:], strict=True)]))
 
 
 TASKS = {"as_it_is": "the task as it is", "small_goals": "small goals",
@@ -114,7 +125,12 @@ def lines(found: Mapping, main_only: bool = False) -> list[str]:
             if main_only and " x " in name:
                 continue
             title = " x ".join(NAMES[factor] for factor in name.split(" x "))
-            better = f"{100 * effect['improvement']:.0f} %" if "improvement" in effect else "-"
+            better = "-"
+            if "improvement" in effect:
+                better = f"{100 * effect['improvement']:.0f} %"
+            if "improvement_interval" in effect:
+                low, high = (100 * end for end in effect["improvement_interval"])
+                better += f" ({low:.0f} to {high:.0f})"
             rows.append(
                 f"| {TASKS[task]} | {title} | {effect['effect']:+.3f} ({effect['low']:+.3f} to "
                 f"{effect['high']:+.3f}) | {effect['p']:.4f} | {effect['p_holm']:.3f} | "

@@ -131,6 +131,9 @@ def of_fidelity(fidelity: Mapping) -> str:
                   f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})"])
     for where, name in (("unity", "Unity"), ("here", "here")):
         found = fidelity["random"][where]
-        lines.append([f"random torques, {name}, {found['episodes']} episodes", "", "",
-                      f"{found['mean']:.3f}", f"{100 * found['share_at_0']:.0f} % of arms at 0"])
+        score = f"{found['mean']:.3f}"
+        lines.append([
+            f"random torques, {name}, {found['episodes']} episodes of 20 arms; of "
+            f"{found['single_arms']} single arms {100 * found['share_at_0']:.0f} % at 0", "",
+            *((score, "") if where == "unity" else ("", score)), ""])
     return as_markdown(["policy", "method", "Unity", "here", "difference"], lines)

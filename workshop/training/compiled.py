@@ -1,4 +1,4 @@
-"""The compiled learner: the notebook's `DDPG` with each learning step as one compiled call.
+"""The compiled learner: the notebook's `DDPG` with each learning phase as one compiled call.
 
 JAX is imported only when a `CompiledDDPG` is made, so whoever uses PyTorch alone pays nothing and
 needs no JAX that works. The arithmetic is in `twin`.
@@ -47,7 +47,7 @@ def choose(engine: str, settings: Any) -> str:
         raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
     if engine == "auto":
         print(f"engine: torch, since {reason}" if reason else
-              "engine: compiled, each learning step as one call")
+              "engine: compiled, each learning phase as one call")
     return "torch" if reason else "compiled"
 
 
