@@ -17,6 +17,7 @@ import itertools
 import logging
 import re
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -94,10 +95,16 @@ class Page(HTMLExporter):
         return MarkdownWithMath(renderer=renderer).render(source)
 
     def from_notebook_node(self, notebook, *arguments, **options):
-        page, resources = super().from_notebook_node(notebook, *arguments, **options)
+        with warnings.catch_warnings(action="ignore"):  # of pictures without words: see below
+            page, resources = super().from_notebook_node(notebook, *arguments, **options)
         soup = BeautifulSoup(page, "html.parser")
         for script in soup("script"):  # all of them ask the network for what is here already
             script.decompose()
+        words = [output.metadata.get("image/png", {}).get("alt", "") for cell in notebook.cells
+                 for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+        pictures = soup.select('.jp-RenderedImage img[src^="data:image/png"]')
+        for picture, text in zip(pictures, words, strict=True):
+            picture["alt"] = text
         style = soup.new_tag("style")
         style.string = STYLE.format(font=formula_font(page))
         soup.head.append(style)
