@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from reacher.interface import BrainInfo
-from workshop.experiments import study
+from workshop.experiments import study, study_inside
 from workshop.experiments.study import ALL_OFF, COLUMNS, LatePay, Run
+from workshop.paths import DOC
 from workshop.report import study as results
 
 
@@ -152,3 +153,10 @@ def test_the_kept_tables_are_those_of_the_list():
             for key, episodes in found.items():
                 task = dataclasses.replace(study.TASKS[runs[key].task], **runs[key].changes)
                 assert episodes == list(range(task.every, task.episodes + 1, task.every))
+
+
+def test_the_page_says_what_the_tables_say():
+    """Every line of both tables of doc/study.md, and of the look inside."""
+    page = (DOC / "study.md").read_text().splitlines()
+    lines = [*study.report(study.KEPT).splitlines(), *study_inside.report(study_inside.read())]
+    assert len(lines) > 60 and [line for line in lines if line and line not in page] == []
