@@ -39,6 +39,7 @@ STYLE = """
 math {{ font-family: Formulas, math; font-size: 1.1em }}
 .jp-RenderedMarkdown td, .jp-RenderedMarkdown th {{ text-align: left }}
 td math, td code {{ white-space: nowrap }}
+@media print {{ .jp-OutputArea-output iframe {{ display: none }} }} /* its still picture prints */
 """
 
 
