@@ -177,6 +177,7 @@ def test_a_phase_is_its_steps(notebook, defaults, overrides, engine):
         np.testing.assert_allclose(losses[k][:len(expected_losses)], expected_losses, atol=1e-5)
     if engine == "compiled":
         steps.sync(), phase.sync()
+        assert steps.steps == phase.steps
     assert max(differences(one, other).values()) < 1e-5
 
 
