@@ -98,6 +98,12 @@ def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
         study.read_lines(tmp_path / "late_pay.csv")
 
 
+def test_the_list_of_the_kept_study_is_printed(capsys):
+    # The folder holds a table with other columns, too: what study_inside noted.
+    assert study.main(["--list", "--only", "study"]) == 0
+    assert "384 of 384 runs done" in capsys.readouterr().out
+
+
 def test_measures_by_hand():
     found = results.measures(np.array([2, 4, 6, 8]), np.array([0.0, 10.01, 20.02, 40.04]))
     assert found == pytest.approx({"area": 70.07 / 4 / 40.04, "end": 1.0, "half": 6})

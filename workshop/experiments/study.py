@@ -286,9 +286,9 @@ PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_o
 def seconds_of(kept: Path) -> list[float]:
     """Seconds of training of every run in the tables."""
     last: dict = {}
-    for path in kept.glob("*.csv"):
-        for line in read_lines(path):
-            last[path, *line[:5]] = float(line[-1])
+    for name in {run.file for runs in PARTS.values() for run in runs()}:
+        for line in read_lines(kept / name):
+            last[name, *line[:5]] = float(line[-1])
     return list(last.values())
 
 
