@@ -1,6 +1,6 @@
 """Named sets of hyperparameters: what differs from the notebook's defaults.
 
-`default` differs in nothing. `fast` is one reward ahead and a shorter horizon. The others have the
+`default` differs in nothing. `fast` is one reward ahead, a shorter horizon, and more steps at first. The others have the
 settings of the three references of doc/differences.md, run by the notebook's algorithm.
 """
 
@@ -44,7 +44,7 @@ WALKTHROUGH = {
 
 PRESETS = {
     "default": {},
-    "fast": {"n_step": 1, "discount": 0.95},
+    "fast": {"n_step": 1, "discount": 0.95, "learn_steps": 40},
     "deeprl": DEEPRL,
     "reacher_arm": REACHER_ARM,
     "walkthrough": WALKTHROUGH,

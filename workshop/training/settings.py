@@ -187,19 +187,21 @@ def noise_of_weights(settings: Any) -> tuple[float, float]:
 def noise_factor(agent: Any) -> float:
     """The factor on the action noise of the notebook's `Agent` at this point of its training."""
     settings = agent.settings
-
-    def left_to(score: float) -> float:
-        return settings.noise_scale * (1 - max(0, score) / agent.mark)
-
-    fall = {
-        "constant": lambda: settings.noise_scale,
-        "linear": lambda: settings.noise_scale - settings.noise_decay * agent.decisions,
-        "geometric": lambda: settings.noise_scale * settings.noise_decay**agent.decisions,
-        "episode": lambda: settings.noise_scale * settings.noise_decay**agent.episodes,
-        "score": lambda: left_to(agent.average_score),
-        "best_score": lambda: left_to(agent.best_score),
-    }
-    return max(fall[settings.noise_schedule](), settings.noise_floor)
+    scale, decay = settings.noise_scale, settings.noise_decay
+    match settings.noise_schedule:
+        case "constant":
+            factor = scale
+        case "linear":
+            factor = scale - decay * agent.decisions
+        case "geometric":
+            factor = scale * decay**agent.decisions
+        case "episode":
+            factor = scale * decay**agent.episodes
+        case "score":
+            factor = scale * (1 - max(0, agent.average_score) / agent.mark)
+        case "best_score":
+            factor = scale * (1 - max(0, agent.best_score) / agent.mark)
+    return max(factor, settings.noise_floor)
 
 
 def is_late(agent: Any) -> bool:
