@@ -1,7 +1,8 @@
 """Named sets of hyperparameters: what differs from the notebook's defaults.
 
-`default` differs in nothing. `fast` is one reward ahead, a shorter horizon, and more steps at first. The others have the
-settings of the three references of doc/differences.md, run by the notebook's algorithm.
+`default` differs in nothing. `fast` looks one reward ahead, has a shorter horizon, and learns more
+at first. The others have the settings of the three references of doc/differences.md, run by the
+notebook's algorithm.
 """
 
 # Reference C: batch normalisation, uniform replay, Ornstein-Uhlenbeck noise.
