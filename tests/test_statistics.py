@@ -59,6 +59,17 @@ def test_equivalence_is_found_where_it_holds():
     assert statistics.equivalence(values, margin=0.05) > 0.05
 
 
+def test_groups_are_equivalent_within_a_margin_and_not_beyond():
+    generator = np.random.default_rng(3)
+    one, other = generator.normal(38.0, 0.3, 10), generator.normal(38.1, 0.3, 10)
+    assert statistics.equivalence_of_groups(one, other, margin=1.0) < 0.001
+    assert statistics.equivalence_of_groups(one, other + 2.0, margin=1.0) > 0.9
+    # Right at the margin it errs in one case of twenty; 2,000 cases: a standard error of 0.005.
+    wrong = [statistics.equivalence_of_groups(*generator.normal([[0.0], [1.0]], 0.3, (2, 10)), 1.0)
+             < 0.05 for _ in range(2_000)]
+    assert 0.03 < np.mean(wrong) < 0.07
+
+
 def test_an_interval_covers_and_a_constant_has_none():
     """Of 200 intervals of 20 normal numbers each; 174 or fewer has a chance below 0.003."""
     generator = np.random.default_rng(1)

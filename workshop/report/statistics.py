@@ -79,6 +79,14 @@ def equivalence(values: Sequence[float], margin: float) -> float:
     return float(max(low, high))
 
 
+def equivalence_of_groups(one: Sequence[float], other: Sequence[float], margin: float) -> float:
+    """p of two one-sided Welch tests that the means of two groups differ by less than a margin."""
+    one, other = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    low = stats.ttest_ind(one, other - margin, equal_var=False, alternative="greater").pvalue
+    high = stats.ttest_ind(one, other + margin, equal_var=False, alternative="less").pvalue
+    return float(max(low, high))
+
+
 # --------------------------------------------------------------------------------- the factorial
 
 def contrasts(values: np.ndarray) -> dict[str, np.ndarray]:
