@@ -14,7 +14,7 @@ from workshop.training.evaluation import open_evaluation, values_over_torques
 from workshop.training.files import to_bytes, write_whole
 from workshop.training.health import require_finite, require_healthy
 from workshop.training.parameters import check_parameters
-from workshop.training.progress import sizes_of_noise, tensorboard_curves
+from workshop.training.progress import log_means, sizes_of_noise, tensorboard_curves
 from workshop.training.randomness import normal_numbers, seed_everything, versions
 from workshop.training.run import training_run
 from workshop.training.run_files import (

@@ -72,15 +72,17 @@ def test_every_run_of_the_list_is_valid(notebook):
     assert len(logs) == len(runner.EXPERIMENTS)
 
 
-def test_each_ablation_changes_something_of_the_default(notebook):
+@pytest.mark.parametrize(("folder", "names"), [
+    ("ablations", runner.ABLATIONS), ("changes", runner.CHANGES)])
+def test_each_ablation_changes_something_of_the_default(notebook, folder, names):
     usual = notebook.Hyperparameters()
     seen = set()
-    for name in runner.ABLATIONS:
+    for name in names:
         settings = notebook.make_hyperparameters(
-            "default", runner.EXPERIMENTS[f"ablations/{name}"].overrides)
+            "default", runner.EXPERIMENTS[f"{folder}/{name}"].overrides)
         assert settings != usual, name
         seen.add(settings.model_dump_json())
-    assert len(seen) == len(runner.ABLATIONS)  # and no two the same
+    assert len(seen) == len(names)  # and no two the same
 
 
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):

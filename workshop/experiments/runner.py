@@ -53,7 +53,8 @@ class Experiment:
     weights: bool = False  # keep the best weights of the first seed
 
 
-VERSION_1 = {"learn_steps": 40, "late_score": 36.0}  # what its default had, and the present has not
+# What version 1's default had, and the present has not:
+VERSION_1 = {"learn_steps": 40, "late_learn_steps": 1, "late_score": 36.0}
 EXPERIMENTS = {
     "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
@@ -66,10 +67,21 @@ EXPERIMENTS = {
     "one_arm": Experiment(overrides=VERSION_1, num_agents=1, max_episodes=250, engine="torch"),
     "pendulum": Experiment(
         overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "noise_schedule": "constant",
-                   "batch_size": 128, "learn_steps": 20, "policy_delay": 1, "tau": 5e-3,
-                   "replay_ratio": 256.0},
+                   "batch_size": 128, "learn_steps": 20, "late_learn_steps": 1,
+                   "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
+
+CHANGES = {  # the present default with something changed, for doc/ablations.md
+    "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
+    "reward_scale_1": {"reward_scale": 1.0},
+    "policy_delay_1": {"policy_delay": 1},
+    "full_rates": {"late_learn_steps": 20, "late_learning_rate": 1.0},
+    "late_learn_steps_1": {"late_learn_steps": 1},
+}
+EXPERIMENTS |= {
+    f"changes/{name}": Experiment(overrides=overrides, seeds=10, max_episodes=100)
+    for name, overrides in CHANGES.items()}
 
 ABLATIONS = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
     "version_1": {},

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from IPython import get_ipython
 from IPython.display import display
 from tqdm.std import tqdm
@@ -60,6 +61,17 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
     if len(scores) < 10 or len(scores) % 10 == 0:
         print(f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
               f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s")
+
+
+def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
+    """Note in an agent's log the means of a learning phase.
+
+    Args: errors, losses and with_actor as the notebook's `DDPG.learn_phase` returns and takes them.
+    """
+    agent.log["critic loss"] = float(losses[:, 0].mean())
+    agent.log["TD error"] = float(np.abs(errors).mean())
+    if with_actor.any():
+        agent.log["Q"] = -float(losses[with_actor, 1].mean())
 
 
 def noisy_layer_names(number: int) -> list[str]:
