@@ -24,7 +24,6 @@ from workshop.benchmarks import (
     peer_training,
     replay,
     report,
-    sample_efficiency,
     scaling,
     solving,
 )
@@ -32,9 +31,8 @@ from workshop.benchmarks.measure import Options, Recorder, Results
 from workshop.paths import PROJECT
 
 PAGE = PROJECT / "doc" / "benchmarks.md"
-ROWS = {"solve": solving, "sample_efficiency": sample_efficiency, "peers": peer_training,
-        "replay": replay, "insert": insertion, "learning_step": learning_step,
-        "environment": environment_speed, "scaling": scaling}
+ROWS = {"solve": solving, "peers": peer_training, "replay": replay, "insert": insertion,
+        "learning_step": learning_step, "environment": environment_speed, "scaling": scaling}
 
 
 def arguments() -> argparse.Namespace:
@@ -46,7 +44,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; writes no page")
     parser.add_argument("--repetitions", type=int, default=7, help="of short measurements")
-    parser.add_argument("--seeds", type=int, default=3, help="trainings of each kind")
+    parser.add_argument("--seeds", type=int, default=5, help="trainings of each kind")
     parser.add_argument("--time-limit", type=float, default=300.0, help="of a peer's training, s")
     options = parser.parse_args()
     for name in options.only.split(","):

@@ -41,7 +41,7 @@ class Options:
 
     quick: bool = False
     repetitions: int = 7
-    seeds: int = 3
+    seeds: int = 5
     time_limit: float = 300.0
 
     def size(self, full: int, quick: int) -> int:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import helpers
 from workshop import notebook
 from workshop.benchmarks import measure
 from workshop.paths import NOTEBOOK
-from workshop.training import episodes
+from workshop.training import compiled, episodes
 
 PRESETS = ("default", "fast")
 
@@ -44,8 +43,12 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
         yield folder, helpers.read_scores(folder / "scores.csv"), seconds
 
 
-def acting_seconds(folder: Path, num_agents: int, seed: int, number: int) -> float:
-    """Seconds of so many episodes of the trained actor without noise, without learning."""
+def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine: str) -> float:
+    """Seconds of so many episodes of the trained actor without noise, without learning.
+
+    Args:
+        engine: that acts: "torch", or "auto" for the one that would train.
+    """
     definitions = notebook.definitions()
     fields = definitions.Hyperparameters.model_fields
     settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
@@ -54,7 +57,8 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int) -> flo
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, size, num_agents, settings,
                                   np.random.default_rng(seed))
         helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
-        torch.manual_seed(seed)
+        agent.learner = compiled.learner(agent.ddpg, compiled.choose(engine, settings))
+        episodes.scores(environment, lambda seen: agent.act(seen, explore=False))  # compiles
         start = time.perf_counter()
         for _ in range(number):
             episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
