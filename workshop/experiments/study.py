@@ -297,7 +297,8 @@ def seconds_of(kept: Path) -> list[float]:
 def report(kept: Path) -> str:
     """All numbers of doc/study.md's results, from the tables."""
     found = results.results(kept, resampled=True)
-    return "\n".join([*results.lines(found), "", *results.cell_lines(kept)])
+    sweep = results.sweep_lines(kept / "sweep.csv") if (kept / "sweep.csv").exists() else []
+    return "\n".join([*results.lines(found), "", *results.cell_lines(kept), "", *sweep])
 
 
 def main(arguments: list[str] | None = None) -> int:

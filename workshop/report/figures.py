@@ -299,7 +299,8 @@ def plot_inside(inside: Mapping[str, np.ndarray]) -> Figure:
         panels[1].stairs(100 * histogram / histogram.sum(), inside["priority_edges"], color=shade,
                          label=f"after episode {number}")
     panels[1].set(xscale="log", xlabel="priority: |TD error| + epsilon (scaled)",
-                  ylabel="share of the memory (%)", ylim=(0, None))
+                  ylabel="share of the memory (%)")
+    panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
     panels[1].legend(loc="upper left", frameon=False)
     panels[2].plot(episode, mean_draws(inside), color=COLORS["score"])
     panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")

@@ -156,6 +156,25 @@ def cell_lines(folder: Path) -> list[str]:
     return rows
 
 
+def sweep_lines(path: Path) -> list[str]:
+    """Area and end of some cells under other settings, as lines of a Markdown table."""
+    with open(path) as file:
+        settings = sorted({line["setting"] for line in csv.DictReader(file)})
+    rows = ["| n-step | replay | NoisyNet | setting | seeds | area: mean (range) | end: mean |",
+            "|---|---|---|---|---|---|---|"]
+    found = [(cell, setting, runs) for setting in settings
+             for cell, runs in curves(path, setting).items()]
+    for cell, setting, runs in sorted(found, key=lambda one: one[:2]):
+        of = [measures(*run) for run in runs.values()]
+        areas = [run["area"] for run in of]
+        rows.append(
+            f"| {cell[0]} | {cell[1]} | {'on' if cell[2] == 'True' else 'off'} | "
+            f"{setting.replace(';', ', ') or 'as in the study'} | {len(of)} | "
+            f"{np.mean(areas):.3f} ({min(areas):.3f} to {max(areas):.3f}) | "
+            f"{np.mean([run['end'] for run in of]):.3f} |")
+    return rows
+
+
 def draw(found: Mapping) -> Figure:
     """The main effects: tasks across, an ingredient each with its 95 % interval."""
     figure, panels = plt.subplots(1, len(found), figsize=(9, 2.6), sharey=True, sharex=True,
