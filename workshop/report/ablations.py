@@ -75,7 +75,7 @@ def lines_of(base: str, groups: Mapping, texts: Mapping[str, str],
     for name in texts:
         for measure in measured:
             one, other = ([run[measure] for run in groups[group]] for group in (name, base))
-            if None not in one + other:
+            if None not in one + other and len(one) > 1:
                 tests[name, measure] = statistics.difference(one, other)
     corrected = dict(zip(tests, statistics.holm([test["p"] for test in tests.values()]),
                          strict=True))

@@ -67,9 +67,9 @@ def draw_arm() -> Figure:
                   arrowprops={"arrowstyle": "-", "color": GREY})
     side.annotate("forearm\n6 m", (elbow + hand) / 2, xytext=(7.4, -6.2), fontsize=8.5,
                   arrowprops={"arrowstyle": "-", "color": GREY})
-    side.annotate("hand: a ball of 1 m", hand, xytext=(2.2, 3.9), fontsize=8.5,
+    side.annotate("hand: 2 m across", hand, xytext=(2.2, 3.9), fontsize=8.5,
                   arrowprops={"arrowstyle": "-", "color": GREY})
-    side.annotate("goal: a ball of 2.5 m.\nWhile they overlap,\n+0.01 each physics step",
+    side.annotate("goal: 5 m across.\nWhile they overlap,\n+0.01 each physics step",
                   goal + (1.2, 2.2), xytext=(8.0, 3.0), fontsize=8.5, color="#8a3f6c",
                   arrowprops={"arrowstyle": "-", "color": PURPLE})
     arrow(side, (-2.7, -7.6), (-2.7, -5.6), color="0.2")

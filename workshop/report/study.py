@@ -108,7 +108,7 @@ def improvement(groups: Sequence[np.ndarray]) -> float:
 
 
 TASKS = {"as_it_is": "the task as it is", "small_goals": "small goals",
-         "late_pay": "pay that comes late", "few_arms": "few arms"}
+         "late_pay": "late pay", "few_arms": "one arm"}
 
 
 def lines(found: Mapping, main_only: bool = False) -> list[str]:
