@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import matplotlib
 import pytest
@@ -12,6 +14,10 @@ from workshop.paths import PROJECT
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
+
+# A shell starts its background jobs with Ctrl-C ignored, and all that they start ignores it too;
+# tests of Ctrl-C must not depend on how they were started.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run; no deadline, since the first example waits for numba.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
