@@ -40,8 +40,8 @@ def assert_acts_alike(path, folder):
     with torch.no_grad():
         single = actor(torch.from_numpy(observations)).numpy()
         double = actor.double()(torch.from_numpy(observations).double()).numpy()
-    # Both compute in single precision, in different orders: errors of one size, the largest of 2,000
-    # actions. (That of a single row's four actions can be far below by luck.)
+    # Both compute in single precision, in different orders: errors of one size, the largest of all
+    # 2,000 actions. (That of a single row's four actions can be far below by luck.)
     rounding = np.abs(single - double).max()
     for number in (len(observations), 1):
         [actions] = session.run(None, {"observations": observations[:number]})
