@@ -114,8 +114,8 @@ def present() -> list[str]:
     return [
         "## Beside the present default", "",
         "The compiled engine, 20 arms. *Mean of 1-100* is of training scores, *without noise* of "
-        "the evaluations at episodes 55 to 100. That all three ingredients together are not needed "
-        "was a claim of version 1; the other questions are those that its search left open.", "",
+        "the evaluations at episodes 55 to 100. That none of the three ingredients is needed was a "
+        "claim of version 1; the other questions are those that its search left open.", "",
         f"The default, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): "
         f"{means(groups[DEFAULT.name], PRESENT_MEASURES)}.", "",
         *lines_of(DEFAULT.name, groups, texts, PRESENT_MEASURES), ""]
@@ -128,7 +128,7 @@ def page() -> str:
               for folder in folders}
     texts = {name: as_text(changes(FOLDER / name)) or "nothing" for name in groups}
     without = {name: text for name, text in texts.items() if name != WITHOUT_NOISY
-               and "noisy_layers" in changes(FOLDER / name)}
+               and "noisy_layers" in text}
     others = {name: text for name, text in texts.items() if name not in (BASE, *without)}
     same = statistics.difference(*([run["mean of 1-100"] for run in groups[name]]
                                    for name in ("alpha_0", "uniform_replay")))
