@@ -44,6 +44,7 @@ from workshop.training.settings import (
     noise_factor,
     noise_of_actions,
     noise_of_weights,
+    rate_factor,
     setting,
 )
 from workshop.training.states import TrainingState

@@ -34,12 +34,13 @@ def test_an_episode_is_what_the_interface_tells():
         assert all(answer.local_done)
 
 
-def test_evaluations_meet_the_same_goals_each_time():
+def test_each_evaluation_meets_the_same_goals_in_every_training():
     with helpers.open_environment("", 3, 5) as environment:
         evaluation = Evaluation(environment, every=5)
-        first = evaluation.scores(sideways)
-        assert np.ptp(first) > 0  # goals differ from arm to arm
-        np.testing.assert_array_equal(evaluation.scores(sideways), first)
+        first, second = (evaluation.scores(sideways, earlier=k) for k in range(2))
+        assert np.ptp(first) > 0 and (first != second).any()  # goals differ between arms, and then
+        np.testing.assert_array_equal(evaluation.scores(sideways, earlier=0), first)
+        np.testing.assert_array_equal(evaluation.scores(sideways, earlier=1), second)
         assert (evaluation.scores(lambda seen: -sideways(seen)) != first).any()
         assert [episode for episode in range(1, 12) if evaluation.due(episode)] == [5, 10]
 
@@ -61,6 +62,7 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with helpers.open_environment("", ARMS, evaluation_module.SEED) as environment:
+        environment.reset(), environment.reset()  # of the two evaluations before
         last = episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import typing
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import nn
 
+import helpers
+import small_training
 from workshop.report import tables
 from workshop.training.presets import PRESETS
 from workshop.training.settings import COUNTS_ONLY_IF
@@ -415,8 +418,8 @@ def test_learning_steps_change_at_the_late_score(notebook, defaults):
             settings=settings, best_score=best, mark=mark), 200) for best in bests]
 
     assert steps((0.0, 19.9, 20.0, 30.0), late_score=20.0) == [3, 3, 1, 1]
-    assert steps((0.0, 35.9, 36.0)) == [3, 3, 1]  # by default at 1.2 times the mark
-    assert steps((107.9, 108.0), mark=90.0) == [3, 1]
+    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the mark
+    assert steps((114.2, 114.4), mark=90.0) == [3, 1]
     assert steps((1e9,), mark=None) == [3]  # an environment that names none
 
 
@@ -453,6 +456,45 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
             for name, network in zip(("actor", "critic"), before, strict=True)])
     assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
     assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
+
+
+def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
+    def factors(number, best=38.2, **late):
+        agent = make_agent(notebook, defaults, **late)
+        agent.best_score, found = best, []
+        for _ in range(number):
+            agent.begin_episode()
+            found.append(helpers.rate_factor(agent))
+            assert agent.learns == (found[-1] > 0)
+            agent.end_episode(terminal=False)
+        return found
+
+    assert factors(6, late_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
+    assert factors(3, late_episodes=2, late_learning_rate=0.1) == pytest.approx([0.1, 0.05, 0])
+    assert factors(3, best=38.0, late_episodes=1) == [1, 1, 1]  # not late yet
+    assert factors(3, late_episodes=None, late_learning_rate=0.5) == [0.5, 0.5, 0.5]  # no end
+
+
+def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it_is(
+        notebook, monkeypatch):
+    """It scores as its mean weights do, and neither memory nor weights change."""
+    small_training.shrink(monkeypatch.setattr)
+    agent = small_training.make_agent(notebook, "an end of learning")
+    environment, twin = (helpers.open_environment("", small_training.ARMS, 0) for _ in range(2))
+    for _ in range(2):  # the last two that learn
+        notebook.run_episode(environment, agent)
+    twin.restore(environment.state())
+    weights, rows = weights_of(agent.ddpg.actor), agent.replay.rows.copy()
+    steps, decisions, waiting = agent.learning_steps, agent.decisions, len(agent.new_rows)
+    assert steps > 0
+    scores = notebook.run_episode(environment, agent)
+    policy = functools.partial(agent.act, explore=False)
+    np.testing.assert_array_equal(scores, helpers.episode_scores(twin, policy))
+    assert same(weights, weights_of(agent.ddpg.actor)) and agent.learning_steps == steps
+    np.testing.assert_array_equal(agent.replay.rows, rows)
+    assert agent.decisions == decisions + small_training.DECISIONS
+    assert len(agent.new_rows) == waiting
+    assert agent.log["noise"] == 0
 
 
 @given(arms=st.integers(1, 100), act_steps=st.integers(1, 100), steps=st.integers(0, 1000),

@@ -54,7 +54,8 @@ class Experiment:
 
 
 # What version 1's default had, and the present has not:
-VERSION_1 = {"learn_steps": 40, "late_learn_steps": 1, "late_score": 36.0}
+VERSION_1 = {"learn_steps": 40, "late_learn_steps": 1, "late_learning_rate": 0.1,
+             "late_score": 36.0, "late_episodes": None}
 EXPERIMENTS = {
     "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
@@ -68,6 +69,7 @@ EXPERIMENTS = {
     "pendulum": Experiment(
         overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "noise_schedule": "constant",
                    "batch_size": 128, "learn_steps": 20, "late_learn_steps": 1,
+                   "late_learning_rate": 0.1, "late_episodes": None,
                    "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
         num_agents=1, env_location="gymnasium:Pendulum-v1"),
 }
@@ -76,7 +78,7 @@ CHANGES = {  # the present default with something changed, for doc/ablations.md
     "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
     "reward_scale_1": {"reward_scale": 1.0},
     "policy_delay_1": {"policy_delay": 1},
-    "full_rates": {"late_learn_steps": 20, "late_learning_rate": 1.0},  # nothing gentle at the end
+    "no_end": {"late_episodes": None},  # learning without an end
 }
 CLAIMED = {"none_of_three", "reward_scale_1"}  # ten seeds, since the report says something of them
 EXPERIMENTS |= {

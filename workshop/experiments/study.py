@@ -58,7 +58,7 @@ EVALUATION_ARMS = 20
 
 # What all cells share: the default preset, and no switch that depends on the score.
 SHARED = {"action_noise": "gaussian", "gaussian_sigma": 0.2, "noise_schedule": "constant",
-          "learn_steps": 20, "late_learn_steps": 20, "late_learning_rate": 1.0}
+          "learn_steps": 20, "late_learn_steps": 20, "late_episodes": None}
 
 
 @dataclass(frozen=True)

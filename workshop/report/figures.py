@@ -14,7 +14,7 @@ from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from workshop.training import episodes
 from workshop.training.scores import SOLVED_SCORE, moving_average
-from workshop.training.settings import noise_factor
+from workshop.training.settings import is_late, noise_factor, rate_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -242,16 +242,17 @@ def plot_schedules(settings: Any, scores: np.ndarray, mark: float) -> Figure:
     """
     best = np.maximum.accumulate(np.concatenate([[0.0], scores[:-1]]))
     episode, decisions = np.arange(1, len(best) + 1), 1001 * np.arange(len(best))
-    late = best >= (1.2 * mark if settings.late_score is None else settings.late_score)
     rise = np.minimum(1, decisions / settings.importance_decisions)
     beta = settings.importance_start + rise * (settings.importance_end - settings.importance_start)
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
     agents = [SimpleNamespace(settings=settings, decisions=d, episodes=k, mark=mark, best_score=b,
                               average_score=moving_average(scores)[max(k - 1, 0)])
               for k, (d, b) in enumerate(zip(decisions, best, strict=True))]
+    late = np.cumsum([is_late(agent) for agent in agents])
+    for agent, before in zip(agents, np.concatenate([[0], late[:-1]]), strict=True):
+        agent.late_episodes = before
     lines = {"factor on action noise": [noise_factor(agent) for agent in agents], "beta": beta,
-             "learning steps a phase": np.where(late, settings.late_learn_steps,
-                                                settings.learn_steps)}
+             "factor on learning rates": [rate_factor(agent) for agent in agents]}
     for axes, (title, line), color in zip(panels, lines.items(), PRESET_COLORS, strict=True):
         axes.plot(episode, line, color=color)
         axes.set(title=title, xlabel="episode", xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100],

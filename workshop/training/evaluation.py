@@ -13,7 +13,7 @@ from reacher.interface import UnityInterface
 from workshop.training import episodes
 from workshop.training.environments import GYMNASIUM, open_environment
 
-SEED = 2**31 - 1  # of the goals, which are the same for every training
+SEED = 2**31 - 1  # of the goals, which are the same in every training
 
 
 def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20,
@@ -41,7 +41,7 @@ def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20,
 
 
 class Evaluation:
-    """Plays an actor's mean weights on goals that no training sees, the same ones every time.
+    """Plays an actor's mean weights on goals that no training sees, the same in every training.
 
     It has an environment of its own, so a training's numbers do not depend on it, and nothing of it
     has to be saved to go on with a training.
@@ -59,9 +59,15 @@ class Evaluation:
         """Whether there is one after this episode, counted from 1 on."""
         return episode % self.every == 0
 
-    def scores(self, policy: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Each agent's score over one episode, (agents,), of observations to actions."""
+    def scores(self, policy: Callable[[np.ndarray], np.ndarray], earlier: int = 0) -> np.ndarray:
+        """Each agent's score over one episode, (agents,), of observations to actions.
+
+        Args:
+            earlier: evaluations before this one, whose goals are passed over.
+        """
         self.environment.restore(self._start)
+        for _ in range(earlier):
+            self.environment.reset(train_mode=True)
         return episodes.scores(self.environment, policy)
 
 

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save
 
 RUN_FORMAT = 1  # of hyperparameters.json
-STATE_FORMAT = 2  # of the training states; 1 had flat optimisers
+STATE_FORMAT = 3  # of the training states; 1 had flat optimisers, 2 learned without an end
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -12,7 +12,7 @@ DEEPRL = {
     "critic_normalization": "none", "initialization": "fan_in", "noisy_layers": False,
     "action_noise": "ou", "noise_schedule": "linear", "noise_decay": 1e-5, "noise_floor": 0.025,
     "reward_scale": 1.0, "discount": 0.99, "n_step": 1, "replay": "uniform", "batch_size": 256,
-    "act_steps": 20, "learn_steps": 10, "late_learn_steps": 10, "late_learning_rate": 1.0,
+    "act_steps": 20, "learn_steps": 10, "late_learn_steps": 10, "late_episodes": None,
     "policy_delay": 1, "critic_gradient_clip": 1.0, "tau": 1e-3,
 }
 
@@ -27,7 +27,7 @@ REACHER_ARM = {
     "noise_schedule": "episode", "noise_decay": 0.92, "reward_scale": 1.0, "n_step": 1,
     "replay_lifetime": 1_000_000, "priority_error": "squared", "priority_epsilon": 1e-9,
     "importance_start": 1.0, "batch_size": 128, "learning_starts": 10_000, "act_steps": 50,
-    "learn_steps": 100, "late_learn_steps": 100, "late_learning_rate": 1.0, "policy_delay": 1,
+    "learn_steps": 100, "late_learn_steps": 100, "late_episodes": None, "policy_delay": 1,
     "weight_decay": 1e-4, "tau": 5e-4, "zero_target_critic": True,
 }
 
@@ -40,12 +40,12 @@ WALKTHROUGH = {
     "critic_normalization": "none", "negative_slope": 0.01, "noisy_layers": False,
     "action_noise": "ou", "noise_schedule": "score", "reward_scale": 1.0, "discount": 0.99,
     "n_step": 1, "replay": "uniform", "batch_size": 128, "act_steps": 20, "learn_steps": 10,
-    "late_learn_steps": 10, "late_learning_rate": 1.0, "policy_delay": 1, "tau": 1e-3,
+    "late_learn_steps": 10, "late_episodes": None, "policy_delay": 1, "tau": 1e-3,
 }
 
 PRESETS = {
     "default": {},
-    "fast": {"n_step": 1, "discount": 0.95, "learn_steps": 40},
+    "fast": {"n_step": 1, "discount": 0.95, "learn_steps": 40, "late_learn_steps": 20},
     "deeprl": DEEPRL,
     "reacher_arm": REACHER_ARM,
     "walkthrough": WALKTHROUGH,

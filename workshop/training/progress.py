@@ -46,7 +46,7 @@ def progress_bar(total: int, done: int = 0) -> tqdm:
 
 
 def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
-    """Move the bar by an episode; print a line for the first ten and every tenth.
+    """Move the bar by an episode; print a line for the first ten, every tenth, the last to learn.
 
     No value can exceed the largest reward, paid for ever; a critic far above that is diverging,
     and the bar says so.
@@ -61,6 +61,8 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
     if len(scores) < 10 or len(scores) % 10 == 0:
         print(f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
               f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s")
+    if agent.late_episodes == agent.settings.late_episodes:  # only once: it counts on
+        print(f"episode {len(scores):4}: learning has ended; from now on without noise")
 
 
 def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:

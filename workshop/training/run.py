@@ -70,7 +70,8 @@ class TrainingRun:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
         now = time.perf_counter()
         seconds = now - self.start
-        scores = self.evaluation.scores(lambda seen: self.agent.act(seen, explore=False))
+        scores = self.evaluation.scores(lambda seen: self.agent.act(seen, explore=False),
+                                        earlier=len(self.scores) // self.evaluation.every - 1)
         self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.decisions)
         self.past.evaluations = self.evaluation_file.lines
         self.start += time.perf_counter() - now

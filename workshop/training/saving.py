@@ -35,8 +35,8 @@ from workshop.training.scores import EVALUATION_COLUMNS, scores_in
 from workshop.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
-COUNTERS = ("decisions", "episodes", "learning_steps", "average_score", "best_score",
-            "largest_reward", "log")
+COUNTERS = ("decisions", "episodes", "late_episodes", "learning_steps", "average_score",
+            "best_score", "largest_reward", "log")
 
 
 @dataclass
@@ -122,6 +122,7 @@ class Facts(BaseModel):
     settings: dict[str, Any]
     decisions: NonNegativeInt
     episodes: NonNegativeInt
+    late_episodes: NonNegativeInt
     learning_steps: NonNegativeInt
     average_score: float
     best_score: float

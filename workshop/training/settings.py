@@ -90,6 +90,13 @@ class RareSettings(BaseModel):
     importance_decisions: int = setting(
         100_000, "decisions of that rise, 100 episodes (PER: to the end)", ge=1, le=10**12)
 
+    # Late learning
+    late_learn_steps: int | None = setting(
+        None, "learning steps a phase once it is late (version 1: 1); None: as before",
+        ge=0, le=10**6)
+    late_learning_rate: float = setting(
+        1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1)
+
     # Optimisers
     weight_decay: float = setting(0.0, "of Adam (DDPG: 1e-2, critic)", ge=0, le=1)
     actor_gradient_clip: float | None = setting(None, "largest norm (B); None: no limit", gt=0)
@@ -205,8 +212,18 @@ def noise_factor(agent: Any) -> float:
 
 
 def is_late(agent: Any) -> bool:
-    """Whether an agent's best score is so good that its learning becomes slow and small."""
+    """Whether an agent's best score is so good that its learning is to come to an end."""
     late = agent.settings.late_score
     if late is None:
-        late = math.inf if agent.mark is None else 1.2 * agent.mark
+        late = math.inf if agent.mark is None else 1.27 * agent.mark
     return agent.best_score >= late
+
+
+def rate_factor(agent: Any) -> float:
+    """The factor on the learning rates in this episode: 1, and once late in equal steps to 0."""
+    settings = agent.settings
+    if not is_late(agent):
+        return 1.0
+    if settings.late_episodes is None:
+        return settings.late_learning_rate
+    return settings.late_learning_rate * max(0.0, 1 - agent.late_episodes / settings.late_episodes)
