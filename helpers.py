@@ -39,6 +39,7 @@ from workshop.training.scores import (
 from workshop.training.settings import (
     RareSettings,
     Sizes,
+    fading,
     is_late,
     make_settings,
     noise_factor,

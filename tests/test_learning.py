@@ -465,7 +465,7 @@ def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
         for _ in range(number):
             agent.begin_episode()
             found.append(helpers.rate_factor(agent))
-            assert agent.learns == (found[-1] > 0)
+            assert agent.learns == (helpers.fading(agent) > 0)
             agent.end_episode(terminal=False)
         return found
 
@@ -473,6 +473,25 @@ def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
     assert factors(3, late_episodes=2, late_learning_rate=0.1) == pytest.approx([0.1, 0.05, 0])
     assert factors(3, best=38.0, late_episodes=1) == [1, 1, 1]  # not late yet
     assert factors(3, late_episodes=None, late_learning_rate=0.5) == [0.5, 0.5, 0.5]  # no end
+
+
+def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
+    """In acting and in the actor's loss, from the same random numbers."""
+    def noises(late_episodes):
+        agent = make_agent(notebook, defaults, late_score=0.0, late_episodes=4)
+        agent.late_episodes, found = late_episodes, []
+        act, learn = agent.learner.act, agent.learner.learn_phase
+        agent.learner.act = lambda seen, noise: found.append(noise.copy()) or act(seen, noise)
+        agent.learner.learn_phase = lambda rows, weights, noise, with_actor: (
+            found.append(noise.copy()) or learn(rows, weights, noise, with_actor))
+        agent.act(np.zeros((4, 3), np.float32))
+        agent.replay.add(make_rows())
+        notebook.learning_phase(agent, 2)
+        return found
+
+    for whole, quarter in zip(noises(0), noises(3), strict=True):
+        assert whole.any()
+        np.testing.assert_array_equal(quarter, whole / 4)
 
 
 def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it_is(

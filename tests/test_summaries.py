@@ -26,8 +26,8 @@ def test_pay_of_an_episode():
 
 
 def test_draws_of_episodes():
-    draws = np.zeros((50, 3), dtype=int)
-    draws[:5, 2], draws[5:, 0] = 10, 10  # ten transitions each: drawn twice, or never
+    draws = np.zeros((20, 3), dtype=int)  # of the last eight no transition was kept
+    draws[:5, 2], draws[5:12, 0] = 10, 10  # ten transitions each: drawn twice, or never
     lines = summaries.of_draws({"draws": draws}).splitlines()
     assert lines[0] == "transitions of episode  1: drawn   2.0 times on average,  0 % never"
     assert lines[2].endswith("drawn   0.0 times on average, 100 % never")

@@ -45,7 +45,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny sizes; writes no page")
     parser.add_argument("--repetitions", type=int, default=7, help="of short measurements")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each kind")
-    parser.add_argument("--time-limit", type=float, default=300.0, help="of a peer's training, s")
+    parser.add_argument("--time-limit", type=float, default=peer_training.SECONDS,
+                        help="of a peer's training, s")
     options = parser.parse_args()
     for name in options.only.split(","):
         if name not in ROWS:

@@ -25,9 +25,9 @@ from workshop.training import compiled
 
 KEPT = CHECKPOINTS / "inside"
 GALLERY = CHECKPOINTS / "gallery" / "seed0"
-ARMS, EPISODES, SEED = 20, 100, 0
-GALLERY_EPISODES = (1, 2, 3, 5, 100)  # after which the actor is kept
-PRIORITY_EPISODES = (3, 20, 100)
+ARMS, EPISODES, SEED = 20, 20, 0  # learning has ended by then
+GALLERY_EPISODES = (1, 2, 3, 5, 20)  # after which the actor is kept
+PRIORITY_EPISODES = (3, 8, 20)
 PRIORITY_EDGES = np.geomspace(1e-4, 10, 51)  # of |TD error| + epsilon, in scaled rewards
 MOST_DRAWS = 200  # the last bin of the histogram holds this many and more
 

@@ -303,14 +303,15 @@ def plot_inside(inside: Mapping[str, np.ndarray]) -> Figure:
                   ylabel="share of the memory (%)")
     panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
     panels[1].legend(loc="upper left", frameon=False)
-    panels[2].plot(episode, mean_draws(inside), color=COLORS["score"])
+    drawn = mean_draws(inside)
+    panels[2].plot(episode[:len(drawn)], drawn, color=COLORS["score"])
     panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
     return figure
 
 
 def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
-    """How often the transitions of each episode were drawn, on average, (episodes,)."""
-    draws = inside["draws"]
+    """How often the transitions of each episode with learning were drawn, on average."""
+    draws = inside["draws"][inside["draws"].any(axis=1)]
     return draws @ np.arange(draws.shape[1]) / draws.sum(axis=1)
 
 

@@ -21,7 +21,7 @@ from workshop.report.figures import plot_scores
 from workshop.training.scores import read_scores
 
 TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
-GALLERY_EPISODES = 1, 2, 3, 5, 100
+GALLERY_EPISODES = 1, 2, 3, 5, 20
 SEED = 1000  # of the goals
 GROUND = "#11151c"  # of the curve, as behind the arms
 ARMS, GALLERY_ARMS = 20, 5

@@ -53,8 +53,9 @@ def of_values(values: np.ndarray, returns: np.ndarray) -> str:
 
 def of_draws(inside: Mapping[str, np.ndarray]) -> str:
     """How often transitions of some episodes were drawn; inside as experiments/inside.py has it."""
-    draws, mean, lines = inside["draws"], mean_draws(inside), []
-    for k in (0, 4, 49):
+    mean, lines = mean_draws(inside), []
+    draws = inside["draws"][:len(mean)]
+    for k in (0, 4, 9):
         lines.append(f"transitions of episode {k + 1:2}: drawn {mean[k]:5.1f} times on average, "
                      f"{100 * draws[k, 0] / draws[k].sum():2.0f} % never")
     total = mean * draws.sum(axis=1)

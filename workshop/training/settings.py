@@ -219,11 +219,13 @@ def is_late(agent: Any) -> bool:
     return agent.best_score >= late
 
 
-def rate_factor(agent: Any) -> float:
-    """The factor on the learning rates in this episode: 1, and once late in equal steps to 0."""
-    settings = agent.settings
-    if not is_late(agent):
+def fading(agent: Any) -> float:
+    """What is left of learning and of noise in this episode: 1, and once late in steps to 0."""
+    if agent.settings.late_episodes is None or not is_late(agent):
         return 1.0
-    if settings.late_episodes is None:
-        return settings.late_learning_rate
-    return settings.late_learning_rate * max(0.0, 1 - agent.late_episodes / settings.late_episodes)
+    return max(0.0, 1 - agent.late_episodes / agent.settings.late_episodes)
+
+
+def rate_factor(agent: Any) -> float:
+    """The factor on the learning rates in this episode."""
+    return fading(agent) * (agent.settings.late_learning_rate if is_late(agent) else 1.0)
