@@ -47,5 +47,6 @@ from workshop.training.settings import (
     noise_of_weights,
     rate_factor,
     setting,
+    steps_of_phase,
 )
 from workshop.training.states import TrainingState

@@ -411,11 +411,11 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
-def test_learning_steps_change_at_the_late_score(notebook, defaults):
+def test_learning_steps_change_at_the_late_score(defaults):
     def steps(bests, mark=30.0, **late):
         settings = defaults(learn_steps=3, late_learn_steps=1, **late)
-        return [notebook.steps_of_phase(SimpleNamespace(
-            settings=settings, best_score=best, mark=mark), 200) for best in bests]
+        return [helpers.steps_of_phase(SimpleNamespace(
+            settings=settings, best_score=best, mark=mark), 20) for best in bests]
 
     assert steps((0.0, 19.9, 20.0, 30.0), late_score=20.0) == [3, 3, 1, 1]
     assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the mark
@@ -518,13 +518,14 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
 
 @given(arms=st.integers(1, 100), act_steps=st.integers(1, 100), steps=st.integers(0, 1000),
        batch=st.integers(2, 512), ratio=st.floats(0.01, 1000))
-def test_transitions_are_not_drawn_more_often_than_replay_ratio(notebook, defaults, arms, act_steps,
-                                                                steps, batch, ratio):
+def test_transitions_are_not_drawn_more_often_than_replay_ratio(defaults, arms, act_steps, steps,
+                                                                batch, ratio):
     """On average over a phase; it may begin one step too many, which makes one batch."""
-    settings = defaults(learn_steps=steps, batch_size=batch, replay_ratio=ratio)
+    settings = defaults(learn_steps=steps, act_steps=act_steps, batch_size=batch,
+                        replay_ratio=ratio)
     new = arms * act_steps
-    found = notebook.steps_of_phase(SimpleNamespace(
-        settings=settings, best_score=0.0, mark=30.0), new)
+    found = helpers.steps_of_phase(SimpleNamespace(
+        settings=settings, best_score=0.0, mark=30.0), arms)
     assert 0 <= found <= steps and (found - 1) * batch < ratio * new
     assert found == steps or found * batch >= ratio * new
 

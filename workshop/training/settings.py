@@ -226,6 +226,15 @@ def fading(agent: Any) -> float:
     return max(0.0, 1 - agent.late_episodes / agent.settings.late_episodes)
 
 
+def steps_of_phase(agent: Any, arms: int) -> int:
+    """Learning steps of a phase of the notebook's `Agent`; a few for so many arms, by its limit."""
+    settings, steps = agent.settings, agent.settings.learn_steps
+    if is_late(agent) and settings.late_learn_steps is not None:
+        steps = settings.late_learn_steps
+    new_transitions = settings.act_steps * arms
+    return min(steps, math.ceil(settings.replay_ratio * new_transitions / settings.batch_size))
+
+
 def rate_factor(agent: Any) -> float:
     """The factor on the learning rates in this episode."""
     return fading(agent) * (agent.settings.late_learning_rate if is_late(agent) else 1.0)
