@@ -470,7 +470,9 @@ def test_a_flipped_bit_anywhere_is_found(cut):
 
 def test_a_flip_in_the_number_of_the_format_is_damage_and_no_newer_version(cut):
     path = file_of_newest(cut, "state")
-    path.write_text(path.read_text().replace('"format": 2', '"format": 9'))
+    old, new = (f'"format": {number}' for number in (files.STATE_FORMAT, 9))
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
     with pytest.warns(UserWarning, match="the state before is used"):
         assert helpers.TrainingState(cut).load()[0] == 3
 

@@ -55,11 +55,11 @@ class TrainingRun:
     def keep_episode(self, arm_scores: np.ndarray) -> None:
         """Write the scores (arms,) of an episode and the weights after it; show both."""
         self.score_file.append(len(self.scores), arm_scores, time.perf_counter() - self.start)
-        networks = self.networks()
-        save_networks(self.folder, "_last", **networks)
+        if self.agent.learns:  # else they are what they were
+            save_networks(self.folder, "_last", **self.networks())
         if self.scores[-1] == max(self.scores):
             self.past.best = {f"{name}.{key}": tensor.detach().clone()
-                              for name, network in networks.items()
+                              for name, network in self.networks().items()
                               for key, tensor in network.state_dict().items()}
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
