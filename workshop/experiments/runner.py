@@ -65,7 +65,7 @@ EXPERIMENTS = {
     "reacher_arm_changed": Experiment(
         "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300),
     "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
-    "one_arm": Experiment(num_agents=1, max_episodes=250),
+    "one_arm": Experiment(overrides=VERSION_1, num_agents=1, max_episodes=250, engine="torch"),
     "pendulum": Experiment(
         overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "noise_schedule": "constant",
                    "batch_size": 128, "learn_steps": 20, "late_learn_steps": 1,
