@@ -789,6 +789,16 @@ def test_a_finished_training_can_be_made_longer(small, uncut, tmp_path, kind, st
     assert_same(left_by(tmp_path / "run"), uncut(kind))
 
 
+def test_once_learning_has_ended_states_leave_the_memory_as_it_is(small, tmp_path, monkeypatch):
+    """Learning ends after two of six episodes. Two states share no file, so two write all of it."""
+    written, to_bytes = [], saving.to_bytes
+    monkeypatch.setattr(saving, "to_bytes", lambda tensors: (
+        written.append(len(helpers.read_scores(tmp_path / "run" / "scores.csv")["score"]))
+        if "rows_0" in tensors else None, to_bytes(tensors))[1])
+    small(tmp_path / "run", "an end of learning")
+    assert written == [1, 2, 3]  # episodes, of six
+
+
 def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
     """Played five, saved after three, then told to end after four: nothing of the fifth is left."""
     environment = Stopped(episode=6)

@@ -306,6 +306,7 @@ def plot_inside(inside: Mapping[str, np.ndarray]) -> Figure:
     drawn = mean_draws(inside)
     panels[2].plot(episode[:len(drawn)], drawn, color=COLORS["score"])
     panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
+    panels[2].xaxis.get_major_locator().set_params(integer=True)
     return figure
 
 

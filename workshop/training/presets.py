@@ -45,7 +45,8 @@ WALKTHROUGH = {
 
 PRESETS = {
     "default": {},
-    "fast": {"n_step": 1, "discount": 0.95, "learn_steps": 40, "late_learn_steps": 10},
+    "fast": {"n_step": 1, "discount": 0.95, "learn_steps": 40, "late_learn_steps": 10,
+             "late_episodes": 7},
     "deeprl": DEEPRL,
     "reacher_arm": REACHER_ARM,
     "walkthrough": WALKTHROUGH,

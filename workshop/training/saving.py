@@ -80,10 +80,13 @@ def save_state(states: TrainingState, agent: Any, environment: Any, past: Past |
         "scores": past.scores, "lines": past.lines, "evaluations": past.evaluations,
         "seconds": past.seconds}
 
-    def data() -> Iterator[tuple[str, bytes]]:  # one by one: together they need much memory
+    known = states.before["facts"]  # once learning has ended the memory stays as it is
+    same = all(known.get(name) == facts[name] for name in ("learning_steps", "size", "position"))
+
+    def data() -> Iterator[tuple[str, bytes | None]]:  # one by one: together they need much memory
         yield "tensors", to_bytes(tensors)
         for name, rows in blocks(replay, replay.size):
-            yield name, to_bytes({name: torch.from_numpy(rows)})
+            yield name, None if same else to_bytes({name: torch.from_numpy(rows)})
 
     states.save(agent.episodes, facts, data())
 
