@@ -7,7 +7,7 @@ from workshop.benchmarks import measure, trainings
 from workshop.benchmarks.measure import Options, Recorder, Target
 
 ARMS, EPISODES, MAX_EPISODES = 20, 100, 300
-FIRST_SEED = 3000  # fresh: nothing was chosen by what these seeds did
+FIRST_SEED = 3000  # fresh: nothing was chosen by what these seeds scored
 FLOOR_FACTOR, TORCH_FLOOR_FACTOR, FAST_SECONDS, DEFAULT_FACTOR, FIRST = 3.0, 2.0, 60.0, 1.2, 5
 
 TITLE = "Solving the task"
@@ -17,8 +17,8 @@ reaches 30; at least 100 episodes by that definition. *Training* is the wall clo
 to the solving episode, from `scores.csv`; *whole notebook* adds imports, compilation, figures and
 demo. *Floor* is what no learner that plays 100 episodes one after another can go below: the same
 number of episodes of the trained actor, without noise and without learning, timed right after the
-training, by the engine that trained and by PyTorch. Seeds from {FIRST_SEED} on, which served no
-decision about the agent, one training after another; presets in turn. How good it becomes is in
+training, by the engine that trained and by PyTorch. Seeds from {FIRST_SEED} on, whose scores served
+no decision about the agent, one training after another; presets in turn. How good it becomes is in
 section 7.1 of the notebook, on ten other seeds."""
 
 
