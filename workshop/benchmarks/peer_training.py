@@ -134,6 +134,8 @@ def tables(measured) -> list[str]:
             continue
 
         def cells(values, form, none="not within"):
+            if set(values) == {None}:
+                return none
             return ", ".join(none if value is None else form.format(value) for value in values)
 
         middle = median_seconds(records)

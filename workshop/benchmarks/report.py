@@ -16,9 +16,7 @@ Measured by `python -m workshop.benchmarks` (`make bench`), which writes this pa
 hand. Programs that it names are in `workshop/benchmarks/`. Times are medians over repetitions that
 take turns between ours and the others', with the interquartile range. Whole
 trainings run one after another, each with one thread. Results stand here as they were measured,
-whether they reach what was set as a target beforehand or not. Rows of 2026-11-20 and 2026-11-21 are
-of version 1's learner, four steps a decision by PyTorch, before the compiled engine; the targets
-are those of today, so some of them have nothing measured yet."""
+whether they reach what was set as a target beforehand or not."""
 
 
 def machine_lines(here: Mapping) -> str:

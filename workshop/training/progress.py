@@ -51,13 +51,13 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
     No value can exceed the largest reward, paid for ever; a critic far above that is diverging,
     and the bar says so.
     """
-    bar.update()
     shown = {"score": f"{scores[-1]:.2f}", "average": f"{agent.average_score:.2f}"}
     shown |= {name: f"{value:.2g}" for name, value in agent.log.items()}
     possible = agent.largest_reward / (1 - agent.settings.discount)
     if abs(agent.log["Q"]) > 2 * possible > 0:
         shown["critic diverges, largest possible Q"] = f"{possible:.2g}"
-    bar.set_postfix(shown)
+    bar.set_postfix(shown, refresh=False)
+    bar.update()  # shows it, twice a second at most
     if len(scores) < 10 or len(scores) % 10 == 0:
         print(f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
               f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s")
@@ -93,12 +93,14 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
     """What TensorBoard shows of an episode."""
     replay = agent.replay
     shown = {"score/episode": scores[-1], "score/average": agent.average_score,
-             "replay/transitions": len(replay), "noise/in the actions": agent.log["noise"],
-             "Q/of the policy": agent.log["Q"], "loss/critic": agent.log["critic loss"],
-             "loss/actor": -agent.log["Q"], "TD error": agent.log["TD error"]}
+             "noise/in the actions": agent.log["noise"], "Q/of the policy": agent.log["Q"],
+             "loss/critic": agent.log["critic loss"], "loss/actor": -agent.log["Q"],
+             "TD error": agent.log["TD error"]}
     shown |= {f"noise/sigma, {name}": size
               for name, size in sizes_of_noise(compiled.synced(agent).actor).items()}
-    if hasattr(replay, "tree"):
+    if agent.learns:  # afterwards nobody needs a memory, and a resumed training has none
+        shown["replay/transitions"] = len(replay)
+    if agent.learns and hasattr(replay, "tree"):
         shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
         shown["replay/largest p"] = replay.largest
     return shown

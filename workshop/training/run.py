@@ -37,7 +37,7 @@ class TrainingRun:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
         self.evaluation = evaluation
         self.folder, self.scores = states.folder.parent, past.scores
-        self.saved = len(past.scores) if states.exists() else None  # episodes of the newest state
+        self.saved = len(past.scores) if states.files else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
         if evaluation:
             self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")

@@ -32,6 +32,7 @@ from workshop.training.randomness import (
 )
 from workshop.training.run_files import REMOVED, before_of, completed
 from workshop.training.scores import EVALUATION_COLUMNS, scores_in
+from workshop.training.settings import fading
 from workshop.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
@@ -62,31 +63,31 @@ def save_state(states: TrainingState, agent: Any, environment: Any, past: Past |
                ) -> None:
     """Write all that the future of a training depends on, between two episodes.
 
+    Once learning has ended that is not the memory, and states become small.
+
     Raises:
         OSError: the disk is full or gone; the states before are as they were.
     """
     past, replay = past or Past(), agent.replay
+    size, position = (replay.size, replay.position) if fading(agent) else (0, 0)
     randomness, tensors = random_states()
-    tensors |= learner_tensors(compiled.synced(agent)) | priorities(replay)
+    tensors |= learner_tensors(compiled.synced(agent)) | priorities(replay, size)
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_rows:
         tensors["new_rows"] = torch.from_numpy(np.concatenate(agent.new_rows))
     facts = {name: getattr(agent, name) for name in COUNTERS} | randomness | {
         "settings": agent.settings.model_dump(mode="json"),
         "generator": replay.generator.bit_generator.state,
-        "size": replay.size, "position": replay.position,
+        "size": size, "position": position,
         "largest_priority": getattr(replay, "largest", None),
         "environment": environment.state() if hasattr(environment, "state") else None,
         "scores": past.scores, "lines": past.lines, "evaluations": past.evaluations,
         "seconds": past.seconds}
 
-    known = states.before["facts"]  # once learning has ended the memory stays as it is
-    same = all(known.get(name) == facts[name] for name in ("learning_steps", "size", "position"))
-
-    def data() -> Iterator[tuple[str, bytes | None]]:  # one by one: together they need much memory
+    def data() -> Iterator[tuple[str, bytes]]:  # one by one: together they need much memory
         yield "tensors", to_bytes(tensors)
-        for name, rows in blocks(replay, replay.size):
-            yield name, None if same else to_bytes({name: torch.from_numpy(rows)})
+        for name, rows in blocks(replay, size):
+            yield name, to_bytes({name: torch.from_numpy(rows)})
 
     states.save(agent.episodes, facts, data())
 
@@ -283,14 +284,14 @@ def blocks(replay: Any, size: int) -> Iterator[tuple[str, np.ndarray]]:
         yield f"rows_{number}", replay.rows[start:min(start + BLOCK, size)]
 
 
-def priorities(replay: Any) -> dict[str, torch.Tensor]:
-    """The leaves of a prioritized memory's tree, (size,), double precision.
+def priorities(replay: Any, size: int) -> dict[str, torch.Tensor]:
+    """The first leaves of a prioritized memory's tree, (size,), double precision.
 
     The sums above them follow to the last bit: a parent is always computed from its children.
     """
     if not hasattr(replay, "tree"):
         return {}
-    return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2:][:replay.size])}
+    return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2:][:size])}
 
 
 def restore_replay(replay: Any, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:

@@ -15,8 +15,6 @@ from safetensors.torch import load as load_tensors
 
 from workshop.training.files import STATE_FORMAT, write_whole
 
-NOTHING = {"facts": {}, "files": {}}  # of a state that is not; files: name -> [file, checksum]
-
 
 class Damaged(ValueError):
     """A file that does not hold what was written into it."""
@@ -33,8 +31,8 @@ class TrainingState:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder) / "state"
-        self.newest = NOTHING  # saved or loaded
-        self.before = NOTHING  # the one before it
+        self.files = {}  # of the state saved or loaded last: name -> [file, checksum]
+        self.before = {}  # of the one before it
 
     def paths(self) -> list[Path]:
         """Files of the states, newest first."""
@@ -43,15 +41,14 @@ class TrainingState:
     def exists(self) -> bool:
         return bool(self.paths())
 
-    def save(self, episode: int, facts: Mapping, data: Iterable[tuple[str, bytes | None]]
-             ) -> None:
+    def save(self, episode: int, facts: Mapping, data: Iterable[tuple[str, bytes]]) -> None:
         """Write a state, then remove what the last two do not need.
 
         Args:
             episode: whole episodes so far.
             facts: what JSON can hold.
-            data: names and contents of data files. One that is as it was two states ago, which
-                None says too, is not written again.
+            data: names and contents of data files. One that is as it was two states ago is not
+                written again.
 
         Raises:
             OSError: the disk is full or gone; the states before are as they were.
@@ -59,17 +56,16 @@ class TrainingState:
         self.folder.mkdir(parents=True, exist_ok=True)
         files = {}
         for name, content in data:
-            files[name] = self.before["files"].get(name)
-            if content is None:
+            known, found = self.before.get(name), checksum(content)
+            if known and known[1] == found:
+                files[name] = known
                 continue
-            found = checksum(content)
-            if not files[name] or files[name][1] != found:
-                files[name] = [f"{name}_{episode:07d}.safetensors", found]
-                write_whole(self.folder / files[name][0], content)
+            files[name] = [f"{name}_{episode:07d}.safetensors", found]
+            write_whole(self.folder / files[name][0], content)
         state = {"format": STATE_FORMAT, "episode": episode, "facts": facts, "files": files}
         state["checksum"] = checksum(json.dumps(state).encode())
         write_whole(self.folder / f"state_{episode:07d}.json", json.dumps(state).encode())
-        self.newest, self.before = state, self.newest
+        self.files, self.before = files, self.files
         self.remove_old()
 
     def remove_old(self) -> None:
@@ -77,8 +73,7 @@ class TrainingState:
         for path in self.paths()[2:]:
             path.unlink()
         needed = {path.name for path in self.paths()}
-        needed |= {file for state in (self.newest, self.before)
-                   for file, _ in state["files"].values()}
+        needed |= {file for file, _ in (*self.files.values(), *self.before.values())}
         for path in self.folder.glob("*"):
             if path.name not in needed and path.suffix in (".safetensors", ".tmp"):
                 path.unlink()
@@ -110,7 +105,7 @@ class TrainingState:
                 continue
             for other in damaged:
                 other.replace(other.with_name(other.name + ".damaged"))
-            self.newest, self.before = state, NOTHING
+            self.files, self.before = state["files"], {}
             return state["episode"], state["facts"], tensors
         raise ValueError(f"{self.folder} holds no whole training state; "
                          "begin with resume = False")
