@@ -21,7 +21,7 @@ from workshop.benchmarks.peer_environment import Arms, progress
 from workshop.paths import PROJECT
 
 TITLE = "The same task by other agents"
-SECONDS = 30.0  # of a peer's training: enough to tell whether ours is twice as fast
+SECONDS = 30.0  # of a peer's training: twice what ours took, or nearly
 FIRST_SEED = 3100  # fresh: nothing was chosen by what these seeds did
 EXPLANATION = f"""\
 Seconds and decisions (each one of all 20 arms) until an episode first scores 30, at most 40

@@ -100,9 +100,9 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
               for name, size in sizes_of_noise(compiled.synced(agent).actor).items()}
     if agent.learns:  # afterwards nobody needs a memory, and a resumed training has none
         shown["replay/transitions"] = len(replay)
-    if agent.learns and hasattr(replay, "tree"):
-        shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
-        shown["replay/largest p"] = replay.largest
+        if hasattr(replay, "tree"):
+            shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
+            shown["replay/largest p"] = replay.largest
     return shown
 
 
