@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -179,6 +180,36 @@ def test_a_phase_is_its_steps(notebook, defaults, overrides, engine):
         steps.sync(), phase.sync()
         assert steps.steps == phase.steps
     assert max(differences(one, other).values()) < 1e-5
+
+
+@pytest.mark.parametrize("offset", [0, 16])  # in bytes, of the rows behind a multiple of 64
+def test_a_phase_is_computed_in_the_thread_that_calls(notebook, defaults, offset):
+    """On another core it would take a quarter longer. Shares of processor time, no times: a phase
+    in a second thread leaves about a tenth of it to the one that calls."""
+    torch.manual_seed(0)
+    settings = defaults()
+    scale = np.ones(33, dtype=np.float32)  # sizes of the arms: XLA hands small work to no one
+    learner = compiled.CompiledDDPG(notebook.DDPG(scale, 4, settings))
+    if "xla_cpu_scheduler_type" not in compiled.options():
+        pytest.skip("this version of JAX's compiler has no option for it")
+    steps, width = settings.learn_steps, 2 * 33 + 4 + 2
+    generator = np.random.default_rng(0)
+    rows = compiled.aligned(np.empty(steps * settings.batch_size * width + 4, np.float32))
+    rows = rows[offset // 4:][:steps * settings.batch_size * width]
+    rows = rows.reshape(steps, settings.batch_size, width)
+    rows[...] = generator.standard_normal(rows.shape)
+
+    def learn():
+        learner.learn_phase(rows, np.ones(rows.shape[:2], np.float32),
+                            generator.standard_normal((steps, 1, learner.noise_size), np.float32),
+                            np.arange(steps) % 2 == 0)
+        learner.td_errors(rows.reshape(-1, width)[:200])
+
+    learn()  # compiles
+    before = time.thread_time(), time.process_time()
+    for _ in range(20):
+        learn()
+    assert time.thread_time() - before[0] > 0.5 * (time.process_time() - before[1])
 
 
 def test_learning_rates_are_set_for_both(notebook, defaults):

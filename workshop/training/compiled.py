@@ -91,7 +91,11 @@ def environment_variable(name: str, value: str):
         del os.environ[name]
 
 
-WISHES = {"xla_cpu_experimental_ynn_fusion_type": ""}  # other products of matrices: 7 % faster
+WISHES = {
+    "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
+    # One operation after the other in the thread that calls, none handed to another: 10 % faster.
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+}
 
 
 @functools.cache
@@ -218,8 +222,8 @@ class CompiledDDPG:
         rates = [[self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
                  for acts in with_actor]
         self.critic, self.actor, found = self.calls["learn_phase"](
-            self.critic, self.actor, rows, weights, noise, np.array(rates, dtype=np.float32),
-            with_actor)
+            self.critic, self.actor, aligned(rows), weights, noise,
+            np.array(rates, dtype=np.float32), with_actor)
         found = np.asarray(found)
         return found[:, :-2], found[:, -2:]
 
@@ -240,6 +244,19 @@ class CompiledDDPG:
         """Write all numbers back into the notebook's learner."""
         for name in ("critic", "actor"):
             hand_back(self.ddpg, name, getattr(self, name), self.steps[name])
+
+
+def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
+    """A copy that begins at a multiple of so many bytes.
+
+    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
+    which the computation then goes on, on a core that has none of its numbers in its cache.
+    """
+    memory = np.empty(array.nbytes + boundary, np.uint8)
+    start = -memory.ctypes.data % boundary
+    copied = memory[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
 
 
 def scale_of(network: torch.nn.Module) -> np.ndarray:
