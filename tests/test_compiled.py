@@ -184,8 +184,8 @@ def test_a_phase_is_its_steps(notebook, defaults, overrides, engine):
 
 @pytest.mark.parametrize("offset", [0, 16])  # in bytes, of the rows behind a multiple of 64
 def test_a_phase_is_computed_in_the_thread_that_calls(notebook, defaults, offset):
-    """On another core it would take a quarter longer. Shares of processor time, no times: a phase
-    in a second thread leaves about a tenth of it to the one that calls."""
+    """On another core it takes a quarter longer. Shares of processor time, no times: a phase in a
+    second thread leaves about a tenth of it to the one that calls."""
     torch.manual_seed(0)
     settings = defaults()
     scale = np.ones(33, dtype=np.float32)  # sizes of the arms: XLA hands small work to no one

@@ -93,7 +93,7 @@ def environment_variable(name: str, value: str):
 
 WISHES = {
     "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
-    # One operation after the other in the thread that calls, none handed to another: 10 % faster.
+    # One operation after the other, in the thread that calls: up to a quarter faster in a training.
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
 
@@ -187,7 +187,7 @@ class CompiledDDPG:
     def td_errors(self, rows: np.ndarray) -> np.ndarray:
         """TD errors (k,) of transitions (k, width)."""
         return np.asarray(self.calls["td_errors"](
-            self.critic.weights, self.critic.target, self.actor.target, rows))
+            self.critic.weights, self.critic.target, self.actor.target, aligned(rows)))
 
     def learn(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
               with_actor: bool = True) -> tuple:
