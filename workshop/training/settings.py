@@ -92,7 +92,7 @@ class RareSettings(BaseModel):
 
     # Late learning
     late_learn_steps: int | None = setting(
-        None, "learning steps a phase once it is late (version 1: 1); None: as before",
+        15, "learning steps a phase once it is late (ours; version 1: 1); None: as before",
         ge=0, le=10**6)
     late_learning_rate: float = setting(
         1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1)
