@@ -413,7 +413,7 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
 
 def test_learning_steps_change_at_the_late_score(defaults):
     def steps(bests, mark=30.0, **late):
-        settings = defaults(learn_steps=3, late_learn_steps=1, **late)
+        settings = defaults(**{"learn_steps": 3, "late_learn_steps": 1, **late})
         return [helpers.steps_of_phase(SimpleNamespace(
             settings=settings, best_score=best, mark=mark), 20) for best in bests]
 
@@ -421,6 +421,8 @@ def test_learning_steps_change_at_the_late_score(defaults):
     assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the mark
     assert steps((114.2, 114.4), mark=90.0) == [3, 1]
     assert steps((1e9,), mark=None) == [3]  # an environment that names none
+    assert steps((0.0, 38.2), late_learn_steps=5) == [3, 3]  # never more than before
+    assert steps((0.0, 38.2), late_learn_steps=None) == [3, 3]
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])

@@ -25,7 +25,7 @@ of 128 units, ReLU, Adam, tau 0.005, one critic; time per step, its draw include
   the peers have; an actor step for every critic step, as in the peers; uniform replay; phases of
   100 steps.
 - *this notebook, default*: layer normalisation, NoisyNet, the fixed input scale, prioritized
-  replay of 1,000,000 and its update; the actor in every second step; phases of 20 steps.
+  replay of 1,000,000 and its update; the actor in every second step; phases of 30 steps.
 - *compiled*: the same by `workshop.training.compiled`, a phase in one call.
 - *Stable-Baselines3* and *SBX*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
   `ReplayBuffer` of 100,000 transitions of 20 environments. SBX runs the 100 steps in one call.

@@ -141,7 +141,7 @@ def page() -> str:
         "here: Welch's test, p below 0.05 after Holm's correction over all tests of the table.", "",
         *present(),
         "## Beside version 1's default", "",
-        "Four learning steps a decision where the present default has two; once learning is late "
+        "Four learning steps a decision where the present default has three; once learning is late "
         "one in ten decisions, at a tenth of the rates and without an end; quaternions among the "
         "inputs, computed by PyTorch, 20 arms. Scores "
         "are *training* scores, with exploration on, so an agent without noise pays nothing for "

@@ -92,7 +92,7 @@ class RareSettings(BaseModel):
 
     # Late learning
     late_learn_steps: int | None = setting(
-        15, "learning steps a phase once it is late (ours; version 1: 1); None: as before",
+        15, "learning steps a phase once it is late, at most (ours; version 1: 1); None: as before",
         ge=0, le=10**6)
     late_learning_rate: float = setting(
         1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1)
@@ -230,7 +230,7 @@ def steps_of_phase(agent: Any, arms: int) -> int:
     """Learning steps of a phase of the notebook's `Agent`; a few for so many arms, by its limit."""
     settings, steps = agent.settings, agent.settings.learn_steps
     if is_late(agent) and settings.late_learn_steps is not None:
-        steps = settings.late_learn_steps
+        steps = min(steps, settings.late_learn_steps)
     new_transitions = settings.act_steps * arms
     return min(steps, math.ceil(settings.replay_ratio * new_transitions / settings.batch_size))
 
