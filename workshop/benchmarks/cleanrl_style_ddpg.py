@@ -36,7 +36,7 @@ class Settings:
 
 
 LIKE_OURS = Settings(hidden=(128, 128), learning_rate=1e-3, gamma=0.97, tau=0.01, batch_size=64,
-                     exploration_noise=0.2, learning_starts=1_000, updates=2)
+                     exploration_noise=0.2, learning_starts=1_000, updates=3)
 
 
 class QNetwork(nn.Module):

@@ -35,14 +35,13 @@ arms:
 - *Stable-Baselines3* and *SBX*, the same agents on JAX, *defaults*: every setting as it comes (one
   update of 256 transitions; discount 0.99; DDPG and TD3 without noise).
 - The same *like ours*: `VecNormalize`, which also scales the rewards, and the settings of `default`
-  as far as they have them: twenty updates of 64 transitions every ten decisions, as many as
-  `default` had when this was measured (it begins with thirty now), two layers of 128 units,
-  learning rate 0.001, discount 0.97, 3-step returns, tau 0.01, 1,000 transitions before learning,
-  and noise on the actions of DDPG and TD3, of 0.2, since they have no schedule that would end a
-  louder one. SBX makes those twenty in one compiled call.
+  as far as they have them: thirty updates of 64 transitions every ten decisions, two layers of 128
+  units, learning rate 0.001, discount 0.97, 3-step returns, tau 0.01, 1,000 transitions before
+  learning, and noise on the actions of DDPG and TD3, of 0.2, since they have no schedule that would
+  end a louder one. SBX makes those thirty in one compiled call.
 - *CleanRL-style DDPG, defaults*: `cleanrl_style_ddpg.py` with the usual settings of
   such files (one update of 256 transitions, two layers of 256, learning rate 0.0003, 25,000 random
-  transitions at first); *like ours*: two updates of 64, two layers of 128, learning rate 0.001,
+  transitions at first); *like ours*: three updates of 64, two layers of 128, learning rate 0.001,
   discount 0.97, tau 0.01, noise of 0.2, 1,000 random transitions. Both have the actor learn in
   every second update. It does not scale observations or rewards."""
 

@@ -17,7 +17,7 @@ LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
 DISCOUNT = 0.97
 LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
     "learning_rate": 1e-3, "gamma": DISCOUNT, "n_steps": 3, "batch_size": 64, "tau": 1e-2,
-    "train_freq": (10, "step"), "gradient_steps": 20, "learning_starts": 1_000,
+    "train_freq": (10, "step"), "gradient_steps": 30, "learning_starts": 1_000,
     "policy_kwargs": {"net_arch": [128, 128]}}
 
 

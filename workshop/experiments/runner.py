@@ -61,7 +61,7 @@ TWO_STEPS = {"learn_steps": 20, "late_learn_steps": None, "late_episodes": 10}
 EXPERIMENTS = {
     "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
-    "default_torch": Experiment(overrides=TWO_STEPS, seeds=10, engine="torch"),
+    "default_torch": Experiment(seeds=10, engine="torch"),
     "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
     "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
     "reacher_arm_changed": Experiment(
