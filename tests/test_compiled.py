@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 import torch
 
+from workshop.experiments.runner import EXPERIMENTS
 from workshop.paths import PROJECT
 from workshop.training import compiled, health, saving
 
@@ -132,6 +133,32 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
             np.testing.assert_allclose(twins, errors, rtol=0, atol=ROOM * 100 * ROUNDING * scale)
             np.testing.assert_allclose(twin_losses, losses, rtol=0,
                                        atol=ROOM * 100 * ROUNDING * (1 + scale**2))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("overrides", [{}, EXPERIMENTS["pendulum"].overrides], ids=["", "pendulum"])
+@pytest.mark.parametrize("scale", [[1.0, 1.0, 8.0], [1.0] * 33], ids=len)
+def test_the_notebooks_comparison_stays_within_its_bound(notebook, defaults, scale, overrides,
+                                                         seed):
+    """Where rounding wakes a silent unit, too: so with Pendulum's three inputs and seed 2."""
+    torch.manual_seed(seed)
+    actions = 1 if len(scale) == 3 else 4
+    plain = notebook.DDPG(np.array(scale, np.float32), actions, defaults(**overrides))
+    for _, found, bound in compiled.compare(plain, phases=(1, 99)):
+        assert max(found.values()) < bound
+
+
+@pytest.mark.parametrize("wrong", [{"tau": 1.0}, {"actor_learning_rate": 2e-3}], ids=str)
+def test_the_notebooks_comparison_finds_a_wrong_engine(notebook, defaults, monkeypatch, wrong):
+    def other(ddpg, whole=compiled.CompiledDDPG):
+        ddpg.settings = ddpg.settings.model_copy(update=wrong)
+        return whole(ddpg)
+
+    monkeypatch.setattr(compiled, "CompiledDDPG", other)
+    torch.manual_seed(0)
+    plain = notebook.DDPG(np.ones(33, np.float32), 4, defaults())
+    *_, (_, found, bound) = compiled.compare(plain, phases=(1, 99))
+    assert max(found.values()) > bound
 
 
 @pytest.mark.parametrize("overrides", OPTIONS, ids=str)
