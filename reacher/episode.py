@@ -45,12 +45,18 @@ class Episode:
 def random_torques(seed: int) -> Actor:
     """Clipped standard normal torques, as in the notebook's section 2.3."""
     generator = np.random.default_rng(seed)
-    return lambda observations: generator.standard_normal(
-        (len(observations), ACTION_SIZE)).clip(-1, 1)
+    return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
+        -1, 1
+    )
 
 
-def play_episode(actor: Actor, arms: int = 20, seed: int = 0,
-                 decisions: int = EPISODE_DECISIONS, **parameters: float) -> Episode:
+def play_episode(
+    actor: Actor,
+    arms: int = 20,
+    seed: int = 0,
+    decisions: int = EPISODE_DECISIONS,
+    **parameters: float,
+) -> Episode:
     """Let an actor play the first episode of `ReacherEnvironment(arms, seed)`.
 
     Args:

@@ -32,6 +32,7 @@ whole_numbers = st.lists(st.integers(0, 2**20), min_size=1, max_size=40)
 
 # ------------------------------------------------------------------------------------------- trees
 
+
 @given(data=st.data(), priorities=whole_numbers)
 def test_numpy_tree_finds_leaves_like_a_cumulative_sum(data, priorities):
     """Whole-numbered priorities add up exactly; of two updates of a leaf the later one counts."""
@@ -71,12 +72,22 @@ def test_linked_tree_carries_changes_to_the_root():
 
 # ----------------------------------------------------------------------------------- replay's peers
 
+
 def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebook):
     rows, td_errors = replay.transitions(300)
     places, batch, weights = replay.ours(rows, td_errors, notebook)()
-    np.testing.assert_array_equal(np.column_stack(
-        [batch.observations, batch.actions, batch.returns, batch.discounts,
-         batch.next_observations]), rows[places])
+    np.testing.assert_array_equal(
+        np.column_stack(
+            [
+                batch.observations,
+                batch.actions,
+                batch.returns,
+                batch.discounts,
+                batch.next_observations,
+            ]
+        ),
+        rows[places],
+    )
     assert weights.max() == 1 and len(weights) == replay.BATCH
     places, drawn, weights = replay.numpy_tree(rows, td_errors)()
     np.testing.assert_array_equal(drawn, rows[places])
@@ -90,8 +101,9 @@ def test_cpprb_gathers_the_rows_that_it_drew():
     pytest.importorskip("cpprb")
     rows, td_errors = replay.transitions(300)
     places, sample, weights = replay.cpprb(rows, td_errors)()
-    drawn = np.column_stack([sample[name] for name in ("obs", "act", "ret", "discount",
-                                                       "next_obs")])
+    drawn = np.column_stack(
+        [sample[name] for name in ("obs", "act", "ret", "discount", "next_obs")]
+    )
     np.testing.assert_array_equal(drawn, rows[places])
     assert len(weights) == replay.BATCH
 
@@ -119,6 +131,7 @@ def test_a_peer_that_fails_is_named_and_no_error():
 
 
 # ---------------------------------------------------------------------------------- the environment
+
 
 def test_arms_score_like_the_environment_and_report_the_true_last_observation():
     """After the last decision: the next episode's first observation, and the old one's last."""
@@ -177,6 +190,7 @@ def test_sb3_environment_hands_on_truncation_and_last_observation():
 
 # --------------------------------------------------------------------------- the CleanRL-style DDPG
 
+
 def test_cleanrl_style_update_moves_towards_its_targets():
     """Repeated on one batch with a discount of 0, the critic learns the rewards."""
     torch.manual_seed(0)
@@ -210,6 +224,7 @@ def test_cleanrl_style_memory_overwrites_the_oldest():
 
 
 # ----------------------------------------------------------------------------- timing and results
+
 
 def test_candidates_take_turns_and_the_order_alternates(monkeypatch):
     monkeypatch.setattr(measure, "calls_within", lambda call, seconds: 1)
@@ -254,8 +269,10 @@ def test_a_cut_run_goes_on_where_it_was_cut_on_the_same_machine_only(tmp_path):
 
 # ------------------------------------------------------------------------------------------- report
 
-HERE = {"machine": {"processor": "P", "cores": "2", "memory": "4 GiB", "system": "S"},
-        "versions": {"python": "3"}}
+HERE = {
+    "machine": {"processor": "P", "cores": "2", "memory": "4 GiB", "system": "S"},
+    "versions": {"python": "3"},
+}
 
 
 def a_row(measured, finished=True, here=HERE):
@@ -263,16 +280,28 @@ def a_row(measured, finished=True, here=HERE):
 
 
 def a_module(*targets):
-    return types.SimpleNamespace(TITLE="Some row", EXPLANATION="What it is.",
-                                 targets=lambda measured: list(targets))
+    return types.SimpleNamespace(
+        TITLE="Some row", EXPLANATION="What it is.", targets=lambda measured: list(targets)
+    )
 
 
 def test_the_page_marks_targets_and_names_missing_peers():
-    module = a_module(Target("quick", "3 times", True), Target("small", "9 MB", False),
-                      Target("other", "not measured", None))
-    page = report.render({"row": a_row({"ours": {"seconds": [1e-6, 2e-6, 6e-6]},
-                                        "peer": {"missing": "peer is not installed"}})},
-                         {"row": module, "late": a_module()})
+    module = a_module(
+        Target("quick", "3 times", True),
+        Target("small", "9 MB", False),
+        Target("other", "not measured", None),
+    )
+    page = report.render(
+        {
+            "row": a_row(
+                {
+                    "ours": {"seconds": [1e-6, 2e-6, 6e-6]},
+                    "peer": {"missing": "peer is not installed"},
+                }
+            )
+        },
+        {"row": module, "late": a_module()},
+    )
     assert "| quick | 3 times | reached |" in page
     assert "| small | 9 MB | **not reached** |" in page
     assert "| other | not measured | not measured |" in page
@@ -285,8 +314,10 @@ def test_the_page_marks_targets_and_names_missing_peers():
 def test_the_page_says_what_was_cut_quick_or_measured_elsewhere():
     modules = {"one": a_module(), "two": a_module()}
     other = {**HERE, "versions": {"python": "4"}}
-    rows = {"one": a_row({"a": {"seconds": [1.0]}}, finished=False),
-            "two": a_row({"a": {"seconds": [1.0]}}, here=other)}
+    rows = {
+        "one": a_row({"a": {"seconds": [1.0]}}, finished=False),
+        "two": a_row({"a": {"seconds": [1.0]}}, here=other),
+    }
     page = report.render(rows, modules, quick=True)
     assert page.count("Cut short") == 1 and "Quick run" in page
     assert page.count("Versions: python 3.") == 1 and page.count("Versions: python 4.") == 1
@@ -298,8 +329,9 @@ def marks(targets):
 
 
 def timed(**microseconds):
-    return {name.replace("_", " "): {"seconds": [1e-6 * value]}
-            for name, value in microseconds.items()}
+    return {
+        name.replace("_", " "): {"seconds": [1e-6 * value]} for name, value in microseconds.items()
+    }
 
 
 def test_replay_is_held_against_the_best_peer():
@@ -313,35 +345,54 @@ def test_replay_is_held_against_the_best_peer():
 
 def test_environment_targets():
     seconds = {"environment": 2.0, "bare MuJoCo": 0.9, "bare MuJoCo, swinging": 1.7}
-    measured = {f"{arms} arms, {name}": {"seconds": [value]} for arms in (20, 1000)
-                for name, value in seconds.items()}
+    measured = {
+        f"{arms} arms, {name}": {"seconds": [value]}
+        for arms in (20, 1000)
+        for name, value in seconds.items()
+    }
     assert marks(environment_speed.targets(measured)) == [True, True, False, True]
 
 
 def test_solving_targets_need_every_seed():
     def run(training, first=5, solved=100):
-        return {"training": training, "floor": 20.0, "floor, PyTorch": 30.0, "to 30": 5.0,
-                "whole notebook": 99.0, "solved at": solved, "first at 30": first,
-                "mean of 1-100": 38.0}
+        return {
+            "training": training,
+            "floor": 20.0,
+            "floor, PyTorch": 30.0,
+            "to 30": 5.0,
+            "whole notebook": 99.0,
+            "solved at": solved,
+            "first at 30": first,
+            "mean of 1-100": 38.0,
+        }
 
-    measured = {f"{preset}, seed {seed}": run(seconds) for preset, values in
-                (("fast", (50.0, 59.0, 70.0)), ("default", (60.0, 100.0, 61.0)))
-                for seed, seconds in enumerate(values)}
+    measured = {
+        f"{preset}, seed {seed}": run(seconds)
+        for preset, values in (("fast", (50.0, 59.0, 70.0)), ("default", (60.0, 100.0, 61.0)))
+        for seed, seconds in enumerate(values)
+    }
     assert marks(solving.targets(measured)) == [True] * 5  # 59 s, 61 s, floors 20 and 30 s
     measured["default, seed 0"] = run(200.0)
     assert marks(solving.targets(measured)) == [True, False, True, True, True]
     measured["fast, seed 1"] = run(None, first=None, solved=None)
     assert marks(solving.targets(measured)) == [False] * 5
-    assert "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |" in solving.tables(
-        measured)[0]
+    assert (
+        "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |"
+        in solving.tables(measured)[0]
+    )
     assert marks(solving.targets({})) == [None] * 5
 
 
 def test_peers_are_compared_by_their_median_seconds():
     def records(name, *seconds):
-        return {f"{name}/{seed}": {"scores": [31.0], "seconds to 30": value,
-                                   "decisions to 30": value and 1001}
-                for seed, value in enumerate(seconds)}
+        return {
+            f"{name}/{seed}": {
+                "scores": [31.0],
+                "seconds to 30": value,
+                "decisions to 30": value and 1001,
+            }
+            for seed, value in enumerate(seconds)
+        }
 
     peers = list(peer_training.PEERS)
     measured = records("this notebook, fast", 8.0, 10.0, 12.0)
@@ -364,12 +415,16 @@ def test_a_failed_peer_says_why():
 
 
 def test_scaling_targets_and_figure(tmp_path):
-    measured = {f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
-                for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)}
+    measured = {
+        f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
+        for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)
+    }
     for arms, value in zip(scaling.ARMS, (1, 2, 10, 190), strict=True):
-        measured |= {f"{arms} arms, environment": {"seconds": [value]},
-                     f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
-                     f"{arms} arms, memory": {"MB": 1.0}}
+        measured |= {
+            f"{arms} arms, environment": {"seconds": [value]},
+            f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
+            f"{arms} arms, memory": {"MB": 1.0},
+        }
     assert marks(scaling.targets(measured)) == [True, True, False]
     scaling.draw(measured, tmp_path / "scaling.png")
     assert (tmp_path / "scaling.png").stat().st_size > 5_000

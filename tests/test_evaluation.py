@@ -53,8 +53,16 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
         environment = helpers.open_environment("", ARMS, 0)
         agent = small_training.make_agent(notebook)
         evaluation = helpers.open_evaluation("", ARMS, every=every)
-        scores = notebook.train_agent(environment, agent, tmp_path / folder, episodes, save_every=1,
-                                      resume=resume, keep_state=True, evaluation=evaluation)
+        scores = notebook.train_agent(
+            environment,
+            agent,
+            tmp_path / folder,
+            episodes,
+            save_every=1,
+            resume=resume,
+            keep_state=True,
+            evaluation=evaluation,
+        )
         return scores, agent
 
     whole, agent = train("whole")
@@ -69,8 +77,10 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
 
     train("cut", episodes=3)
     assert train("cut", resume=True)[0] == whole
-    lines = [[line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
-             for folder in ("whole", "cut")]
+    lines = [
+        [line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
+        for folder in ("whole", "cut")
+    ]
     assert lines[0] == lines[1]
 
 

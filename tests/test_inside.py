@@ -11,8 +11,14 @@ from reacher.actor import kept_actors, load_actor
 from workshop import notebook
 from workshop.experiments import inside
 
-SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8,), "batch_size": 16, "learning_starts": 20,
-         "learn_steps": 2, "replay_capacity": 50}
+SMALL = {
+    "actor_hidden": (8, 8),
+    "critic_hidden": (8,),
+    "batch_size": 16,
+    "learning_starts": 20,
+    "learn_steps": 2,
+    "replay_capacity": 50,
+}
 EPISODES, ARMS, DECISIONS = 3, 2, 30
 
 
@@ -21,8 +27,9 @@ def noted(monkeypatch, tmp_path):
     """`noted(...)`: what a small training tells, its early actors in a folder of the test's own."""
     monkeypatch.setattr(task, "EPISODE_DECISIONS", DECISIONS)
     monkeypatch.setattr(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})
-    return lambda **overrides: inside.record(tmp_path / "gallery", EPISODES, ARMS, engine="torch",
-                                             **SMALL | overrides)
+    return lambda **overrides: inside.record(
+        tmp_path / "gallery", EPISODES, ARMS, engine="torch", **SMALL | overrides
+    )
 
 
 def test_every_transition_is_counted_once_and_every_draw(noted):
@@ -61,9 +68,14 @@ def test_early_actors_are_kept_and_can_be_played(monkeypatch, noted, tmp_path):
     assert first.shape == (4, 4) and (first != third).any()
 
 
-@pytest.mark.parametrize("hidden, names", [
-    ((8,), ["sigma_output"]), ((8, 8), ["sigma_hidden", "sigma_output"]),
-    ((8, 8, 8), ["sigma_hidden_2", "sigma_hidden_3", "sigma_output"])])
+@pytest.mark.parametrize(
+    "hidden, names",
+    [
+        ((8,), ["sigma_output"]),
+        ((8, 8), ["sigma_hidden", "sigma_output"]),
+        ((8, 8, 8), ["sigma_hidden_2", "sigma_hidden_3", "sigma_output"]),
+    ],
+)
 def test_every_noisy_layer_has_its_name(noted, hidden, names):
     found = noted(actor_hidden=hidden)
     assert [name for name in found if name.startswith("sigma")] == names

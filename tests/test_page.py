@@ -21,14 +21,26 @@ from reacher.drawing.page import ASSETS, inline, page
 from reacher.episode import play_episode, random_torques
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
-OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-           "--disable-background-networking", "--disable-component-update", "--disable-sync",
-           "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-           "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1000,900")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--window-size=1000,900",
+)
 WAIT = 60  # seconds
 
 
@@ -41,8 +53,10 @@ def open_browser(folder, *more):
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_page_load_timeout(WAIT)
     driver.execute_cdp_cmd("Network.enable", {})
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-        "offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+    driver.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
     return driver
 
 
@@ -56,13 +70,16 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def episodes():
     """Twenty arms, two actors, the same goals."""
-    return [play_episode(random_torques(seed), 20, 3, 60).named(title, "a fact", "<b>another</b>")
-            for seed, title in ((0, "First"), (1, "Second"))]
+    return [
+        play_episode(random_torques(seed), 20, 3, 60).named(title, "a fact", "<b>another</b>")
+        for seed, title in ((0, "First"), (1, "Second"))
+    ]
 
 
 @pytest.fixture
 def show(browser, tmp_path):
     """Opens a page from disk; at the end there must have been no error in its console."""
+
     def show(content, driver=browser):
         path = tmp_path / "page.html"
         path.write_text(content, encoding="utf-8")
@@ -79,7 +96,9 @@ def canvas(driver, time_=None):
     """The canvas (height, width, 3) at a decision; drawn and read at once."""
     data = driver.execute_script(
         "if (arguments[0] !== null) arms.show(arguments[0]);"
-        "return document.getElementById('view').toDataURL()", time_)
+        "return document.getElementById('view').toDataURL()",
+        time_,
+    )
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB"))
 
 
@@ -88,9 +107,15 @@ def text(driver, selector):
 
 
 def colors(driver, scheme):
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "features": [{"name": "prefers-color-scheme", "value": scheme},
-                     {"name": "prefers-reduced-motion", "value": "reduce"}]})
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {
+            "features": [
+                {"name": "prefers-color-scheme", "value": scheme},
+                {"name": "prefers-reduced-motion", "value": "reduce"},
+            ]
+        },
+    )
 
 
 def test_it_loads_from_disk_without_a_network_and_draws(show, episodes):
@@ -108,16 +133,21 @@ def test_it_loads_from_disk_without_a_network_and_draws(show, episodes):
 def test_positions_and_scores_are_the_recorded_ones(show, episodes):
     """To half a centimetre, and float32."""
     driver = show(page(episodes, autoplay=False))
-    found = np.array(driver.execute_script(
-        "return [0, 1].map(k => [0, 17, 60].map(time => [...Array(20).keys()].map(arm =>"
-        "['elbow', 'hand', 'goal'].map(part => arms.place(k, time, arm, part)))))"))
+    found = np.array(
+        driver.execute_script(
+            "return [0, 1].map(k => [0, 17, 60].map(time => [...Array(20).keys()].map(arm =>"
+            "['elbow', 'hand', 'goal'].map(part => arms.place(k, time, arm, part)))))"
+        )
+    )
     for k, episode in enumerate(episodes):
         spot = points.arm_points(episode.observations[[0, 17, 60]])
         expected = np.stack([spot[part] for part in ("elbow", "hand", "goal")], -2)
         assert np.abs(found[k] - expected).max() < 0.00501
     driver.execute_script("arms.show(60)")
-    rows = driver.execute_script("return [...document.querySelectorAll('#scores tbody tr')].map("
-                                 "row => [...row.cells].map(cell => cell.textContent))")
+    rows = driver.execute_script(
+        "return [...document.querySelectorAll('#scores tbody tr')].map("
+        "row => [...row.cells].map(cell => cell.textContent))"
+    )
     assert len(rows) == 21 and rows[0][0] == "mean"
     for arm in range(20):
         assert float(rows[arm + 1][1]) == pytest.approx(episodes[0].scores[arm], abs=0.006)
@@ -136,7 +166,7 @@ def test_a_hand_is_drawn_where_it_is(show, episodes):
     blue = 0
     for arm in range(20):
         x, y = driver.execute_script("return arms.pixel(0, arguments[0], 'hand')", arm)
-        red, _, high = picture[int(y) - 1:int(y) + 2, int(x) - 1:int(x) + 2].mean((0, 1))
+        red, _, high = picture[int(y) - 1 : int(y) + 2, int(x) - 1 : int(x) + 2].mean((0, 1))
         blue += high - red > 40
     assert blue >= 15  # some are behind or within something else
 
@@ -158,7 +188,7 @@ def test_things_cast_shadows(show, episodes, width):
         const goal = arms.place(0, 0, 10, 'goal'), high = goal[1] - floor;
         return arms.pixelOf([goal[0] + at[0] - sun[0] / sun[2] * high,
                              goal[2] + at[1] - sun[1] / sun[2] * high, floor])""")
-    shadow = bright[int(y) - 2:int(y) + 3, int(x) - 2:int(x) + 3].mean()
+    shadow = bright[int(y) - 2 : int(y) + 3, int(x) - 2 : int(x) + 3].mean()
     assert np.median(bright) - shadow > 20
 
 
@@ -202,8 +232,10 @@ def test_it_plays_and_pauses_and_heeds_the_speed(show, episodes):
 def test_it_plays_by_itself_unless_the_reader_wants_no_motion(show, episodes):
     driver = show("")
     for motion, playing in (("no-preference", True), ("reduce", False)):
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-reduced-motion", "value": motion}]})
+        driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {"features": [{"name": "prefers-reduced-motion", "value": motion}]},
+        )
         show(page(episodes[:1], start=0))
         assert driver.execute_script("return arms.state.playing") is playing
 
@@ -246,9 +278,13 @@ def test_mouse_and_fingers_turn_and_zoom(show, episodes):
     assert (canvas(driver, 20) != first).any(-1).mean() > 0.05
 
     def touch(kind, *spots):
-        driver.execute_cdp_cmd("Input.dispatchTouchEvent", {
-            "type": kind, "touchPoints": [{"x": x, "y": y, "id": k}
-                                          for k, (x, y) in enumerate(spots)]})
+        driver.execute_cdp_cmd(
+            "Input.dispatchTouchEvent",
+            {
+                "type": kind,
+                "touchPoints": [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(spots)],
+            },
+        )
 
     azimuth, zoom = state("azimuth"), state("zoom")
     touch("touchStart", (300, 300))
@@ -286,8 +322,10 @@ def test_it_follows_the_readers_colours(show, episodes, scheme, darkest, brighte
 @pytest.mark.parametrize("width", [360, 1000])
 def test_text_scales_and_nothing_is_cut(show, episodes, width, size):
     driver = show(page(episodes, "A long title of many words " * 3, autoplay=False))
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
     try:
         driver.execute_script(f"document.documentElement.style.fontSize = '{size}%'")
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
@@ -305,9 +343,12 @@ def test_contrast_is_readable(scheme):
     color = dict(re.findall(r"--(\w+): (#\w{6})", part))
 
     def light(name):
-        values = np.array([int(color[name][k:k + 2], 16) for k in (1, 3, 5)]) / 255
+        values = np.array([int(color[name][k : k + 2], 16) for k in (1, 3, 5)]) / 255
         return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4) @ [
-            0.2126, 0.7152, 0.0722]
+            0.2126,
+            0.7152,
+            0.0722,
+        ]
 
     def contrast(one, other):
         low, high = sorted((light(one), light(other)))
@@ -330,8 +371,11 @@ def test_without_webgl_it_is_painted_and_says_so(episodes, tmp_path):
         assert "WebGL 2 is missing" in text(driver, "#trouble")
         first, later = canvas(driver, 2), canvas(driver, 40)
         assert first.std() > 8 and (first != later).any(-1).mean() > 0.01
-        assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"
-                    and "WebGL" not in entry["message"]]
+        assert not [
+            entry
+            for entry in driver.get_log("browser")
+            if entry["level"] == "SEVERE" and "WebGL" not in entry["message"]
+        ]
     finally:
         driver.quit()
 

@@ -18,14 +18,19 @@ def assert_parents_are_sums(tree):
 
 
 def leaves_of(tree):
-    return tree[len(tree) // 2:]
+    return tree[len(tree) // 2 :]
 
 
 def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
     settings = defaults(**overrides)
     return notebook.PrioritizedReplay(
-        capacity, width, np.random.default_rng(seed), settings.priority_exponent,
-        settings.priority_epsilon, 1 + (settings.priority_error == "squared"))
+        capacity,
+        width,
+        np.random.default_rng(seed),
+        settings.priority_exponent,
+        settings.priority_epsilon,
+        1 + (settings.priority_error == "squared"),
+    )
 
 
 def rows_of(*values):
@@ -35,13 +40,15 @@ def rows_of(*values):
 
 # ---------------------------------------------------------------------------------------- sum tree
 
+
 @given(data=st.data(), depth=st.integers(1, 7))
 def test_updates_and_finds_against_brute_force(notebook, data, depth):
     """Whole-numbered priorities add up exactly, so the cumulative sum settles every draw."""
     size = 2**depth
     tree, plain = np.zeros(2 * size), np.zeros(size)
-    updates = st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1,
-                       max_size=20)
+    updates = st.lists(
+        st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1, max_size=20
+    )
     for batch in data.draw(st.lists(updates, min_size=1, max_size=5)):
         leaves = np.array([leaf for leaf, _ in batch])
         priorities = np.array([float(priority) for _, priority in batch])
@@ -59,8 +66,12 @@ def test_updates_and_finds_against_brute_force(notebook, data, depth):
         np.testing.assert_array_equal(notebook.tree_find(tree, values), expected)
 
 
-@given(priorities=st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1,
-                           max_size=64).filter(any), seed=st.integers(0, 1000))
+@given(
+    priorities=st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1, max_size=64
+    ).filter(any),
+    seed=st.integers(0, 1000),
+)
 def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
     """Not even where rounding carries a value to the end of all shares."""
     size = 2 ** max(1, math.ceil(math.log2(len(priorities))))
@@ -103,13 +114,16 @@ def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, defaults, c
 
 # -------------------------------------------------------------------------------------- both rings
 
+
 @pytest.fixture(scope="module", params=["uniform", "prioritized"])
 def make_memory(request, notebook, defaults):
     """`make_memory(capacity)`: a memory of rows of width 1, of either kind."""
+
     def make(capacity):
         if request.param == "uniform":
             return notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
         return memory(notebook, defaults, capacity)
+
     return make
 
 
@@ -123,7 +137,7 @@ def test_the_ring_keeps_the_newest(make_memory, capacity, sizes):
         np.testing.assert_array_equal(places % capacity, np.arange(added - size, added) % capacity)
         newest = np.arange(max(0, added - capacity), added)
         assert len(replay) == len(newest)
-        np.testing.assert_array_equal(np.sort(replay.rows[:len(replay), 0]), newest)
+        np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
         drawn = replay.sample(30, beta=0.5)[1]
         assert np.isin(drawn, newest).all()
 
@@ -159,12 +173,19 @@ def test_a_million_transitions_take_less_than_400_mb(notebook, defaults):
 
 # ---------------------------------------------------------------------------------- prioritization
 
+
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("power, error", [(1, "absolute"), (2, "squared")])
 def test_frequencies_follow_the_priorities(notebook, defaults, alpha, power, error):
     """P(i) = p_i^alpha / sum, p_i = |delta_i|^power + epsilon, for TD errors of either sign."""
-    replay = memory(notebook, defaults, capacity=50, priority_exponent=alpha,
-                    priority_error=error, priority_epsilon=0.01)
+    replay = memory(
+        notebook,
+        defaults,
+        capacity=50,
+        priority_exponent=alpha,
+        priority_error=error,
+        priority_epsilon=0.01,
+    )
     td_errors = np.random.default_rng(1).normal(size=37)
     replay.add(np.zeros((37, 1), np.float32), td_errors)
     draws = np.concatenate([replay.sample(16, beta=0.4)[0] for _ in range(5_000)])
@@ -230,8 +251,9 @@ def test_new_transitions_get_the_largest_priority_so_far_without_errors(notebook
     np.testing.assert_array_equal(leaves_of(replay.tree)[:3], [1, 1, 0])
     replay.update(np.array([0, 1]), np.array([-9.0, 0.5]))
     replay.add(rows_of(3))
-    np.testing.assert_allclose(leaves_of(replay.tree)[:3],
-                               [9.0001**0.5, 0.5001**0.5, 9.0001**0.5], rtol=1e-12)
+    np.testing.assert_allclose(
+        leaves_of(replay.tree)[:3], [9.0001**0.5, 0.5001**0.5, 9.0001**0.5], rtol=1e-12
+    )
     replay.update(np.array([0, 2]), np.array([0.1, 0.1]))
     replay.add(rows_of(4))  # the largest so far, though no longer held
     np.testing.assert_allclose(leaves_of(replay.tree)[3], 9.0001**0.5, rtol=1e-12)
@@ -241,8 +263,14 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
     """`store_new_transitions`, with either setting, for several arms."""
     for setting, expected in (("td_error", True), ("max", False)):
         torch.manual_seed(0)
-        settings = defaults(new_priority=setting, actor_hidden=(4,), critic_hidden=(4,),
-                            learning_starts=1, batch_size=2, replay_capacity=100)
+        settings = defaults(
+            new_priority=setting,
+            actor_hidden=(4,),
+            critic_hidden=(4,),
+            learning_starts=1,
+            batch_size=2,
+            replay_capacity=100,
+        )
         agent = notebook.Agent(np.ones(3, np.float32), 2, 5, settings, np.random.default_rng(0))
         generator = np.random.default_rng(1)
         for _ in range(6):
@@ -255,10 +283,14 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
         assert not leaves[held:].any()
         batch = notebook.split_rows(torch.from_numpy(agent.replay.rows[:held]), 3, 2)
         with torch.no_grad():
-            bootstrap = agent.ddpg.target_critic(batch.next_observations,
-                                                 agent.ddpg.target_actor(batch.next_observations))
-            error = (batch.returns + batch.discounts * bootstrap
-                     - agent.ddpg.critic(batch.observations, batch.actions))
+            bootstrap = agent.ddpg.target_critic(
+                batch.next_observations, agent.ddpg.target_actor(batch.next_observations)
+            )
+            error = (
+                batch.returns
+                + batch.discounts * bootstrap
+                - agent.ddpg.critic(batch.observations, batch.actions)
+            )
         own = (error.abs().numpy() + settings.priority_epsilon) ** settings.priority_exponent
         assert np.allclose(leaves[:held], own, rtol=1e-4) == expected
         assert (leaves[:held] == 1).all() != expected

@@ -25,8 +25,11 @@ def nothing_said(monkeypatch):
 @pytest.fixture
 def later(notebook, monkeypatch):
     """The notebook as it may be later: `momentum` was added, and means 0 where it is not named."""
-    model = create_model("Hyperparameters", __base__=notebook.Hyperparameters,
-                         momentum=(float, settings.setting(0.9, "later", before=0.0, ge=0)))
+    model = create_model(
+        "Hyperparameters",
+        __base__=notebook.Hyperparameters,
+        momentum=(float, settings.setting(0.9, "later", before=0.0, ge=0)),
+    )
     monkeypatch.setattr(notebook, "Hyperparameters", model)
     return notebook
 

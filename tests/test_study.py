@@ -29,8 +29,11 @@ class Paying:
     def step(self):
         self.now += 1
         done = [self.now == self.decisions] * 2
-        return {"arms": BrainInfo(np.zeros((2, 33)), [self.now, 10 * self.now], done, done, [0, 1],
-                                  np.zeros((2, 4)))}
+        return {
+            "arms": BrainInfo(
+                np.zeros((2, 33)), [self.now, 10 * self.now], done, done, [0, 1], np.zeros((2, 4))
+            )
+        }
 
 
 def rewards_of(environment, decisions):
@@ -73,15 +76,20 @@ def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
     lines = list(csv.reader(capfdbinary.readouterr().out.decode().splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
-    assert [line[5] for line in lines] == ["1", "2"] and all(len(line) == len(COLUMNS)
-                                                             for line in lines)
+    assert [line[5] for line in lines] == ["1", "2"] and all(
+        len(line) == len(COLUMNS) for line in lines
+    )
     assert [int(line[8]) for line in lines] == [1001, 2002]
 
 
 def lines_of(run, scores):
     """The content of a run's table, from scores of every second episode."""
-    return study.as_csv([[*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
-                         for k, score in enumerate(scores, start=1)])
+    return study.as_csv(
+        [
+            [*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
+            for k, score in enumerate(scores, start=1)
+        ]
+    )
 
 
 def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
@@ -91,8 +99,12 @@ def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
         run.keep({run.file: lines_of(run, [1.0, 2.0])}, tmp_path)
         assert run.done(tmp_path)
     lines = study.read_lines(tmp_path / "late_pay.csv")
-    assert [line[4:6] for line in lines] == [["1000", "2"], ["1000", "4"], ["1002", "2"],
-                                             ["1002", "4"]]
+    assert [line[4:6] for line in lines] == [
+        ["1000", "2"],
+        ["1000", "4"],
+        ["1002", "2"],
+        ["1002", "4"],
+    ]
     (tmp_path / "late_pay.csv").write_text("episode,score\n")
     with pytest.raises(ValueError, match="does not begin with the columns setting,n_step"):
         study.read_lines(tmp_path / "late_pay.csv")

@@ -10,8 +10,10 @@ from workshop.report import summaries
 def test_a_training_that_reached_the_mark_and_was_not_solved():
     scores = {"score": np.array([10.0, 31.0, 35.0]), "seconds": np.array([1.0, 2.4, 3.0])}
     assert summaries.of_training(scores, 30.0).splitlines() == [
-        "first episode at 30: 2, after 2 s of training", "solved at episode: not yet",
-        "mean of all 3 episodes: 25.33, of the last ten: 25.33"]
+        "first episode at 30: 2, after 2 s of training",
+        "solved at episode: not yet",
+        "mean of all 3 episodes: 25.33, of the last ten: 25.33",
+    ]
     assert "first episode" not in summaries.of_training(scores, None)
 
 
@@ -20,8 +22,10 @@ def test_pay_of_an_episode():
     rewards[2:, 0] = 0.04  # the first arm from the third decision on, the second from the fifth
     rewards[4:, 1] = 0.04
     assert summaries.of_pay(rewards).splitlines() == [
-        "first touch of any arm: decision 3", "90 % of the full pay, all arms together: decision 5",
-        "share of the full pay from decision 101 on: 100.0 %"]
+        "first touch of any arm: decision 3",
+        "90 % of the full pay, all arms together: decision 5",
+        "share of the full pay from decision 101 on: 100.0 %",
+    ]
     assert "not reached" in summaries.of_pay(np.zeros((50, 2)))
 
 

@@ -42,6 +42,7 @@ def assert_same(first, second):
 
 # ------------------------------------------------------------------- an environment for the tests
 
+
 class Line(gymnasium.Env):
     """Keeps the actions it gets. An episode ends as its `ends` say: at a step, and in which way.
 
@@ -72,8 +73,13 @@ class Line(gymnasium.Env):
         self.steps += 1
         step, how = self.ends[self.episodes % len(self.ends)]
         is_last = self.steps == step
-        return (self.observe(), 0.5 * self.steps, is_last and "terminated" in how,
-                is_last and "truncated" in how, {})
+        return (
+            self.observe(),
+            0.5 * self.steps,
+            is_last and "terminated" in how,
+            is_last and "truncated" in how,
+            {},
+        )
 
     def close(self):
         self.is_closed = True
@@ -87,8 +93,9 @@ def register(monkeypatch):
 
     def add(**options):
         name = f"Line{len(gymnasium.registry)}-v3"
-        gymnasium.register(f"test/{name}", entry_point=lambda: Line(**options),
-                           disable_env_checker=True)
+        gymnasium.register(
+            f"test/{name}", entry_point=lambda: Line(**options), disable_env_checker=True
+        )
         return f"test/{name}"
 
     yield add
@@ -97,6 +104,7 @@ def register(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------- interface
+
 
 def test_it_describes_itself_as_unity_environments_do():
     with make_pendulum(2) as env:
@@ -108,9 +116,12 @@ def test_it_describes_itself_as_unity_environments_do():
         assert (brain.vector_observation_space_size, brain.vector_action_space_size) == (3, 1)
         assert brain.vector_action_space_type == "continuous"
         assert list(brain.vector_action_descriptions) == [""]
-        for line in ("Unity Academy name: Pendulum-v1", f"Unity brain name: {PENDULUM}",
-                     "Vector Observation space size (per agent): 3",
-                     "Vector Action space size (per agent): 1"):
+        for line in (
+            "Unity Academy name: Pendulum-v1",
+            f"Unity brain name: {PENDULUM}",
+            "Vector Observation space size (per agent): 3",
+            "Vector Action space size (per agent): 1",
+        ):
             assert line in str(env)
         assert env.global_done is None
         env.reset()
@@ -148,8 +159,10 @@ def test_numbers_are_those_of_gymnasium(env_id):
         ends = 0
         for action in np.random.default_rng(0).uniform(-1, 1, (2100, 2, 1)):
             answer = env.step(action)[brain]
-            steps = [twin.step((space.high[0] * one).astype(np.float32))
-                     for twin, one in zip(twins, action.astype(np.float32), strict=True)]
+            steps = [
+                twin.step((space.high[0] * one).astype(np.float32))
+                for twin, one in zip(twins, action.astype(np.float32), strict=True)
+            ]
             assert answer.rewards == [float(step[1]) for step in steps]
             assert answer.local_done == answer.max_reached == [bool(step[3]) for step in steps]
             expected = [step[0] for step in steps]
@@ -172,17 +185,22 @@ def test_the_reacher_of_gymnasium_in_unitys_shape_is_the_reacher():
 
 # ------------------------------------------------------------------------------------------ actions
 
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_actions_are_cut_and_scaled_to_the_bounds(kind, register):
-    space = gymnasium.spaces.Box(np.array([-2, 0, 1e-3], kind), np.array([2, 10, 7], kind),
-                                 dtype=kind)
+    space = gymnasium.spaces.Box(
+        np.array([-2, 0, 1e-3], kind), np.array([2, 10, 7], kind), dtype=kind
+    )
     with UnityShaped(register(action_space=space)) as env:
         env.reset()
         for action in ([-1, -1, -1], [1, 1, 1], [0, 0, 0], [0.5, -0.5, -3], [1e9, -1e9, 1.001]):
             env.step([action])
     (line,) = Line.made
-    for action, expected in zip(line.actions, [
-            space.low, space.high, [0, 5, 3.5005], [1, 2.5, 1e-3], [2, 0, 7]], strict=True):
+    for action, expected in zip(
+        line.actions,
+        [space.low, space.high, [0, 5, 3.5005], [1, 2.5, 1e-3], [2, 0, 7]],
+        strict=True,
+    ):
         assert action.dtype == kind and action.shape == (3,) and action in space
         np.testing.assert_allclose(action, expected, rtol=1e-6)
 
@@ -195,8 +213,9 @@ def test_actions_of_several_axes_are_flat_in_unitys_shape(register):
         assert env.brains[brain].vector_action_space_size == 4
         env.reset()
         env.step(np.arange(8) / 8)
-    np.testing.assert_allclose([line.actions[0] for line in Line.made],
-                               2 + np.arange(8).reshape(2, 2, 2) / 4)
+    np.testing.assert_allclose(
+        [line.actions[0] for line in Line.made], 2 + np.arange(8).reshape(2, 2, 2) / 4
+    )
 
 
 def test_all_forms_of_actions_mean_the_same(register):
@@ -204,8 +223,12 @@ def test_all_forms_of_actions_mean_the_same(register):
     with UnityShaped(name, 2) as env:
         (brain,) = env.brain_names
         env.reset()
-        forms = [np.array([[0.25], [-0.5]]), [0.25, -0.5], torch.tensor([[0.25], [-0.5]]),
-                 {brain: [0.25, -0.5]}]
+        forms = [
+            np.array([[0.25], [-0.5]]),
+            [0.25, -0.5],
+            torch.tensor([[0.25], [-0.5]]),
+            {brain: [0.25, -0.5]},
+        ]
         for form in forms:
             sent = env.step(form)[brain].previous_vector_actions
             np.testing.assert_array_equal(sent, [[0.25], [-0.5]])
@@ -217,20 +240,27 @@ def test_all_forms_of_actions_mean_the_same(register):
 
 # -------------------------------------------------------------------------------- ends of episodes
 
-@pytest.mark.parametrize("how, max_reached", [("terminated", False), ("truncated", True),
-                                              ("terminated and truncated", False)])
-def test_the_last_answer_holds_the_last_reward_and_the_next_first_observation(how, max_reached,
-                                                                              register):
+
+@pytest.mark.parametrize(
+    "how, max_reached",
+    [("terminated", False), ("truncated", True), ("terminated and truncated", False)],
+)
+def test_the_last_answer_holds_the_last_reward_and_the_next_first_observation(
+    how, max_reached, register
+):
     with UnityShaped(register(ends=((3, how),)), num_agents=2) as env:
         first, *steps = answers(env, 4)
     assert [answer.local_done for answer in steps] == [[False] * 2] * 2 + [[True] * 2, [False] * 2]
     assert [answer.rewards for answer in steps] == [[0.5] * 2, [1.0] * 2, [1.5] * 2, [0.5] * 2]
-    assert [answer.max_reached for answer in steps] == [
-        [False] * 2] * 2 + [[max_reached] * 2, [False] * 2]
+    assert [answer.max_reached for answer in steps] == [[False] * 2] * 2 + [
+        [max_reached] * 2,
+        [False] * 2,
+    ]
     episode = first.vector_observations[0, 0]
     for answer, (episodes, taken) in zip(steps, [(0, 1), (0, 2), (1, 0), (1, 1)], strict=True):
-        np.testing.assert_array_equal(answer.vector_observations[:, [0, 2]],
-                                      [[episode + episodes, taken]] * 2)
+        np.testing.assert_array_equal(
+            answer.vector_observations[:, [0, 2]], [[episode + episodes, taken]] * 2
+        )
     last = steps[2]
     assert (last.previous_vector_actions == 0).all() and steps[3].previous_vector_actions.all()
 
@@ -262,6 +292,7 @@ def test_copies_that_end_one_by_one_are_a_clear_error(register):
 
 
 # --------------------------------------------------------------------------------- seeds and scale
+
 
 def test_copies_differ_and_do_not_depend_on_their_number():
     def observations(num_agents, seed):  # (answers, agents, 3)
@@ -302,8 +333,11 @@ def test_the_scale_is_the_larger_bound_where_there_is_one(register):
 
 
 def test_the_mark_is_the_specs():
-    for env_id, mark in (("Pendulum-v1", None), ("MountainCarContinuous-v0", 90.0),
-                         ("reacher/Reacher-v0", 30.0)):
+    for env_id, mark in (
+        ("Pendulum-v1", None),
+        ("MountainCarContinuous-v0", 90.0),
+        ("reacher/Reacher-v0", 30.0),
+    ):
         with UnityShaped(env_id) as env:
             assert env.reward_threshold == gymnasium.spec(env_id).reward_threshold == mark
     assert ReacherEnvironment.reward_threshold == 30.0
@@ -311,17 +345,21 @@ def test_the_mark_is_the_specs():
 
 # ------------------------------------------------------------------------------------------ errors
 
-@pytest.mark.parametrize("env_id, kind, message", [
-    ("Nowhere-v1", ValueError, r"such as 'Pendulum-v1', not 'Nowhere-v1'"),
-    ("nowhere/Reacher-v0", ValueError, "nowhere"),
-    ("Pendulum-v7", ValueError, "such as 'Pendulum-v1'"),
-    ("", ValueError, "such as 'Pendulum-v1'"),
-    ("two words", ValueError, "such as 'Pendulum-v1'"),
-    ("CartPole-v1", ValueError, r"action space Discrete\(2\); only continuous actions"),
-    ("Hopper-v2", ValueError, "gymnasium-robotics"),
-    (None, TypeError, "env_id must be the name"),
-    (gymnasium.spec("Pendulum-v1"), TypeError, "env_id must be the name"),
-])
+
+@pytest.mark.parametrize(
+    "env_id, kind, message",
+    [
+        ("Nowhere-v1", ValueError, r"such as 'Pendulum-v1', not 'Nowhere-v1'"),
+        ("nowhere/Reacher-v0", ValueError, "nowhere"),
+        ("Pendulum-v7", ValueError, "such as 'Pendulum-v1'"),
+        ("", ValueError, "such as 'Pendulum-v1'"),
+        ("two words", ValueError, "such as 'Pendulum-v1'"),
+        ("CartPole-v1", ValueError, r"action space Discrete\(2\); only continuous actions"),
+        ("Hopper-v2", ValueError, "gymnasium-robotics"),
+        (None, TypeError, "env_id must be the name"),
+        (gymnasium.spec("Pendulum-v1"), TypeError, "env_id must be the name"),
+    ],
+)
 def test_an_environment_that_does_not_fit_is_a_clear_error(env_id, kind, message):
     with pytest.raises(kind, match=message):
         UnityShaped(env_id)
@@ -329,16 +367,24 @@ def test_an_environment_that_does_not_fit_is_a_clear_error(env_id, kind, message
 
 def without(monkeypatch, *modules):
     """As if these modules, and what needs them, were not installed or not imported yet."""
-    for name in [name for name in sys.modules
-                 if name.startswith(("gymnasium.envs.mujoco", "gymnasium.envs.box2d"))]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.startswith(("gymnasium.envs.mujoco", "gymnasium.envs.box2d"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
 
 
-@pytest.mark.parametrize("env_id, module, extra", [
-    ("Hopper-v5", "imageio", "mujoco"), ("Hopper-v5", "mujoco", "mujoco"),
-    ("LunarLanderContinuous-v3", "Box2D", "box2d")])
+@pytest.mark.parametrize(
+    "env_id, module, extra",
+    [
+        ("Hopper-v5", "imageio", "mujoco"),
+        ("Hopper-v5", "mujoco", "mujoco"),
+        ("LunarLanderContinuous-v3", "Box2D", "box2d"),
+    ],
+)
 def test_a_missing_extra_of_gymnasium_is_named(monkeypatch, env_id, module, extra):
     without(monkeypatch, module)
     with pytest.raises(ModuleNotFoundError) as error:
@@ -370,24 +416,30 @@ def test_other_spaces_are_a_clear_error(name, register):
         UnityShaped(register(**{f"{which}_space": space}))
 
 
-@pytest.mark.parametrize("options, kind, message", [
-    ({"num_agents": 0}, ValueError, "num_agents must be from 1 to 2000"),
-    ({"num_agents": 1.0}, TypeError, "num_agents must be an integer"),
-    ({"seed": -1}, ValueError, "seed must be from 0"),
-    ({"seed": None}, TypeError, "seed must be an integer"),
-])
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"num_agents": 0}, ValueError, "num_agents must be from 1 to 2000"),
+        ({"num_agents": 1.0}, TypeError, "num_agents must be an integer"),
+        ({"seed": -1}, ValueError, "seed must be from 0"),
+        ({"seed": None}, TypeError, "seed must be an integer"),
+    ],
+)
 def test_a_bad_number_is_a_clear_error(options, kind, message):
     with pytest.raises(kind, match=message):
         UnityShaped("Pendulum-v1", **options)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda env: env.step(np.zeros((2, 1))), r"\(3, 1\)"),
-    (lambda env: env.step([0.0, np.nan, 0.0]), "action 0 of copy 1 is nan"),
-    (lambda env: env.step({"ReacherBrain": np.zeros(3)}), "ReacherBrain"),
-    (lambda env: env.reset(config={"goal_size": 5.0}), "no reset parameters"),
-    (lambda env: env.reset(config=5), "no reset parameters"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda env: env.step(np.zeros((2, 1))), r"\(3, 1\)"),
+        (lambda env: env.step([0.0, np.nan, 0.0]), "action 0 of copy 1 is nan"),
+        (lambda env: env.step({"ReacherBrain": np.zeros(3)}), "ReacherBrain"),
+        (lambda env: env.reset(config={"goal_size": 5.0}), "no reset parameters"),
+        (lambda env: env.reset(config=5), "no reset parameters"),
+    ],
+)
 def test_a_bad_call_is_a_clear_error_and_moves_nothing(call, message):
     with make_pendulum() as env, make_pendulum() as twin:
         env.reset(config={}), twin.reset()
@@ -416,8 +468,9 @@ def test_step_before_reset_and_calls_after_close_are_clear_errors(register):
 
 # ------------------------------------------------------------------------------------ saved states
 
-KINDS = pytest.mark.parametrize("made, steps", [(make_reacher, 1020), (make_pendulum, STEPS + 20)],
-                                ids=["reacher", "pendulum"])
+KINDS = pytest.mark.parametrize(
+    "made, steps", [(make_reacher, 1020), (make_pendulum, STEPS + 20)], ids=["reacher", "pendulum"]
+)
 
 
 @KINDS
@@ -483,16 +536,22 @@ BAD_STATES = {
     "a key too few": (lambda state: {k: state[k] for k in list(state)[1:]}, "must be a mapping"),
     "a key too many": (lambda state: changed(state, more=1), "must be a mapping"),
     "another environment": (lambda state: changed(state, environment="Hopper-v5"), "'Hopper-v5'"),
-    "another number": (lambda state: changed(state, num_agents=4),
-                       "num_agents=4, but this environment has num_agents=3"),
-    "a generator too few": (lambda state: changed(state, generators=state["generators"][1:]),
-                            "list of 3 states"),
+    "another number": (
+        lambda state: changed(state, num_agents=4),
+        "num_agents=4, but this environment has num_agents=3",
+    ),
+    "a generator too few": (
+        lambda state: changed(state, generators=state["generators"][1:]),
+        "list of 3 states",
+    ),
     "no list": (lambda state: changed(state, generators=None), "list of 3 states"),
     "an empty generator": (lambda state: changed(state, generators=[{}] * 3), "generator 0"),
     "another kind": (lambda state: with_generator(state, bit_generator="MT19937"), "generator 2"),
     "text": (lambda state: with_generator(state, state={"state": "1", "inc": "3"}), "generator 2"),
-    "too large": (lambda state: with_generator(state, state={"state": 2**128, "inc": 1}),
-                  "generator 2"),
+    "too large": (
+        lambda state: with_generator(state, state={"state": 2**128, "inc": 1}),
+        "generator 2",
+    ),
     "one field more": (lambda state: with_generator(state, more=1), "generator 2"),
     "other parameters": (lambda state: changed(state, parameters={"gravity": 1.0}), "gravity"),
     "no parameters": (lambda state: changed(state, parameters=None), "parameters must be"),

@@ -54,6 +54,7 @@ def show(what: str, value, unit: str = "") -> None:
 
 # ---------------------------------------------------------------------------------------- trainings
 
+
 def train(folder, episodes: int, save_every: int = 10, seed: int = 0, after_episode=None) -> float:
     """A training with the default preset and 20 arms, as in the notebook; it goes on if it can.
 
@@ -71,9 +72,17 @@ def train(folder, episodes: int, save_every: int = 10, seed: int = 0, after_epis
     print("training begins", flush=True)
     start = time.perf_counter()
     definitions.train_agent(
-        environment, agent, folder, episodes, stop_when_solved=False, save_every=save_every,
-        resume=helpers.TrainingState(folder).exists(), after_episode=after_episode,
-        keep_state=True, about={"seed": seed})
+        environment,
+        agent,
+        folder,
+        episodes,
+        stop_when_solved=False,
+        save_every=save_every,
+        resume=helpers.TrainingState(folder).exists(),
+        after_episode=after_episode,
+        keep_state=True,
+        about={"seed": seed},
+    )
     environment.close()
     return time.perf_counter() - start
 
@@ -82,19 +91,30 @@ def left_by(folder: Path) -> dict:
     """All that a training left but the time that it took: scores, weights, its last state."""
     _, facts, tensors = helpers.TrainingState(folder).load()
     timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
-    return {"facts": json.dumps(timeless),
-            "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
-            "files": sorted(path.name for path in folder.iterdir()),
-            **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
-            **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()}}
+    return {
+        "facts": json.dumps(timeless),
+        "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
+        "files": sorted(path.name for path in folder.iterdir()),
+        **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
+        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
+    }
 
 
 def in_a_process(folder, episodes, save_every=10, seed=0) -> subprocess.Popen:
     """A training in a process of its own."""
-    command = [sys.executable, "-m", "workshop.stress", "--train", str(folder),
-               str(episodes), str(save_every), str(seed)]
-    return subprocess.Popen(command, cwd=PROJECT, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+    command = [
+        sys.executable,
+        "-m",
+        "workshop.stress",
+        "--train",
+        str(folder),
+        str(episodes),
+        str(save_every),
+        str(seed),
+    ]
+    return subprocess.Popen(
+        command, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def finished(process: subprocess.Popen) -> None:
@@ -105,6 +125,7 @@ def finished(process: subprocess.Popen) -> None:
 
 # --------------------------------------------------------------------------------------- the parts
 
+
 def long(quick: bool, place: Path) -> None:
     """Memory over 200 episodes, and what saving costs."""
     episodes, save_every = (4, 2) if quick else (200, 10)
@@ -114,8 +135,11 @@ def long(quick: bool, place: Path) -> None:
         lasted.append(time.perf_counter())
         if len(scores) in (2, 4, 10, *range(20, 201, 20)):
             filled = len(agent.replay) * agent.replay.rows[0].nbytes / 1e6
-            show(f"memory after episode {len(scores)}", memory(),
-                 f"MB, of them {filled:.0f} MB of transitions")
+            show(
+                f"memory after episode {len(scores)}",
+                memory(),
+                f"MB, of them {filled:.0f} MB of transitions",
+            )
         if len(scores) % save_every == 0:
             start = time.perf_counter()
             helpers.save_state(states, agent, None)
@@ -128,8 +152,11 @@ def long(quick: bool, place: Path) -> None:
     show("longest", max(saving))
     show("saving states", 100 * sum(saving) / total, "% of the training")
     half = len(saving) // 2
-    show("saving states in the second half",
-         100 * sum(saving[-half:]) / (lasted[-1] - lasted[len(lasted) // 2 - 1]), "%")
+    show(
+        "saving states in the second half",
+        100 * sum(saving[-half:]) / (lasted[-1] - lasted[len(lasted) // 2 - 1]),
+        "%",
+    )
     size = sum(path.stat().st_size for path in states.folder.iterdir()) / 1e6
     show("both states on disk", size, "MB")
     start = time.perf_counter()
@@ -169,10 +196,13 @@ def arms(quick: bool, place: Path) -> None:
             each(angular)
             actions = act(decision, angular)
             answer = environment.step(actions)["ReacherBrain"]
-            fastest = np.maximum(fastest, [np.linalg.norm(angular, axis=-1).max(),
-                                           np.linalg.norm(linear, axis=-1).max()])
-            if not (np.isfinite(answer.vector_observations).all()
-                    and np.isfinite(answer.rewards).all()):
+            fastest = np.maximum(
+                fastest,
+                [np.linalg.norm(angular, axis=-1).max(), np.linalg.norm(linear, axis=-1).max()],
+            )
+            if not (
+                np.isfinite(answer.vector_observations).all() and np.isfinite(answer.rewards).all()
+            ):
                 raise FloatingPointError(f"{name}: not finite in decision {decision}")
         total += decisions * number
         worst[name] = np.maximum(worst.get(name, 0), fastest)
@@ -200,7 +230,8 @@ def arms(quick: bool, place: Path) -> None:
         "along each body's own rotation": lambda decision, angular: along(angular),
         "along it or against it, body by body": lambda decision, angular: ways * along(angular),
         "resonance, 1,000 frequencies": lambda decision, angular: np.sign(
-            np.sin(frequency * decision + phase)),
+            np.sin(frequency * decision + phase)
+        ),
     }
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
@@ -211,8 +242,15 @@ def arms(quick: bool, place: Path) -> None:
     for name, (angular, linear) in worst.items():
         show(f"{name}: fastest rotation", float(angular), f"rad/s, fastest motion {linear:.1f} m/s")
     show("decisions of single arms", f"{total:,}")
-    show("warnings of MuJoCo", int(sum(task.physics.data.warning[kind].number for kind in range(
-        int(mujoco.mjtWarning.mjNWARNING)))))
+    show(
+        "warnings of MuJoCo",
+        int(
+            sum(
+                task.physics.data.warning[kind].number
+                for kind in range(int(mujoco.mjtWarning.mjNWARNING))
+            )
+        ),
+    )
 
 
 def search(play, number: int, chance: np.random.Generator, generations: int) -> None:
@@ -234,7 +272,7 @@ def search(play, number: int, chance: np.random.Generator, generations: int) -> 
             np.maximum(peak, np.abs(angular).sum(axis=(1, 2)), out=peak)
 
         play("search for the fastest", 501, act, note)
-        best = np.argsort(peak)[-number // 5:]
+        best = np.argsort(peak)[-number // 5 :]
         parents = chance.choice(best, number)
         gains = gains[parents] + 0.3 * chance.normal(size=gains.shape)
         frequency = np.abs(frequency[parents] + 0.05 * chance.normal(size=number))
@@ -255,11 +293,14 @@ def cuts(quick: bool, place: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
         done = [int(path.stem.split("_")[1]) for path in (place / "cut" / "state").glob("*.json")]
-        show(f"kill {kill + 1}: ended by {process.returncode}, episodes saved",
-             max(done, default=0))
+        show(
+            f"kill {kill + 1}: ended by {process.returncode}, episodes saved", max(done, default=0)
+        )
     finished(in_a_process(place / "cut", episodes, 1))
-    show("scores, weights and state as without the cuts",
-         left_by(place / "cut") == left_by(place / "uncut"))
+    show(
+        "scores, weights and state as without the cuts",
+        left_by(place / "cut") == left_by(place / "uncut"),
+    )
 
 
 def full_disk(quick: bool, place: Path) -> None:
@@ -267,8 +308,11 @@ def full_disk(quick: bool, place: Path) -> None:
     episodes, disk = 3 if quick else 6, place / "disk"
     disk.mkdir()
     size = "9m" if quick else "40m"
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
-                           capture_output=True, text=True)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+    )
     if mount.returncode:
         show("full disk", f"not measured: {mount.stderr.strip()}")
         return
@@ -282,8 +326,10 @@ def full_disk(quick: bool, place: Path) -> None:
         subprocess.run(["mount", "-o", "remount,size=400m", str(disk)], check=True)
         finished(in_a_process(disk / "run", episodes, 1))
         finished(in_a_process(place / "roomy", episodes, 1))
-        show("with space again: scores, weights and state as on a large disk",
-             left_by(disk / "run") == left_by(place / "roomy"))
+        show(
+            "with space again: scores, weights and state as on a large disk",
+            left_by(disk / "run") == left_by(place / "roomy"),
+        )
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -296,21 +342,36 @@ def together(quick: bool, place: Path) -> None:
         finished(process)
     for seed in (0, 1):
         finished(in_a_process(place / f"alone{seed}", episodes, 2, seed))
-        show(f"seed {seed}: scores, weights and state the same in company and alone",
-             left_by(place / f"alone{seed}") == left_by(place / f"together{seed}"))
+        show(
+            f"seed {seed}: scores, weights and state the same in company and alone",
+            left_by(place / f"alone{seed}") == left_by(place / f"together{seed}"),
+        )
 
 
-PARTS = {"arms": arms, "watch": watch, "together": together, "full_disk": full_disk, "cuts": cuts,
-         "long": long}
+PARTS = {
+    "arms": arms,
+    "watch": watch,
+    "together": together,
+    "full_disk": full_disk,
+    "cuts": cuts,
+    "long": long,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m workshop.stress", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.stress",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", default=",".join(PARTS), help="parts, by commas")
     parser.add_argument("--quick", action="store_true", help="tiny sizes")
-    parser.add_argument("--train", nargs=4, metavar=("FOLDER", "EPISODES", "SAVE_EVERY", "SEED"),
-                        help="only train; this is how the parts begin processes")
+    parser.add_argument(
+        "--train",
+        nargs=4,
+        metavar=("FOLDER", "EPISODES", "SAVE_EVERY", "SEED"),
+        help="only train; this is how the parts begin processes",
+    )
     options = parser.parse_args()
     if options.train:
         folder, *numbers = options.train
@@ -322,8 +383,11 @@ def main() -> None:
     print(json.dumps(measure.machine() | measure.versions() | {"load": os.getloadavg()}))
     for name in options.only.split(","):
         print(f"\n{name}: {PARTS[name].__doc__.splitlines()[0]}")
-        with tempfile.TemporaryDirectory() as place, open(os.devnull, "w") as nowhere, \
-                contextlib.redirect_stderr(nowhere):  # the bars
+        with (
+            tempfile.TemporaryDirectory() as place,
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stderr(nowhere),
+        ):  # the bars
             PARTS[name](options.quick, Path(place))
 
 

@@ -57,15 +57,25 @@ def call(*command, **options):
 def check_version(version=sys.version_info[:2]):
     """Stop where this Python is too old or too new."""
     if not OLDEST <= version <= NEWEST:
-        sys.exit("Python {}.{} found, {}.{} to {}.{} needed; choose one by "
-                 "make PYTHON=python3.12 ...".format(*version, *OLDEST, *NEWEST))
+        sys.exit(
+            "Python {}.{} found, {}.{} to {}.{} needed; choose one by "
+            "make PYTHON=python3.12 ...".format(*version, *OLDEST, *NEWEST)
+        )
 
 
 def install(*packages, folder=VENV, constrained=True):
     """Install packages or pip's options into a virtual environment."""
     constraints = ["-c", CONSTRAINTS] if constrained else []
-    call(python(folder), "-m", "pip", "--disable-pip-version-check", "install", "-q", *constraints,
-         *packages)
+    call(
+        python(folder),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "-q",
+        *constraints,
+        *packages,
+    )
 
 
 def make_environment(folder=VENV, constrained=True):
@@ -93,8 +103,22 @@ def demo(*options):
 def test(*options):
     """All tests, on all cores, each file on one; the long ones first."""
     long = [NOTEBOOK.name, *(f"tests/test_{name}.py" for name in ("training", "resume"))]
-    call(python(), "-m", "pytest", "-q", "-n", "logical", "--dist", "loadfile", "--nbval-lax",
-         "--nbval-current-env", "--nbval-cell-timeout=1800", *long, "tests", *options)
+    call(
+        python(),
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "logical",
+        "--dist",
+        "loadfile",
+        "--nbval-lax",
+        "--nbval-current-env",
+        "--nbval-cell-timeout=1800",
+        *long,
+        "tests",
+        *options,
+    )
 
 
 def test_extras(*options):
@@ -105,8 +129,11 @@ def test_extras(*options):
 
 def lab_arguments(notebook, project=PROJECT):
     """Open this notebook, wherever it lies, with a kernel that runs in the project's folder."""
-    return [f"--ServerApp.root_dir={notebook.parent}", f"--MappingKernelManager.root_dir={project}",
-            str(notebook)]
+    return [
+        f"--ServerApp.root_dir={notebook.parent}",
+        f"--MappingKernelManager.root_dir={project}",
+        str(notebook),
+    ]
 
 
 def lab(*options):
@@ -155,8 +182,9 @@ def constraints():
     folder = VENV / "newest"
     make_environment(folder, constrained=False)
     frozen = subprocess.check_output([str(python(folder)), "-m", "pip", "freeze"], text=True)
-    pins = [line.split("+")[0] for line in frozen.splitlines()
-            if not line.startswith("unityagents")]
+    pins = [
+        line.split("+")[0] for line in frozen.splitlines() if not line.startswith("unityagents")
+    ]
     CONSTRAINTS.write_text(HEAD + "\n".join(sorted(pins, key=str.lower)) + "\n")
 
 
@@ -164,9 +192,25 @@ def clean():
     shutil.rmtree(VENV, ignore_errors=True)
 
 
-TASKS = {task.__name__.replace("_", "-"): task for task in (
-    run, demo, test, test_extras, lab, lint, experiments, study, watch, pdf, pictures, bench,
-    constraints, clean)}
+TASKS = {
+    task.__name__.replace("_", "-"): task
+    for task in (
+        run,
+        demo,
+        test,
+        test_extras,
+        lab,
+        lint,
+        experiments,
+        study,
+        watch,
+        pdf,
+        pictures,
+        bench,
+        constraints,
+        clean,
+    )
+}
 
 
 def main(name="", *options):

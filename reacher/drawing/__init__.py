@@ -11,8 +11,20 @@ from reacher.drawing.flat import TOUCHED_GOAL, ArmPicture, ArmWindow, draw_arms
 from reacher.drawing.points import arm_points, hand_to_goal, touching
 from reacher.drawing.scene import ArmScene
 
-__all__ = ["TOUCHED_GOAL", "ArmPicture", "ArmScene", "ArmWindow", "arm_picture", "arm_points",
-           "arm_window", "draw_arms", "hand_to_goal", "has_display", "touching", "working_backend"]
+__all__ = [
+    "TOUCHED_GOAL",
+    "ArmPicture",
+    "ArmScene",
+    "ArmWindow",
+    "arm_picture",
+    "arm_points",
+    "arm_window",
+    "draw_arms",
+    "hand_to_goal",
+    "has_display",
+    "touching",
+    "working_backend",
+]
 
 
 def arm_picture(goal_size: float) -> ArmScene | ArmPicture:

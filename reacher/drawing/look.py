@@ -63,15 +63,39 @@ GRID_SHAPE, GRID_EDGE = 0.62, 0.06  # height of a picture by its rows and column
 
 # The page to look around in: its own light colours, and how it moves.
 PAGE_DARK = {
-    "sky": SKY, "floor": FLOOR_COLORS, "post": POST, "base": BASE, "elbow": ELBOW, "arm": ARM,
-    "hand": HAND, "goal": GOAL, "touched": TOUCHED_GOAL, "ring": RING, "glow": GLOW,
-    "ambient": AMBIENT, "headlight": HEADLIGHT, "sun": SUN, "shadow": 0.45}
+    "sky": SKY,
+    "floor": FLOOR_COLORS,
+    "post": POST,
+    "base": BASE,
+    "elbow": ELBOW,
+    "arm": ARM,
+    "hand": HAND,
+    "goal": GOAL,
+    "touched": TOUCHED_GOAL,
+    "ring": RING,
+    "glow": GLOW,
+    "ambient": AMBIENT,
+    "headlight": HEADLIGHT,
+    "sun": SUN,
+    "shadow": 0.45,
+}
 PAGE_LIGHT = {
-    "sky": (0.93, 0.945, 0.965), "floor": ((0.87, 0.89, 0.92), (0.90, 0.92, 0.945)),
-    "post": (0.55, 0.59, 0.66), "base": (0.20, 0.23, 0.30), "elbow": (0.20, 0.23, 0.30),
-    "arm": (0.50, 0.55, 0.64), "hand": (0.05, 0.42, 0.80), "goal": (0.76, 0.36, 0.62),
-    "touched": (0.0, 0.62, 0.38), "ring": (0.02, 0.20, 0.13), "glow": 0.1,
-    "ambient": 0.52, "headlight": 0.2, "sun": 0.4, "shadow": 0.16}
+    "sky": (0.93, 0.945, 0.965),
+    "floor": ((0.87, 0.89, 0.92), (0.90, 0.92, 0.945)),
+    "post": (0.55, 0.59, 0.66),
+    "base": (0.20, 0.23, 0.30),
+    "elbow": (0.20, 0.23, 0.30),
+    "arm": (0.50, 0.55, 0.64),
+    "hand": (0.05, 0.42, 0.80),
+    "goal": (0.76, 0.36, 0.62),
+    "touched": (0.0, 0.62, 0.38),
+    "ring": (0.02, 0.20, 0.13),
+    "glow": 0.1,
+    "ambient": 0.52,
+    "headlight": 0.2,
+    "sun": 0.4,
+    "shadow": 0.16,
+}
 LOWEST_ELEVATION = 2.0  # degrees, to which an orbit goes down: never below the floor
 NEAREST, FARTHEST = 0.05, 4.0  # zoom, as shares of the distance that shows all
 TURN_SPEED = 0.35  # degrees for each pixel of a drag

@@ -25,9 +25,14 @@ PARTS = "elbow", "hand", "goal"
 FARTHEST = 327.0  # m, what 16 bits hold in centimetres
 
 
-def page(episodes: Sequence[Episode], title: str = "Twenty arms and their goals",
-         what: str = "", start: int = look.PAGE_START, autoplay: bool = True,
-         webgl: bool = True) -> str:
+def page(
+    episodes: Sequence[Episode],
+    title: str = "Twenty arms and their goals",
+    what: str = "",
+    start: int = look.PAGE_START,
+    autoplay: bool = True,
+    webgl: bool = True,
+) -> str:
     """The page of one episode, or of two or three side by side.
 
     Args:
@@ -47,28 +52,44 @@ def page(episodes: Sequence[Episode], title: str = "Twenty arms and their goals"
     for other in episodes:
         require_arms(other.observations[0])
         if (other.rewards.shape, other.goal_size) != (first.rewards.shape, first.goal_size):
-            raise ValueError("episodes side by side need the same numbers of arms and decisions "
-                             "and the same goal size")
+            raise ValueError(
+                "episodes side by side need the same numbers of arms and decisions "
+                "and the same goal size"
+            )
     decisions, arms = first.rewards.shape
     data = {
-        "what": what, "goalSize": first.goal_size, "decisions": decisions, "start": start,
-        "autoplay": autoplay, "webgl": webgl, "look": _look(),
+        "what": what,
+        "goalSize": first.goal_size,
+        "decisions": decisions,
+        "start": start,
+        "autoplay": autoplay,
+        "webgl": webgl,
+        "look": _look(),
         "places": np.round(places(arms, columns_for(arms), first.goal_size), 3).tolist(),
         "framed": _framed(look.WORKPLACE, first.goal_size),
         "framedOne": _framed(look.ONE_ARM, first.goal_size),
-        "actors": [{"title": episode.title, "facts": list(episode.facts),
-                    "positions": _base64(centimetres(episode.observations)),
-                    "rewards": _base64(np.round(episode.rewards / STEP_REWARD).astype(np.uint8))}
-                   for episode in episodes]}
-    text = {name: (ASSETS / name).read_text(encoding="utf-8")
-            for name in ("page.html", "page.css", "page.js")}
+        "actors": [
+            {
+                "title": episode.title,
+                "facts": list(episode.facts),
+                "positions": _base64(centimetres(episode.observations)),
+                "rewards": _base64(np.round(episode.rewards / STEP_REWARD).astype(np.uint8)),
+            }
+            for episode in episodes
+        ],
+    }
+    text = {
+        name: (ASSETS / name).read_text(encoding="utf-8")
+        for name in ("page.html", "page.css", "page.js")
+    }
     return string.Template(text["page.html"]).substitute(
-        title=html.escape(title), style=text["page.css"], script=text["page.js"],
-        data=_json(data))
+        title=html.escape(title), style=text["page.css"], script=text["page.js"], data=_json(data)
+    )
 
 
-def inline(page: str, picture: bytes, description: str = "Arms and their goals",
-           height: int = 760) -> str:
+def inline(
+    page: str, picture: bytes, description: str = "Arms and their goals", height: int = 760
+) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.
 
     Args:
@@ -84,7 +105,8 @@ def inline(page: str, picture: bytes, description: str = "Arms and their goals",
         f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
         f'<iframe title="{words}" sandbox="allow-scripts" loading="lazy" '
         'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
-        f'srcdoc="{html.escape(page)}"></iframe></div>')
+        f'srcdoc="{html.escape(page)}"></iframe></div>'
+    )
 
 
 def centimetres(observations: np.ndarray) -> np.ndarray:
@@ -98,21 +120,40 @@ def _framed(framed, goal_size):
     from reacher.drawing.scene import outline
 
     points = outline(np.zeros(3), framed, goal_size)
-    return [round(float(value), 3) for value in (points[:, 0].max(), points[:, 2].min(),
-                                                 points[:, 2].max())]
+    return [
+        round(float(value), 3)
+        for value in (points[:, 0].max(), points[:, 2].min(), points[:, 2].max())
+    ]
 
 
 def _look() -> dict:
     return {
-        "armRadius": look.ARM_RADIUS, "baseRadius": look.BASE_RADIUS, "handRadius": HAND_RADIUS,
-        "elbowRadius": look.ELBOW_RADIUS, "postRadius": look.POST_RADIUS, "floor": look.FLOOR,
-        "square": look.SQUARE, "ringOutside": look.RING_OUTSIDE, "ringWidth": look.RING_WIDTH,
-        "goalOpacity": look.GOAL_OPACITY, "touchedOpacity": look.TOUCHED_OPACITY,
-        "sun": look.SUN_FROM, "fieldOfView": look.FIELD_OF_VIEW, "azimuth": look.AZIMUTH,
-        "elevation": look.ELEVATION, "oneArmElevation": look.ONE_ARM_ELEVATION,
-        "lowestElevation": look.LOWEST_ELEVATION, "margin": look.MARGIN, "nearest": look.NEAREST,
-        "farthest": look.FARTHEST, "turnSpeed": look.TURN_SPEED, "wheelSpeed": look.WHEEL_SPEED,
-        "decisionSeconds": look.DECISION_SECONDS, "dark": look.PAGE_DARK, "light": look.PAGE_LIGHT}
+        "armRadius": look.ARM_RADIUS,
+        "baseRadius": look.BASE_RADIUS,
+        "handRadius": HAND_RADIUS,
+        "elbowRadius": look.ELBOW_RADIUS,
+        "postRadius": look.POST_RADIUS,
+        "floor": look.FLOOR,
+        "square": look.SQUARE,
+        "ringOutside": look.RING_OUTSIDE,
+        "ringWidth": look.RING_WIDTH,
+        "goalOpacity": look.GOAL_OPACITY,
+        "touchedOpacity": look.TOUCHED_OPACITY,
+        "sun": look.SUN_FROM,
+        "fieldOfView": look.FIELD_OF_VIEW,
+        "azimuth": look.AZIMUTH,
+        "elevation": look.ELEVATION,
+        "oneArmElevation": look.ONE_ARM_ELEVATION,
+        "lowestElevation": look.LOWEST_ELEVATION,
+        "margin": look.MARGIN,
+        "nearest": look.NEAREST,
+        "farthest": look.FARTHEST,
+        "turnSpeed": look.TURN_SPEED,
+        "wheelSpeed": look.WHEEL_SPEED,
+        "decisionSeconds": look.DECISION_SECONDS,
+        "dark": look.PAGE_DARK,
+        "light": look.PAGE_LIGHT,
+    }
 
 
 def _base64(array: np.ndarray) -> str:

@@ -36,14 +36,20 @@ class Camera:
         azimuth, elevation: degrees; the camera looks along the azimuth, down by the elevation.
     """
 
-    def __init__(self, width: int, height: int, azimuth: float = look.AZIMUTH,
-                 elevation: float = look.ELEVATION) -> None:
+    def __init__(
+        self,
+        width: int,
+        height: int,
+        azimuth: float = look.AZIMUTH,
+        elevation: float = look.ELEVATION,
+    ) -> None:
         self.width, self.height = width, height
         self.azimuth, self.elevation = azimuth, elevation
         self.target, self.distance = np.zeros(3), 100.0  # m
         turn, tilt = math.radians(azimuth), math.radians(elevation)
-        self.forward = np.array([math.cos(turn) * math.cos(tilt),
-                                 math.sin(turn) * math.cos(tilt), -math.sin(tilt)])
+        self.forward = np.array(
+            [math.cos(turn) * math.cos(tilt), math.sin(turn) * math.cos(tilt), -math.sin(tilt)]
+        )
         self.right = np.array([math.sin(turn), -math.cos(turn), 0.0])
         self.up = np.cross(self.right, self.forward)
         self.focal = max(width, height) / 2 / math.tan(math.radians(look.FIELD_OF_VIEW) / 2)
@@ -57,8 +63,13 @@ class Camera:
         """Pixels (..., 2), from the left and from the top, of points (..., 3), m, z up."""
         away = points - (self.target - self.distance * self.forward)
         depth = away @ self.forward
-        return np.stack([self.width / 2 + self.focal * (away @ self.right) / depth,
-                         self.height / 2 - self.focal * (away @ self.up) / depth], -1)
+        return np.stack(
+            [
+                self.width / 2 + self.focal * (away @ self.right) / depth,
+                self.height / 2 - self.focal * (away @ self.up) / depth,
+            ],
+            -1,
+        )
 
     def frame(self, points: np.ndarray, bottom: int = 0) -> None:
         """Go as near as it can with all points (n, 3) in the picture, and in its middle.
@@ -88,9 +99,14 @@ def outline(place: np.ndarray, framed: tuple[float, float, float], goal_size: fl
     around = max(around, GOAL_ORBIT + goal)
     below, above = min(below, GOAL_HEIGHT - goal), max(above, GOAL_HEIGHT + goal)
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-    return place + np.concatenate([np.stack([
-        around * np.cos(angle), around * np.sin(angle), np.full(len(angle), height)], -1)
-        for height in (below, above)])
+    return place + np.concatenate(
+        [
+            np.stack(
+                [around * np.cos(angle), around * np.sin(angle), np.full(len(angle), height)], -1
+            )
+            for height in (below, above)
+        ]
+    )
 
 
 class ArmScene:
@@ -112,15 +128,25 @@ class ArmScene:
         RuntimeError: no backend works here, or not the one that is named.
     """
 
-    def __init__(self, arms: int = 1, width: int = look.PICTURE_SIZE,
-                 height: int = look.PICTURE_SIZE, goal_size: float = 5.0,
-                 columns: int | None = None, follow: int | None = None,
-                 framed: tuple[float, float, float] | None = None, bottom: int = 0,
-                 elevation: float | None = None, backend: str | None = None) -> None:
+    def __init__(
+        self,
+        arms: int = 1,
+        width: int = look.PICTURE_SIZE,
+        height: int = look.PICTURE_SIZE,
+        goal_size: float = 5.0,
+        columns: int | None = None,
+        follow: int | None = None,
+        framed: tuple[float, float, float] | None = None,
+        bottom: int = 0,
+        elevation: float | None = None,
+        backend: str | None = None,
+    ) -> None:
         self._gl = self._drawing = None  # here, since close() may follow a constructor that failed
         if not all(FEWEST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
-            raise ValueError(f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
-                             f"pixels, not {width} and {height}")
+            raise ValueError(
+                f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
+                f"pixels, not {width} and {height}"
+            )
         if follow is not None and not 0 <= follow < arms:
             raise ValueError(f"follow must be None or an arm from 0 to {arms - 1}, not {follow!r}")
         self.arms, self.goal_size = arms, goal_size
@@ -131,8 +157,9 @@ class ArmScene:
         self.camera = Camera(width, height, elevation=elevation)
         framed = framed or WORKPLACE_OR_REACH[not one]
         shown = self.places if follow is None else self.places[[follow]]
-        self.camera.frame(np.concatenate([outline(place, framed, goal_size) for place in shown]),
-                          bottom)
+        self.camera.frame(
+            np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom
+        )
         self._model = mujoco.MjModel.from_xml_string(self._xml())
         self._data = mujoco.MjData(self._model)
         mujoco.mj_forward(self._model, self._data)
@@ -145,18 +172,23 @@ class ArmScene:
     def _open(self, backend: str | None) -> None:
         if backend is None:
             tried = ", ".join(backends.candidates()) or "none, by MUJOCO_GL"
-            raise RuntimeError(f"no OpenGL backend works here (tried {tried}): install one, "
-                               "such as Debian's package libosmesa6")
+            raise RuntimeError(
+                f"no OpenGL backend works here (tried {tried}): install one, "
+                "such as Debian's package libosmesa6"
+            )
         width, height = self.camera.width, self.camera.height
         try:
             self._gl = backends.context(backend, width, height)
-            self._drawing = mujoco.MjrContext(self._model,
-                                              mujoco.mjtFontScale.mjFONTSCALE_100.value)
+            self._drawing = mujoco.MjrContext(
+                self._model, mujoco.mjtFontScale.mjFONTSCALE_100.value
+            )
             mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
         except Exception as error:  # of the libraries, which have no common type
             self.close()
-            raise RuntimeError(f"the OpenGL backend {backend} does not work here: {error!r}; "
-                               "glfw, egl, osmesa and, on macOS, cgl are allowed") from None
+            raise RuntimeError(
+                f"the OpenGL backend {backend} does not work here: {error!r}; "
+                "glfw, egl, osmesa and, on macOS, cgl are allowed"
+            ) from None
         self.backend = backend
 
     def _xml(self) -> str:
@@ -176,8 +208,15 @@ class ArmScene:
         if len(observations) != self.arms:
             raise ValueError(f"this scene has {self.arms} arms, not {len(observations)}")
         self._gl.make_current()  # another scene may have been drawn since
-        mujoco.mjv_updateScene(self._model, self._data, self._options, self._nobody, self._eye,
-                               mujoco.mjtCatBit.mjCAT_ALL.value, self._scene)
+        mujoco.mjv_updateScene(
+            self._model,
+            self._data,
+            self._options,
+            self._nobody,
+            self._eye,
+            mujoco.mjtCatBit.mjCAT_ALL.value,
+            self._scene,
+        )
         add_arms(self._scene, self._model, observations, self.places, self.goal_size)
         view = mujoco.MjrRect(0, 0, self.camera.width, self.camera.height)
         mujoco.mjr_render(view, self._scene, self._drawing)
@@ -220,6 +259,7 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
         goal_size: diameter, m.
         camera: of the largest picture.
     """
+
     def row(values):
         return " ".join(f"{value:.6g}" for value in values)
 
@@ -257,23 +297,31 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
 </mujoco>"""
 
 
-def ring(radius: float, thickness: float, around: int = 48, across: int = 8
-         ) -> tuple[np.ndarray, np.ndarray]:
+def ring(
+    radius: float, thickness: float, around: int = 48, across: int = 8
+) -> tuple[np.ndarray, np.ndarray]:
     """A lying ring: corners (n, 3), m, and triangles (m, 3) of their numbers."""
     angle = np.linspace(0, 2 * np.pi, around, endpoint=False)[:, None]
     turn = np.linspace(0, 2 * np.pi, across, endpoint=False)[None]
     out = radius + thickness * np.cos(turn)
-    corners = np.stack([out * np.cos(angle), out * np.sin(angle),
-                        thickness * np.sin(turn) + 0 * angle], -1).reshape(-1, 3)
+    corners = np.stack(
+        [out * np.cos(angle), out * np.sin(angle), thickness * np.sin(turn) + 0 * angle], -1
+    ).reshape(-1, 3)
     i, j = np.meshgrid(np.arange(around), np.arange(across), indexing="ij")
     a, b = across * i + j, across * ((i + 1) % around) + j
     c, d = across * ((i + 1) % around) + (j + 1) % across, across * i + (j + 1) % across
-    return corners, np.concatenate([np.stack([a, b, c], -1).reshape(-1, 3),
-                                    np.stack([a, c, d], -1).reshape(-1, 3)])
+    return corners, np.concatenate(
+        [np.stack([a, b, c], -1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)]
+    )
 
 
-def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.ndarray,
-             spots: np.ndarray, goal_size: float) -> None:
+def add_arms(
+    scene: mujoco.MjvScene,
+    model: mujoco.MjModel,
+    observations: np.ndarray,
+    spots: np.ndarray,
+    goal_size: float,
+) -> None:
     """Put arms and goals into a scene that has room for 8 more geoms each.
 
     Args:
@@ -282,8 +330,10 @@ def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.nda
         spots: (arms, 3), where the bases are, m.
         goal_size: diameter, m.
     """
-    point = {name: upright(value).astype(np.float64) + spots
-             for name, value in arm_points(observations).items()}
+    point = {
+        name: upright(value).astype(np.float64) + spots
+        for name, value in arm_points(observations).items()
+    }
     touched = touching(observations, goal_size)
     for base, elbow, hand in zip(point["base"], point["elbow"], point["hand"], strict=True):
         _rod(scene, [*base[:2], look.FLOOR], base, look.POST_RADIUS, look.POST)
@@ -302,9 +352,14 @@ def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.nda
 
 def _geom(scene, kind, size, place, turn, color, opacity=1.0, glow=0.0):
     geom = scene.geoms[scene.ngeom]
-    mujoco.mjv_initGeom(geom, kind, np.asarray(size, np.float64), np.asarray(place, np.float64),
-                        np.asarray(turn, np.float64).ravel(),
-                        np.array([*color, opacity], np.float32))
+    mujoco.mjv_initGeom(
+        geom,
+        kind,
+        np.asarray(size, np.float64),
+        np.asarray(place, np.float64),
+        np.asarray(turn, np.float64).ravel(),
+        np.array([*color, opacity], np.float32),
+    )
     geom.category = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # mere decoration casts no shadow
     geom.emission, geom.specular, geom.shininess = glow, 0.3, 0.4
     scene.ngeom += 1
@@ -317,8 +372,13 @@ def _ball(scene, place, radius, color, opacity=1.0, glow=0.0):
 
 def _rod(scene, start, end, radius, color):
     geom = _geom(scene, mujoco.mjtGeom.mjGEOM_CAPSULE, [radius] * 3, start, np.eye(3), color)
-    mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, radius,
-                         np.asarray(start, np.float64), np.asarray(end, np.float64))
+    mujoco.mjv_connector(
+        geom,
+        mujoco.mjtGeom.mjGEOM_CAPSULE,
+        radius,
+        np.asarray(start, np.float64),
+        np.asarray(end, np.float64),
+    )
 
 
 def _ring(scene, model, place):

@@ -36,10 +36,17 @@ class ArmViewer:
         self._arms = arms
         self._places = places(arms, columns_for(arms), self._goal_size)
         camera = Camera(*SHAPE, elevation=look.ELEVATION if arms > 1 else look.ONE_ARM_ELEVATION)
-        camera.frame(np.concatenate([outline(place, WORKPLACE_OR_REACH[arms > 1], self._goal_size)
-                                     for place in self._places]))
-        self._model = mujoco.MjModel.from_xml_string(surroundings(
-            self._places, self._goal_size, camera))
+        camera.frame(
+            np.concatenate(
+                [
+                    outline(place, WORKPLACE_OR_REACH[arms > 1], self._goal_size)
+                    for place in self._places
+                ]
+            )
+        )
+        self._model = mujoco.MjModel.from_xml_string(
+            surroundings(self._places, self._goal_size, camera)
+        )
         data = mujoco.MjData(self._model)
         self._handle = self._launch(self._model, data, show_left_ui=False, show_right_ui=False)
         with self._handle.lock():

@@ -59,17 +59,27 @@ class UnityShaped(UnityInterface):
         self._middle, self._half_range = (low + high) / 2, (high - low) / 2
         self.observation_scale = _scale(observations)
         self.reward_threshold = first.spec.reward_threshold
-        super().__init__(env_id, env_id, num_agents, BrainParameters(
-            brain_name=f"{first.spec.name}Brain",
-            vector_observation_space_size=observations.shape[0],
-            vector_action_space_size=actions.low.size,
-            vector_action_descriptions=("",) * actions.low.size))
+        super().__init__(
+            env_id,
+            env_id,
+            num_agents,
+            BrainParameters(
+                brain_name=f"{first.spec.name}Brain",
+                vector_observation_space_size=observations.shape[0],
+                vector_action_space_size=actions.low.size,
+                vector_action_descriptions=("",) * actions.low.size,
+            ),
+        )
         for copy, env in enumerate(self._envs):  # from here on, reset() without a seed
             (copy_seed,) = np.random.SeedSequence([seed, copy]).generate_state(1)
             env.reset(seed=int(copy_seed))
 
-    def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
-              lesson: int | None = None) -> dict[str, BrainInfo]:
+    def reset(
+        self,
+        train_mode: bool = True,
+        config: Mapping[str, float] | None = None,
+        lesson: int | None = None,
+    ) -> dict[str, BrainInfo]:
         """Begin a new episode in all copies.
 
         Args:
@@ -82,14 +92,20 @@ class UnityShaped(UnityInterface):
         """
         self._require_open("reset")
         if config is not None and (not isinstance(config, Mapping) or config):
-            raise ValueError(f"{self._name} has no reset parameters: config must be None or {{}}, "
-                             f"not {config!r}")
+            raise ValueError(
+                f"{self._name} has no reset parameters: config must be None or {{}}, not {config!r}"
+            )
         self._is_reset, self.global_done = True, False
-        return self._answer(self._first_observations(), [0.0] * self.num_agents, False,
-                            [False] * self.num_agents)
+        return self._answer(
+            self._first_observations(), [0.0] * self.num_agents, False, [False] * self.num_agents
+        )
 
-    def step(self, vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
-             memory: object = None, text_action: object = None) -> dict[str, BrainInfo]:
+    def step(
+        self,
+        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        memory: object = None,
+        text_action: object = None,
+    ) -> dict[str, BrainInfo]:
         """Take one step in all copies.
 
         After the last step of an episode the copies are, as Unity's agents, reset before they
@@ -109,21 +125,27 @@ class UnityShaped(UnityInterface):
         self._require_open("step")
         self._require_reset()
         actions = self._checked_actions(vector_action)
-        answers = [env.step(self._scaled(action))
-                   for env, action in zip(self._envs, actions, strict=True)]
+        answers = [
+            env.step(self._scaled(action)) for env, action in zip(self._envs, actions, strict=True)
+        ]
         observations, rewards, terminated, truncated, _ = zip(*answers, strict=True)
         ended = np.logical_or(terminated, truncated)
         done = bool(ended.all())
         if ended.any() and not done:
             self._is_reset = False
-            raise RuntimeError(f"{ended.sum()} of {self.num_agents} copies of {self._name} ended "
-                               "their episodes: this environment ends them one by one, so it "
-                               "needs num_agents = 1")
+            raise RuntimeError(
+                f"{ended.sum()} of {self.num_agents} copies of {self._name} ended "
+                "their episodes: this environment ends them one by one, so it "
+                "needs num_agents = 1"
+            )
         observations = self._first_observations() if done else np.stack(observations)
-        max_reached = [bool(late and not terminal)
-                       for terminal, late in zip(terminated, truncated, strict=True)]
-        return self._answer(observations, [float(reward) for reward in rewards], done, max_reached,
-                            actions)
+        max_reached = [
+            bool(late and not terminal)
+            for terminal, late in zip(terminated, truncated, strict=True)
+        ]
+        return self._answer(
+            observations, [float(reward) for reward in rewards], done, max_reached, actions
+        )
 
     def close(self) -> None:
         """End the environments; as in unityagents, closing them twice is an error."""
@@ -148,8 +170,10 @@ class UnityShaped(UnityInterface):
         for generator in generators:
             bits = getattr(generator, "bit_generator", generator)
             if not isinstance(bits, np.random.PCG64):
-                raise RuntimeError(f"{self._name} does not draw from the generator that Gymnasium "
-                                   f"gives (PCG64), but from {bits!r}: no state to save")
+                raise RuntimeError(
+                    f"{self._name} does not draw from the generator that Gymnasium "
+                    f"gives (PCG64), but from {bits!r}: no state to save"
+                )
         return generators
 
     def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
@@ -160,27 +184,38 @@ class UnityShaped(UnityInterface):
 def _make(env_id: str) -> gymnasium.Env:
     """The environment, if it is one that fits; else an error that says what would."""
     if not isinstance(env_id, str):
-        raise TypeError("env_id must be the name of a Gymnasium environment such as "
-                        f"'Pendulum-v1', not {env_id!r}")
+        raise TypeError(
+            "env_id must be the name of a Gymnasium environment such as "
+            f"'Pendulum-v1', not {env_id!r}"
+        )
     try:
         env = gymnasium.make(env_id)
     except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
-        raise ModuleNotFoundError(f"{env_id} needs a package that is not installed: {error}"
-                                  f"{_install_hint(env_id)}") from error
+        raise ModuleNotFoundError(
+            f"{env_id} needs a package that is not installed: {error}{_install_hint(env_id)}"
+        ) from error
     except (ImportError, gymnasium.error.Error) as error:  # the first: an old version of MuJoCo's
-        raise ValueError(f"env_id must name an environment that Gymnasium knows, such as "
-                         f"'Pendulum-v1', not {env_id!r}: {error}") from None
+        raise ValueError(
+            f"env_id must name an environment that Gymnasium knows, such as "
+            f"'Pendulum-v1', not {env_id!r}: {error}"
+        ) from None
     actions, observations = env.action_space, env.observation_space
     box = gymnasium.spaces.Box
     if not isinstance(actions, box) or not np.issubdtype(actions.dtype, np.floating):
-        raise ValueError(f"{env_id} has the action space {actions}; only continuous actions work: "
-                         "a Box of real numbers, such as Pendulum-v1's")
+        raise ValueError(
+            f"{env_id} has the action space {actions}; only continuous actions work: "
+            "a Box of real numbers, such as Pendulum-v1's"
+        )
     if not actions.is_bounded():
-        raise ValueError(f"{env_id} has the action space {actions}, whose bounds are not all "
-                         "finite: there is nothing to scale [-1, 1] to")
+        raise ValueError(
+            f"{env_id} has the action space {actions}, whose bounds are not all "
+            "finite: there is nothing to scale [-1, 1] to"
+        )
     if not isinstance(observations, box) or len(observations.shape) != 1:
-        raise ValueError(f"{env_id} has the observation space {observations}; only a Box of one "
-                         "axis works, such as Pendulum-v1's")
+        raise ValueError(
+            f"{env_id} has the observation space {observations}; only a Box of one "
+            "axis works, such as Pendulum-v1's"
+        )
     return env
 
 

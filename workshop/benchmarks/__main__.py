@@ -1,10 +1,10 @@
 """Measure everything, print the tables, and write doc/benchmarks.md.
 
-    python -m workshop.benchmarks                all rows, hours
-    python -m workshop.benchmarks --only replay  some rows, by commas; the others stay as they are
-    python -m workshop.benchmarks --continue     what a cut run has not measured yet
-    python -m workshop.benchmarks --render       only write the page again
-    python -m workshop.benchmarks --quick        tiny sizes: does the code run?
+python -m workshop.benchmarks                all rows, hours
+python -m workshop.benchmarks --only replay  some rows, by commas; the others stay as they are
+python -m workshop.benchmarks --continue     what a cut run has not measured yet
+python -m workshop.benchmarks --render       only write the page again
+python -m workshop.benchmarks --quick        tiny sizes: does the code run?
 """
 
 from __future__ import annotations
@@ -31,22 +31,37 @@ from workshop.benchmarks.measure import Options, Recorder, Results
 from workshop.paths import PROJECT
 
 PAGE = PROJECT / "doc" / "benchmarks.md"
-ROWS = {"solve": solving, "peers": peer_training, "replay": replay, "insert": insertion,
-        "learning_step": learning_step, "environment": environment_speed, "scaling": scaling}
+ROWS = {
+    "solve": solving,
+    "peers": peer_training,
+    "replay": replay,
+    "insert": insertion,
+    "learning_step": learning_step,
+    "environment": environment_speed,
+    "scaling": scaling,
+}
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m workshop.benchmarks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m workshop.benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--only", default=",".join(ROWS), help="rows, by commas")
-    parser.add_argument("--continue", dest="keep", action="store_true",
-                        help="keep what this machine has measured with these versions")
+    parser.add_argument(
+        "--continue",
+        dest="keep",
+        action="store_true",
+        help="keep what this machine has measured with these versions",
+    )
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; writes no page")
     parser.add_argument("--repetitions", type=int, default=7, help="of short measurements")
     parser.add_argument("--seeds", type=int, default=5, help="trainings of each kind")
-    parser.add_argument("--time-limit", type=float, default=peer_training.SECONDS,
-                        help="of a peer's training, s")
+    parser.add_argument(
+        "--time-limit", type=float, default=peer_training.SECONDS, help="of a peer's training, s"
+    )
     options = parser.parse_args()
     for name in options.only.split(","):
         if name not in ROWS:
@@ -73,8 +88,12 @@ def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> 
 def main() -> None:
     chosen = arguments()
     matplotlib.use("Agg")
-    options = Options(chosen.quick, 2 if chosen.quick else chosen.repetitions, chosen.seeds,
-                      20.0 if chosen.quick else chosen.time_limit)
+    options = Options(
+        chosen.quick,
+        2 if chosen.quick else chosen.repetitions,
+        chosen.seeds,
+        20.0 if chosen.quick else chosen.time_limit,
+    )
     names = [] if chosen.render else chosen.only.split(",")
     if chosen.quick:
         with tempfile.TemporaryDirectory() as folder:

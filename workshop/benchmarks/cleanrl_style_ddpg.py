@@ -35,8 +35,16 @@ class Settings:
     updates: int = 1  # for one decision of all environments
 
 
-LIKE_OURS = Settings(hidden=(128, 128), learning_rate=1e-3, gamma=0.97, tau=0.01, batch_size=64,
-                     exploration_noise=0.2, learning_starts=1_000, updates=3)
+LIKE_OURS = Settings(
+    hidden=(128, 128),
+    learning_rate=1e-3,
+    gamma=0.97,
+    tau=0.01,
+    batch_size=64,
+    exploration_noise=0.2,
+    learning_starts=1_000,
+    updates=3,
+)
 
 
 class QNetwork(nn.Module):
@@ -96,8 +104,13 @@ class UniformReplay:
     def sample(self, batch_size: int) -> tuple[torch.Tensor, ...]:
         """A batch of each field, as tensors."""
         places = self.generator.integers(self.held, size=batch_size)
-        fields = (self.observations, self.next_observations, self.actions, self.rewards,
-                  self.terminations)
+        fields = (
+            self.observations,
+            self.next_observations,
+            self.actions,
+            self.rewards,
+            self.terminations,
+        )
         return tuple(torch.from_numpy(field[places]) for field in fields)
 
 
@@ -132,8 +145,9 @@ class Learner:
         self.actor_optimizer.step()
         for online, target in ((self.actor, self.target_actor), (self.qf1, self.qf1_target)):
             for parameter, follower in zip(online.parameters(), target.parameters(), strict=True):
-                follower.data.copy_(settings.tau * parameter.data
-                                    + (1 - settings.tau) * follower.data)
+                follower.data.copy_(
+                    settings.tau * parameter.data + (1 - settings.tau) * follower.data
+                )
 
 
 def train(settings: Settings, arms: Arms, seed: int) -> None:

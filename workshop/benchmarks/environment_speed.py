@@ -32,11 +32,14 @@ def run(options: Options, recorder: Recorder) -> None:
         actions = np.random.default_rng(0).uniform(-1, 1, (arms, 4))
         hanging, swinging = Physics(arms), Physics(arms)  # without torques: nothing that diverges
         swinging.data.qpos[:] = np.random.default_rng(1).uniform(-1, 1, 4 * arms)
-        seconds = measure.time_in_turn({
-            WHOLE: lambda: environment.step(actions),
-            BARE: lambda: mujoco.mj_step(hanging.model, hanging.data, STEPS_PER_DECISION),
-            SWINGING: lambda: mujoco.mj_step(swinging.model, swinging.data, STEPS_PER_DECISION),
-        }, options)
+        seconds = measure.time_in_turn(
+            {
+                WHOLE: lambda: environment.step(actions),
+                BARE: lambda: mujoco.mj_step(hanging.model, hanging.data, STEPS_PER_DECISION),
+                SWINGING: lambda: mujoco.mj_step(swinging.model, swinging.data, STEPS_PER_DECISION),
+            },
+            options,
+        )
         recorder.put_seconds(seconds, prefix=f"{arms} arms, ")
 
 
@@ -52,16 +55,21 @@ def share(measured, arms: int, bare: str = BARE) -> float | None:
 
 
 def tables(measured) -> list[str]:
-    lines = ["| arms | environment, decisions/s | bare MuJoCo, decisions/s | share | swinging, "
-             "decisions/s | share |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| arms | environment, decisions/s | bare MuJoCo, decisions/s | share | swinging, "
+        "decisions/s | share |",
+        "|---|---|---|---|---|---|",
+    ]
     for arms in arm_numbers(measured):
         rates = []
         for name in (WHOLE, BARE, SWINGING):
             per_second = [1 / value for value in measured[f"{arms} arms, {name}"]["seconds"]]
             low, high = measure.quartiles(per_second)
             rates.append(f"{measure.median(per_second):,.0f} ({low:,.0f} to {high:,.0f})")
-        lines.append(f"| {arms} | {rates[0]} | {rates[1]} | {share(measured, arms):.2f} | "
-                     f"{rates[2]} | {share(measured, arms, SWINGING):.2f} |")
+        lines.append(
+            f"| {arms} | {rates[0]} | {rates[1]} | {share(measured, arms):.2f} | "
+            f"{rates[2]} | {share(measured, arms, SWINGING):.2f} |"
+        )
     return ["\n".join(lines)]
 
 
@@ -69,7 +77,11 @@ def targets(measured) -> list[Target]:
     found = []
     for (arms, bound), bare in itertools.product(BOUNDS.items(), (BARE, SWINGING)):
         value = share(measured, arms, bare)
-        found.append(Target(f"{arms:,} arms: at least {bound:g} of the speed of {bare}",
-                            "not measured" if value is None else f"{value:.2f}",
-                            None if value is None else value >= bound))
+        found.append(
+            Target(
+                f"{arms:,} arms: at least {bound:g} of the speed of {bare}",
+                "not measured" if value is None else f"{value:.2f}",
+                None if value is None else value >= bound,
+            )
+        )
     return found

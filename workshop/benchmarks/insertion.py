@@ -26,8 +26,9 @@ ARMS = 20
 def an_agent(definitions, capacity: int):
     """An agent with the default settings and a memory for so many transitions."""
     settings = definitions.make_hyperparameters("default", {"replay_capacity": capacity})
-    return definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, ARMS, settings,
-                             np.random.default_rng(0))
+    return definitions.Agent(
+        definitions.OBSERVATION_SCALE, replay.ACTION, ARMS, settings, np.random.default_rng(0)
+    )
 
 
 def ours(definitions, agent, new_rows: np.ndarray):
@@ -49,7 +50,8 @@ def one_by_one(definitions, ddpg, root: Node, new_rows: np.ndarray):
             for network in networks:
                 network.eval()
             batch = definitions.split_rows(
-                torch.from_numpy(row[None]), replay.OBSERVATION, replay.ACTION)
+                torch.from_numpy(row[None]), replay.OBSERVATION, replay.ACTION
+            )
             targets = definitions.td_targets(batch, ddpg.target_actor, ddpg.target_critic)
             error = definitions.td_error(batch, ddpg.critic, targets)  # with a graph, as in A
             for network in networks:
@@ -72,11 +74,19 @@ def run(options: Options, recorder: Recorder) -> None:
         other = an_agent(definitions, 2_048).ddpg
         root = linked_tree(replay.to_priorities(td_errors), rows)
         new_rows = rows[:ARMS].copy()
-        calls = {OURS: ours(definitions, agent, new_rows),
-                 REFERENCE: one_by_one(definitions, other, root, new_rows)}
+        calls = {
+            OURS: ours(definitions, agent, new_rows),
+            REFERENCE: one_by_one(definitions, other, root, new_rows),
+        }
         recorder.put_seconds(measure.time_in_turn(calls, options))
 
 
 def targets(measured) -> list[Target]:
-    return [measure.at_least("Store 20 transitions with TD-error priorities: at least 20 times as "
-                             "fast as one by one", measure.ratio(measured, REFERENCE, OURS), 20.0)]
+    return [
+        measure.at_least(
+            "Store 20 transitions with TD-error priorities: at least 20 times as "
+            "fast as one by one",
+            measure.ratio(measured, REFERENCE, OURS),
+            20.0,
+        )
+    ]

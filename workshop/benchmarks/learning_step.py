@@ -37,10 +37,19 @@ size."""
 HELD = 100_000
 BATCH = 64  # of the presets default and fast
 MANY = 100  # steps of a call, where the batches of several are drawn first
-PLAIN_SETTINGS = {"noisy_layers": False, "input_normalization": "none",
-                  "actor_normalization": "none", "critic_normalization": "none",
-                  "actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": BATCH,
-                  "tau": 5e-3, "policy_delay": 1, "replay": "uniform", "learn_steps": MANY}
+PLAIN_SETTINGS = {
+    "noisy_layers": False,
+    "input_normalization": "none",
+    "actor_normalization": "none",
+    "critic_normalization": "none",
+    "actor_hidden": (128, 128),
+    "critic_hidden": (128, 128),
+    "batch_size": BATCH,
+    "tau": 5e-3,
+    "policy_delay": 1,
+    "replay": "uniform",
+    "learn_steps": MANY,
+}
 
 
 def ours(overrides: dict, rows, td_errors, engine: str):
@@ -48,20 +57,27 @@ def ours(overrides: dict, rows, td_errors, engine: str):
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
-    agent = definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator,
-                              engine=engine)
+    agent = definitions.Agent(
+        definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator, engine=engine
+    )
     agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
     return lambda: definitions.learning_phase(agent, settings.learn_steps), settings.learn_steps
 
 
 def cleanrl_style(rows):
     """A step of the single-file learner with its draw."""
-    settings = cleanrl_style_ddpg.Settings(hidden=(128, 128), batch_size=BATCH, policy_frequency=1,
-                                           learning_rate=1e-3, buffer_size=len(rows))
+    settings = cleanrl_style_ddpg.Settings(
+        hidden=(128, 128),
+        batch_size=BATCH,
+        policy_frequency=1,
+        learning_rate=1e-3,
+        buffer_size=len(rows),
+    )
     learner = cleanrl_style_ddpg.Learner(replay.OBSERVATION, replay.ACTION, settings)
     memory = cleanrl_style_ddpg.UniformReplay(len(rows), replay.OBSERVATION, replay.ACTION, seed=0)
     observations, actions, rewards, _, next_observations = np.split(
-        rows, np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), axis=1)
+        rows, np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), axis=1
+    )
     memory.add(observations, next_observations, actions, rewards[:, 0], np.zeros(len(rows)))
     return lambda: learner.update(*memory.sample(settings.batch_size))
 
@@ -75,13 +91,21 @@ def of_library(library: str, rows):
 
     arms = 20
     kind = importlib.import_module(LIBRARIES[library]).DDPG
-    model = kind("MlpPolicy", ArmVecEnv(Arms(arms, seed=0)), device="cpu", batch_size=BATCH,
-                 buffer_size=len(rows), policy_kwargs={"net_arch": [128, 128]}, seed=0)
+    model = kind(
+        "MlpPolicy",
+        ArmVecEnv(Arms(arms, seed=0)),
+        device="cpu",
+        batch_size=BATCH,
+        buffer_size=len(rows),
+        policy_kwargs={"net_arch": [128, 128]},
+        seed=0,
+    )
     model.set_logger(Logger(folder=None, output_formats=[]))
     buffer = model.replay_buffer
     shape = (buffer.buffer_size, arms, -1)
     observations, actions, rewards, _, next_observations = np.split(
-        rows[:buffer.buffer_size * arms], np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), 1)
+        rows[: buffer.buffer_size * arms], np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), 1
+    )
     buffer.observations[:] = observations.reshape(shape)
     buffer.next_observations[:] = next_observations.reshape(shape)
     buffer.actions[:] = actions.reshape(shape)
@@ -100,17 +124,33 @@ def run(options: Options, recorder: Recorder) -> None:
         for name, overrides in ((PLAIN, PLAIN_SETTINGS | capacity), (DEFAULT, capacity)):
             for engine, more in (("torch", ""), ("compiled", COMPILED)):
                 calls[name + more], steps[name + more] = ours(overrides, rows, td_errors, engine)
-        peers, missing = measure.build_peers({
-            SB3: lambda: of_library("Stable-Baselines3", rows),
-            SBX: lambda: of_library("SBX", rows)})
+        peers, missing = measure.build_peers(
+            {
+                SB3: lambda: of_library("Stable-Baselines3", rows),
+                SBX: lambda: of_library("SBX", rows),
+            }
+        )
         seconds = measure.time_in_turn(calls | peers, options)
-    recorder.put_seconds({name: [value / steps.get(name, 1) for value in values]
-                          for name, values in seconds.items()}, missing)
+    recorder.put_seconds(
+        {
+            name: [value / steps.get(name, 1) for value in values]
+            for name, values in seconds.items()
+        },
+        missing,
+    )
 
 
 def targets(measured) -> list[Target]:
-    return [measure.at_least(
-        f"Learning step: *{own}*, at least {bound} times as fast as *{peer}*",
-        measure.ratio(measured, peer, own), bound) for own, peer, bound in (
-            (DEFAULT + COMPILED, DEFAULT, 4), (PLAIN + COMPILED, SBX, 1),
-            (PLAIN + COMPILED, CLEANRL, 5), (PLAIN + COMPILED, SB3, 5))]
+    return [
+        measure.at_least(
+            f"Learning step: *{own}*, at least {bound} times as fast as *{peer}*",
+            measure.ratio(measured, peer, own),
+            bound,
+        )
+        for own, peer, bound in (
+            (DEFAULT + COMPILED, DEFAULT, 4),
+            (PLAIN + COMPILED, SBX, 1),
+            (PLAIN + COMPILED, CLEANRL, 5),
+            (PLAIN + COMPILED, SB3, 5),
+        )
+    ]

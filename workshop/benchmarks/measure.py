@@ -22,11 +22,23 @@ import torch
 import helpers
 
 RESULTS = Path(__file__).with_name("results.json")
-PACKAGES = ("torch", "numpy", "numba", "mujoco", "stable-baselines3", "gymnasium", "cpprb",
-            "tianshou", "torchrl", "jax", "sbx-rl")
+PACKAGES = (
+    "torch",
+    "numpy",
+    "numba",
+    "mujoco",
+    "stable-baselines3",
+    "gymnasium",
+    "cpprb",
+    "tianshou",
+    "torchrl",
+    "jax",
+    "sbx-rl",
+)
 
 
 # ----------------------------------------------------------------------------------------- options
+
 
 @dataclass(frozen=True)
 class Options:
@@ -70,6 +82,7 @@ class Target(NamedTuple):
 
 # ------------------------------------------------------------------------------------------ timing
 
+
 def calls_within(call: Callable[[], object], seconds: float) -> int:
     """How many calls take about so many seconds, at least 1. Calls a few times, which warms up."""
     call()
@@ -95,8 +108,9 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def time_in_turn(calls: Mapping[str, Callable[[], object]], options: Options
-                 ) -> dict[str, list[float]]:
+def time_in_turn(
+    calls: Mapping[str, Callable[[], object]], options: Options
+) -> dict[str, list[float]]:
     """Mean seconds of a call, in each repetition, of each candidate.
 
     Candidates take turns (A B C, C B A, ...), so that the machine's moods meet them all.
@@ -137,6 +151,7 @@ def torch_threads(number: int) -> Iterator[None]:
 
 # ------------------------------------------------------------------------------------------- peers
 
+
 def build_peers(builders: Mapping[str, Callable[[], Callable[[], object]]]):
     """Build what can be built of other people's code.
 
@@ -165,10 +180,15 @@ def reason(error: BaseException) -> str:
 
 # ----------------------------------------------------------------------------------------- machine
 
+
 def machine() -> dict[str, str]:
     """Processor, cores, memory and operating system."""
-    return {"processor": processor(), "cores": str(os.cpu_count()), "memory": memory(),
-            "system": f"{platform.system()} {platform.release()}"}
+    return {
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "memory": memory(),
+        "system": f"{platform.system()} {platform.release()}",
+    }
 
 
 def processor() -> str:
@@ -178,8 +198,9 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     if platform.system() == "Darwin":
-        return subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], text=True,
-                              capture_output=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["sysctl", "-n", "machdep.cpu.brand_string"], text=True, capture_output=True, check=True
+        ).stdout.strip()
     return platform.processor() or platform.machine()
 
 
@@ -203,6 +224,7 @@ def versions() -> dict[str, str]:
 
 # ----------------------------------------------------------------------------------------- results
 
+
 class Results:
     """`results.json`: what each row measured, with machine and versions. Written at every `put`.
 
@@ -220,8 +242,12 @@ class Results:
         """Begin or go on with a row; return whether it still has something to measure."""
         old = self.rows.get(row)
         if not (self.keep and old and old["here"] == self.here):
-            self.rows[row] = {"here": self.here, "date": date.today().isoformat(),
-                              "finished": False, "measured": {}}
+            self.rows[row] = {
+                "here": self.here,
+                "date": date.today().isoformat(),
+                "finished": False,
+                "measured": {},
+            }
         return not self.rows[row]["finished"]
 
     def measured(self, row: str) -> dict:
@@ -256,8 +282,9 @@ class Recorder(NamedTuple):
         self.results.put(self.row, name, value)
         print(f"  {self.row}: {name}", flush=True)
 
-    def put_seconds(self, seconds: Mapping[str, list[float]], missing: Mapping[str, str] = {},
-                    prefix: str = "") -> None:
+    def put_seconds(
+        self, seconds: Mapping[str, list[float]], missing: Mapping[str, str] = {}, prefix: str = ""
+    ) -> None:
         """Keep the repetitions of several candidates, and why others are missing."""
         for name, values in seconds.items():
             self.put(prefix + name, {"seconds": values})
@@ -273,8 +300,11 @@ def ratio(measured: Mapping, slower: str, faster: str) -> float | None:
 
 def at_least(what: str, value: float | None, bound: float) -> Target:
     """A target for a ratio that should be large."""
-    return Target(what, "not measured" if value is None else f"{value:.2f} times",
-                  None if value is None else value >= bound)
+    return Target(
+        what,
+        "not measured" if value is None else f"{value:.2f} times",
+        None if value is None else value >= bound,
+    )
 
 
 def fastest(measured: Mapping, names) -> str | None:

@@ -28,8 +28,14 @@ class Arms:
         seconds: when it ended, s since `start`.
     """
 
-    def __init__(self, num_agents: int = 20, seed: int = 0, max_episodes: float = np.inf,
-                 max_seconds: float = np.inf, stop_at: float = helpers.SOLVED_SCORE):
+    def __init__(
+        self,
+        num_agents: int = 20,
+        seed: int = 0,
+        max_episodes: float = np.inf,
+        max_seconds: float = np.inf,
+        stop_at: float = helpers.SOLVED_SCORE,
+    ):
         self.num_agents = num_agents
         self.task = Task(num_agents, seed)
         self.max_episodes, self.max_seconds, self.stop_at = max_episodes, max_seconds, stop_at
@@ -44,9 +50,11 @@ class Arms:
     @property
     def finished(self) -> bool:
         """Whether the training may end."""
-        return (len(self.scores) >= self.max_episodes
-                or max(self.scores, default=-np.inf) >= self.stop_at
-                or time.perf_counter() - self.started >= self.max_seconds)
+        return (
+            len(self.scores) >= self.max_episodes
+            or max(self.scores, default=-np.inf) >= self.stop_at
+            or time.perf_counter() - self.started >= self.max_seconds
+        )
 
     def reset(self) -> np.ndarray:
         """Begin an episode; return observations (agents, 33) float32."""
@@ -79,8 +87,10 @@ def progress(scores, seconds) -> dict:
         seconds: (episodes,) s since the training began.
     """
     first = helpers.first_at(scores)
-    return {"scores": [round(float(score), 3) for score in scores],
-            "seconds": [round(float(second), 3) for second in seconds],
-            "first episode at 30": first,
-            "decisions to 30": first and first * EPISODE_DECISIONS,
-            "seconds to 30": first and round(float(seconds[first - 1]), 3)}
+    return {
+        "scores": [round(float(score), 3) for score in scores],
+        "seconds": [round(float(second), 3) for second in seconds],
+        "first episode at 30": first,
+        "decisions to 30": first and first * EPISODE_DECISIONS,
+        "seconds to 30": first and round(float(seconds[first - 1]), 3),
+    }

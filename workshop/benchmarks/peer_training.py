@@ -47,11 +47,16 @@ arms:
 
 ARMS, EPISODES = 20, 40
 OUR_EPISODES = 20  # of the notebook, which has no stop at the first 30
-PEERS = {f"{library} {algorithm}, {kind}": (library, algorithm, kind == "like ours")
-         for library in ("SBX", "Stable-Baselines3") for kind in ("like ours", "defaults")
-         for algorithm in ("DDPG", "TD3", "SAC")}
-PEERS |= {f"CleanRL-style DDPG, {kind}": ("CleanRL", "DDPG", kind == "like ours")
-          for kind in ("like ours", "defaults")}
+PEERS = {
+    f"{library} {algorithm}, {kind}": (library, algorithm, kind == "like ours")
+    for library in ("SBX", "Stable-Baselines3")
+    for kind in ("like ours", "defaults")
+    for algorithm in ("DDPG", "TD3", "SAC")
+}
+PEERS |= {
+    f"CleanRL-style DDPG, {kind}": ("CleanRL", "DDPG", kind == "like ours")
+    for kind in ("like ours", "defaults")
+}
 FACTOR = 2.0
 
 
@@ -71,10 +76,20 @@ def train_peer(name: str, arms: Arms, seed: int) -> dict:
 
 def in_own_process(name: str, seed: int, options: Options) -> dict:
     """Train a peer in a new process; return its record, or why there is none."""
-    command = [sys.executable, "-m", "workshop.benchmarks.peer_training", name, "--seed", str(seed),
-               "--num-agents", str(options.size(ARMS, 2)),
-               "--episodes", str(options.size(EPISODES, 1)),
-               "--time-limit", str(options.time_limit)]
+    command = [
+        sys.executable,
+        "-m",
+        "workshop.benchmarks.peer_training",
+        name,
+        "--seed",
+        str(seed),
+        "--num-agents",
+        str(options.size(ARMS, 2)),
+        "--episodes",
+        str(options.size(EPISODES, 1)),
+        "--time-limit",
+        str(options.time_limit),
+    ]
     done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True)
     if done.returncode:
         return {"missing": failure(done.returncode, done.stderr)}
@@ -93,8 +108,12 @@ def failure(status: int, stderr: str) -> str:
 
 def ours(preset: str, seed: int, options: Options) -> dict:
     """Train by the notebook; return the record up to the first episode at 30."""
-    with trainings.notebook_run(preset=preset, seed=seed, num_agents=options.size(ARMS, 2),
-                                max_episodes=options.size(OUR_EPISODES, 1)) as (_, scores, _):
+    with trainings.notebook_run(
+        preset=preset,
+        seed=seed,
+        num_agents=options.size(ARMS, 2),
+        max_episodes=options.size(OUR_EPISODES, 1),
+    ) as (_, scores, _):
         return progress(scores["score"], scores["seconds"])
 
 
@@ -125,8 +144,11 @@ def median_seconds(records: list[dict]) -> float | None:
 
 
 def tables(measured) -> list[str]:
-    lines = ["| agent | seconds to 30, each seed | median | decisions to 30, each seed "
-             "| best score, each seed |", "|---|---|---|---|---|"]
+    lines = [
+        "| agent | seconds to 30, each seed | median | decisions to 30, each seed "
+        "| best score, each seed |",
+        "|---|---|---|---|---|",
+    ]
     for name, records in by_agent(measured).items():
         reasons = {record["missing"] for record in records if "missing" in record}
         if reasons:
@@ -140,37 +162,59 @@ def tables(measured) -> list[str]:
 
         middle = median_seconds(records)
         best = [max(record["scores"], default=None) for record in records]
-        lines.append(" | ".join([
-            f"| {name}", cells([record["seconds to 30"] for record in records], "{:.1f}"),
-            "not within" if middle is None else f"{middle:.1f}",
-            cells([record["decisions to 30"] for record in records], "{:,}"),
-            cells(best, "{:.1f}", "no whole episode")]) + " |")
+        lines.append(
+            " | ".join(
+                [
+                    f"| {name}",
+                    cells([record["seconds to 30"] for record in records], "{:.1f}"),
+                    "not within" if middle is None else f"{middle:.1f}",
+                    cells([record["decisions to 30"] for record in records], "{:,}"),
+                    cells(best, "{:.1f}", "no whole episode"),
+                ]
+            )
+            + " |"
+        )
     return ["\n".join(lines)]
 
 
 def targets(measured) -> list[Target]:
     seconds = {name: median_seconds(records) for name, records in by_agent(measured).items()}
-    own = [seconds[name] for name in seconds if name in ("this notebook, fast",
-                                                         "this notebook, default")]
+    own = [
+        seconds[name]
+        for name in seconds
+        if name in ("this notebook, fast", "this notebook, default")
+    ]
     own = min((value for value in own if value is not None), default=None)
     peers = {name: seconds[name] for name in PEERS if seconds.get(name) is not None}
     what = f"First episode at 30: at least {FACTOR:g} times faster, in seconds, than the best peer"
     if own is None:
         return [Target(what, "ours did not get there", False if seconds else None)]
     if not peers:
-        tried = [name for name in PEERS if name in seconds and "missing" not in
-                 by_agent(measured)[name][0]]
-        return [Target(what, f"{own:.1f} s; no peer got there" if tried else "no peer measured",
-                       True if tried else None)]
+        tried = [
+            name
+            for name in PEERS
+            if name in seconds and "missing" not in by_agent(measured)[name][0]
+        ]
+        return [
+            Target(
+                what,
+                f"{own:.1f} s; no peer got there" if tried else "no peer measured",
+                True if tried else None,
+            )
+        ]
     best = min(peers, key=peers.get)
     factor = peers[best] / own
-    return [Target(what, f"{factor:.2f} times ({own:.1f} s; {best}: {peers[best]:.1f} s)",
-                   factor >= FACTOR)]
+    return [
+        Target(
+            what, f"{factor:.2f} times ({own:.1f} s; {best}: {peers[best]:.1f} s)", factor >= FACTOR
+        )
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", choices=PEERS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-agents", type=int, default=ARMS)

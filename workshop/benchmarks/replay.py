@@ -71,8 +71,9 @@ def strata(generator: np.random.Generator, total: float) -> np.ndarray:
 def ours(rows, td_errors, definitions=None):
     """The notebook's PrioritizedReplay, and its rows as a Batch of tensors."""
     definitions = definitions or notebook.definitions()
-    replay = definitions.PrioritizedReplay(len(rows), WIDTH, np.random.default_rng(0),
-                                           alpha=ALPHA, epsilon=EPSILON)
+    replay = definitions.PrioritizedReplay(
+        len(rows), WIDTH, np.random.default_rng(0), alpha=ALPHA, epsilon=EPSILON
+    )
     replay.add(rows, td_errors)
     errors = new_errors()
 
@@ -89,14 +90,21 @@ def cpprb(rows, td_errors):
     """cpprb's buffer, filled in pieces."""
     from cpprb import PrioritizedReplayBuffer
 
-    fields = {"obs": {"shape": OBSERVATION}, "act": {"shape": ACTION}, "ret": {}, "discount": {},
-              "next_obs": {"shape": OBSERVATION}}
+    fields = {
+        "obs": {"shape": OBSERVATION},
+        "act": {"shape": ACTION},
+        "ret": {},
+        "discount": {},
+        "next_obs": {"shape": OBSERVATION},
+    }
     buffer = PrioritizedReplayBuffer(len(rows), fields, alpha=ALPHA, eps=EPSILON)
     parts = np.split(rows, np.cumsum([OBSERVATION, ACTION, 1, 1]), axis=1)
     for first in range(0, len(rows), 10_000):
         piece = slice(first, first + 10_000)
-        buffer.add(**{name: part[piece] for name, part in zip(fields, parts, strict=True)},
-                   priorities=np.abs(td_errors[piece]))
+        buffer.add(
+            **{name: part[piece] for name, part in zip(fields, parts, strict=True)},
+            priorities=np.abs(td_errors[piece]),
+        )
     errors = new_errors()
 
     def call():
@@ -127,8 +135,9 @@ def tianshou_tree(rows, td_errors):
     from tianshou.data import SegmentTree
 
     tree = SegmentTree(len(rows))
-    return on_tree(rows, td_errors, tree.get_prefix_sum_idx, tree.__setitem__, tree.__getitem__,
-                   tree.reduce)
+    return on_tree(
+        rows, td_errors, tree.get_prefix_sum_idx, tree.__setitem__, tree.__getitem__, tree.reduce
+    )
 
 
 def tianshou_buffer(rows, td_errors):
@@ -155,8 +164,9 @@ def torchrl(rows, td_errors):
     """TorchRL's buffer with its C++ tree."""
     from torchrl.data import LazyTensorStorage, PrioritizedReplayBuffer
 
-    buffer = PrioritizedReplayBuffer(alpha=ALPHA, beta=BETA, eps=EPSILON, batch_size=BATCH,
-                                     storage=LazyTensorStorage(len(rows)))
+    buffer = PrioritizedReplayBuffer(
+        alpha=ALPHA, beta=BETA, eps=EPSILON, batch_size=BATCH, storage=LazyTensorStorage(len(rows))
+    )
     places = buffer.extend(torch.from_numpy(rows))
     buffer.update_priority(places, torch.from_numpy(np.abs(td_errors)))
     errors = new_errors()
@@ -194,8 +204,14 @@ def linked_nodes(rows, td_errors):
     return call
 
 
-BUILDERS = {"cpprb": cpprb, "tianshou, tree": tianshou_tree, "tianshou, buffer": tianshou_buffer,
-            "TorchRL": torchrl, "linked nodes": linked_nodes, "NumPy tree": numpy_tree}
+BUILDERS = {
+    "cpprb": cpprb,
+    "tianshou, tree": tianshou_tree,
+    "tianshou, buffer": tianshou_buffer,
+    "TorchRL": torchrl,
+    "linked nodes": linked_nodes,
+    "NumPy tree": numpy_tree,
+}
 
 
 def run(options: Options, recorder: Recorder) -> None:
@@ -203,7 +219,8 @@ def run(options: Options, recorder: Recorder) -> None:
     rows, td_errors = transitions(options.size(1_000_000, 2_000))
     with measure.torch_threads(1):
         peers, missing = measure.build_peers(
-            {name: lambda build=build: build(rows, td_errors) for name, build in BUILDERS.items()})
+            {name: lambda build=build: build(rows, td_errors) for name, build in BUILDERS.items()}
+        )
         calls = {OURS: ours(rows, td_errors)} | peers
         recorder.put_seconds(measure.time_in_turn(calls, options), missing)
 

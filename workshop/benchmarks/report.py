@@ -23,15 +23,19 @@ def machine_lines(here: Mapping) -> str:
     """Machine and versions as two lines."""
     machine = here["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in here["versions"].items())
-    return (f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
-            f"{machine['system']}.\n\nVersions: {packages}.")
+    return (
+        f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
+        f"{machine['system']}.\n\nVersions: {packages}."
+    )
 
 
 def targets_table(targets: list[Target]) -> str:
     """All targets with what was measured."""
     lines = ["| target | measured | |", "|---|---|---|"]
-    return "\n".join(lines + [f"| {target.what} | {target.measured} | {MARK[target.reached]} |"
-                              for target in targets])
+    return "\n".join(
+        lines
+        + [f"| {target.what} | {target.measured} | {MARK[target.reached]} |" for target in targets]
+    )
 
 
 def seconds_table(measured: Mapping) -> str:
@@ -43,8 +47,10 @@ def seconds_table(measured: Mapping) -> str:
             continue
         values = [1e6 * value for value in entry["seconds"]]
         low, high = measure.quartiles(values)
-        lines.append(f"| {name} | {measure.median(values):,.1f} | {low:,.1f} to {high:,.1f} "
-                     f"| {len(values)} |")
+        lines.append(
+            f"| {name} | {measure.median(values):,.1f} | {low:,.1f} to {high:,.1f} "
+            f"| {len(values)} |"
+        )
     return "\n".join(lines)
 
 
@@ -53,8 +59,9 @@ def row_tables(module: ModuleType, measured: Mapping) -> list[str]:
     return module.tables(measured) if hasattr(module, "tables") else [seconds_table(measured)]
 
 
-def render(rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType], quick: bool = False
-           ) -> str:
+def render(
+    rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType], quick: bool = False
+) -> str:
     """The whole page.
 
     Args:
@@ -62,8 +69,9 @@ def render(rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType], quick
         modules: the rows' modules by name, in the order of the page.
     """
     there = {name: rows[name] for name in modules if rows.get(name, {}).get("measured")}
-    targets = [target for name, row in there.items()
-               for target in modules[name].targets(row["measured"])]
+    targets = [
+        target for name, row in there.items() for target in modules[name].targets(row["measured"])
+    ]
     absent = [modules[name].TITLE for name in modules if name not in there]
     parts = [HEAD]
     if quick:

@@ -16,9 +16,16 @@ from workshop.benchmarks.peer_environment import Arms
 LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
 DISCOUNT = 0.97
 LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
-    "learning_rate": 1e-3, "gamma": DISCOUNT, "n_steps": 3, "batch_size": 64, "tau": 1e-2,
-    "train_freq": (10, "step"), "gradient_steps": 30, "learning_starts": 1_000,
-    "policy_kwargs": {"net_arch": [128, 128]}}
+    "learning_rate": 1e-3,
+    "gamma": DISCOUNT,
+    "n_steps": 3,
+    "batch_size": 64,
+    "tau": 1e-2,
+    "train_freq": (10, "step"),
+    "gradient_steps": 30,
+    "learning_starts": 1_000,
+    "policy_kwargs": {"net_arch": [128, 128]},
+}
 
 
 class ArmVecEnv(VecEnv):
@@ -30,9 +37,11 @@ class ArmVecEnv(VecEnv):
     def __init__(self, arms: Arms):
         self.arms = arms
         self.actions = np.zeros((arms.num_agents, ACTION_SIZE), np.float32)
-        super().__init__(arms.num_agents,
-                         spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
-                         spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32))
+        super().__init__(
+            arms.num_agents,
+            spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
+            spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32),
+        )
 
     def reset(self) -> np.ndarray:
         return self.arms.reset()
@@ -44,8 +53,10 @@ class ArmVecEnv(VecEnv):
         observations, rewards, done, final = self.arms.step(self.actions)
         infos = [{} for _ in range(self.num_envs)]
         if done:
-            infos = [{"terminal_observation": final[arm], "TimeLimit.truncated": True}
-                     for arm in range(self.num_envs)]
+            infos = [
+                {"terminal_observation": final[arm], "TimeLimit.truncated": True}
+                for arm in range(self.num_envs)
+            ]
         return observations, rewards, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
@@ -90,8 +101,9 @@ def train(library: str, algorithm: str, normalize: bool, arms: Arms, seed: int) 
         env = VecNormalize(env, gamma=DISCOUNT)
         settings = dict(LIKE_OURS)
         if algorithm != "SAC":  # which explores by itself
-            settings["action_noise"] = NormalActionNoise(np.zeros(ACTION_SIZE),
-                                                         np.full(ACTION_SIZE, 0.2))
+            settings["action_noise"] = NormalActionNoise(
+                np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, 0.2)
+            )
     kind = getattr(importlib.import_module(LIBRARIES[library]), algorithm)
     model = kind("MlpPolicy", env, seed=seed, device="cpu", **settings)
     arms.start()

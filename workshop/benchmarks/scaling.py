@@ -41,17 +41,19 @@ def run(options: Options, recorder: Recorder) -> None:
     with measure.torch_threads(1):
         for call in decision(definitions, 1).values():  # loads what the first call loads
             call()
-        for number in (ARMS if not options.quick else ARMS[:2]):
+        for number in ARMS if not options.quick else ARMS[:2]:
             recorder.put(f"{number} arms, memory", {"MB": in_new_process(growth, number) / 1e6})
             seconds = measure.time_in_turn(decision(definitions, number), options)
             recorder.put_seconds(seconds, prefix=f"{number} arms, ")
-        for number in (TRANSITIONS if not options.quick else (10**2, 10**3)):
+        for number in TRANSITIONS if not options.quick else (10**2, 10**3):
             rows, td_errors = replay.transitions(number)
             call = replay.ours(rows, td_errors, definitions)
             seconds = measure.time_in_turn({"draw and update": call}, options)["draw and update"]
             leaves = 2 ** int(np.ceil(np.log2(number)))
-            recorder.put(f"{number} transitions", {
-                "seconds": seconds, "rows MB": rows.nbytes / 1e6, "tree MB": 2 * leaves * 8 / 1e6})
+            recorder.put(
+                f"{number} transitions",
+                {"seconds": seconds, "rows MB": rows.nbytes / 1e6, "tree MB": 2 * leaves * 8 / 1e6},
+            )
             del rows, td_errors, call
 
 
@@ -84,8 +86,9 @@ def decision(definitions, arms: int):
     environment = ReacherEnvironment(arms, seed=0)
     first = environment.reset()[environment.brain_names[0]].vector_observations
     settings = definitions.make_hyperparameters("default", {})
-    agent = definitions.Agent(definitions.OBSERVATION_SCALE, replay.ACTION, arms, settings,
-                              np.random.default_rng(0))
+    agent = definitions.Agent(
+        definitions.OBSERVATION_SCALE, replay.ACTION, arms, settings, np.random.default_rng(0)
+    )
     actions = np.random.default_rng(0).uniform(-1, 1, (arms, replay.ACTION))
     seen = [first]
 
@@ -98,28 +101,41 @@ def decision(definitions, arms: int):
 
 def curve(measured, ending: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers (k,), medians (k,) in s and quartiles (2, k) of entries '<number> <ending>'."""
-    found = {int(name.split()[0]): entry["seconds"] for name, entry in measured.items()
-             if name.partition(" ")[2] == ending}
+    found = {
+        int(name.split()[0]): entry["seconds"]
+        for name, entry in measured.items()
+        if name.partition(" ")[2] == ending
+    }
     numbers = sorted(found)
-    return (np.array(numbers), np.array([measure.median(found[n]) for n in numbers]),
-            np.array([measure.quartiles(found[n]) for n in numbers]).T)
+    return (
+        np.array(numbers),
+        np.array([measure.median(found[n]) for n in numbers]),
+        np.array([measure.quartiles(found[n]) for n in numbers]).T,
+    )
 
 
 def tables(measured) -> list[str]:
-    lines = ["| arms | environment, ms a decision | with agent, ms a decision | memory, MB |",
-             "|---|---|---|---|"]
+    lines = [
+        "| arms | environment, ms a decision | with agent, ms a decision | memory, MB |",
+        "|---|---|---|---|",
+    ]
     numbers, alone, _ = curve(measured, "arms, environment")
     _, both, _ = curve(measured, "arms, environment and agent")
-    lines += [f"| {n:,} | {1e3 * a:.3f} | {1e3 * b:.3f} "
-              f"| {measured[f'{n} arms, memory']['MB']:.1f} |"
-              for n, a, b in zip(numbers, alone, both, strict=True)]
-    more = ["| transitions held | draw and update, µs | quartiles, µs | rows, MB | tree, MB |",
-            "|---|---|---|---|---|"]
+    lines += [
+        f"| {n:,} | {1e3 * a:.3f} | {1e3 * b:.3f} | {measured[f'{n} arms, memory']['MB']:.1f} |"
+        for n, a, b in zip(numbers, alone, both, strict=True)
+    ]
+    more = [
+        "| transitions held | draw and update, µs | quartiles, µs | rows, MB | tree, MB |",
+        "|---|---|---|---|---|",
+    ]
     numbers, middle, spread = curve(measured, "transitions")
     for n, seconds, low, high in zip(numbers, middle, *spread, strict=True):
         entry = measured[f"{n} transitions"]
-        more.append(f"| {n:,} | {1e6 * seconds:.1f} | {1e6 * low:.1f} to {1e6 * high:.1f} "
-                    f"| {entry['rows MB']:,.1f} | {entry['tree MB']:,.1f} |")
+        more.append(
+            f"| {n:,} | {1e6 * seconds:.1f} | {1e6 * low:.1f} to {1e6 * high:.1f} "
+            f"| {entry['rows MB']:,.1f} | {entry['tree MB']:,.1f} |"
+        )
     return ["\n".join(lines), "\n".join(more)]
 
 
@@ -128,19 +144,46 @@ def draw(measured, path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     colors = helpers.COLORS
     for ending, label, color, marker in (
-            ("arms, environment", "environment", colors["score"], "o"),
-            ("arms, environment and agent", "environment and agent", colors["average"], "s")):
+        ("arms, environment", "environment", colors["score"], "o"),
+        ("arms, environment and agent", "environment and agent", colors["average"], "s"),
+    ):
         numbers, middle, spread = curve(measured, ending)
-        left.errorbar(numbers, 1e3 * middle, 1e3 * np.abs(spread - middle), color=color,
-                      marker=marker, capsize=3, label=label)
-    left.plot(numbers, 1e3 * middle[-1] * numbers / numbers[-1], "--", color="0.5", zorder=0,
-              label="linear")
+        left.errorbar(
+            numbers,
+            1e3 * middle,
+            1e3 * np.abs(spread - middle),
+            color=color,
+            marker=marker,
+            capsize=3,
+            label=label,
+        )
+    left.plot(
+        numbers,
+        1e3 * middle[-1] * numbers / numbers[-1],
+        "--",
+        color="0.5",
+        zorder=0,
+        label="linear",
+    )
     left.set(xscale="log", yscale="log", xlabel="arms", ylabel="time of a decision, ms")
     numbers, middle, spread = curve(measured, "transitions")
-    right.errorbar(numbers, 1e6 * middle, 1e6 * np.abs(spread - middle), color=colors["score"],
-                   marker="o", capsize=3, label="draw and update 128")
-    right.plot(numbers, 1e6 * middle[0] * np.log(numbers) / np.log(numbers[0]), "--", color="0.5",
-               zorder=0, label="log N")
+    right.errorbar(
+        numbers,
+        1e6 * middle,
+        1e6 * np.abs(spread - middle),
+        color=colors["score"],
+        marker="o",
+        capsize=3,
+        label="draw and update 128",
+    )
+    right.plot(
+        numbers,
+        1e6 * middle[0] * np.log(numbers) / np.log(numbers[0]),
+        "--",
+        color="0.5",
+        zorder=0,
+        label="log N",
+    )
     right.set(xscale="log", xlabel="transitions held, N", ylabel="time of a draw and update, µs")
     right.set_ylim(0, None)
     for axes in (left, right):
@@ -158,12 +201,27 @@ def targets(measured) -> list[Target]:
     bound = np.log(TRANSITIONS[-1]) / np.log(TRANSITIONS[0])
     found = []
     for what, value, limit in (
-            ("Replay, 10^4 to 10^7 transitions: time grows by log N at most, 1.75 times",
-             growth("transitions", TRANSITIONS[0], TRANSITIONS[-1]), bound),
-            ("Environment, 20 to 2,000 arms: time grows linearly at most, 100 times",
-             growth("arms, environment", 20, 2000), 100.0),
-            ("Environment and agent, 20 to 2,000 arms: the same",
-             growth("arms, environment and agent", 20, 2000), 100.0)):
-        found.append(Target(what, "not measured" if value is None else f"{value:.2f} times",
-                            None if value is None else bool(value <= limit)))
+        (
+            "Replay, 10^4 to 10^7 transitions: time grows by log N at most, 1.75 times",
+            growth("transitions", TRANSITIONS[0], TRANSITIONS[-1]),
+            bound,
+        ),
+        (
+            "Environment, 20 to 2,000 arms: time grows linearly at most, 100 times",
+            growth("arms, environment", 20, 2000),
+            100.0,
+        ),
+        (
+            "Environment and agent, 20 to 2,000 arms: the same",
+            growth("arms, environment and agent", 20, 2000),
+            100.0,
+        ),
+    ):
+        found.append(
+            Target(
+                what,
+                "not measured" if value is None else f"{value:.2f} times",
+                None if value is None else bool(value <= limit),
+            )
+        )
     return found

@@ -30,51 +30,70 @@ def run(options: Options, recorder: Recorder) -> None:
             name = f"{preset}, seed {seed}"
             if recorder.has(name):
                 continue
-            with trainings.notebook_run(preset=preset, seed=seed, num_agents=arms,
-                                        max_episodes=options.size(MAX_EPISODES, 1)
-                                        ) as (folder, scores, notebook_seconds):
+            with trainings.notebook_run(
+                preset=preset,
+                seed=seed,
+                num_agents=arms,
+                max_episodes=options.size(MAX_EPISODES, 1),
+            ) as (folder, scores, notebook_seconds):
                 solved = helpers.solved_at(scores["score"])
                 first = helpers.first_at(scores["score"])
-                recorder.put(name, {
-                    "solved at": solved,
-                    "first at 30": first,
-                    "mean of 1-100": float(scores["score"][:100].mean()),
-                    "training": float(scores["seconds"][solved - 1]) if solved else None,
-                    "to 30": float(scores["seconds"][first - 1]) if first else None,
-                    "whole notebook": notebook_seconds,
-                    "floor": trainings.acting_seconds(folder, arms, seed, episodes, "auto"),
-                    "floor, PyTorch": trainings.acting_seconds(folder, arms, seed, episodes,
-                                                               "torch")})
+                recorder.put(
+                    name,
+                    {
+                        "solved at": solved,
+                        "first at 30": first,
+                        "mean of 1-100": float(scores["score"][:100].mean()),
+                        "training": float(scores["seconds"][solved - 1]) if solved else None,
+                        "to 30": float(scores["seconds"][first - 1]) if first else None,
+                        "whole notebook": notebook_seconds,
+                        "floor": trainings.acting_seconds(folder, arms, seed, episodes, "auto"),
+                        "floor, PyTorch": trainings.acting_seconds(
+                            folder, arms, seed, episodes, "torch"
+                        ),
+                    },
+                )
 
 
 QUANTITIES = {  # of the table: its columns, and how their numbers are written
-    "solved at": ("solved at episode", ".0f"), "first at 30": ("first episode at 30", ".1f"),
-    "mean of 1-100": ("mean of 1-100", ".2f"), "to 30": ("s until 30", ".1f"),
-    "training": ("training, s", ".1f"), "floor": ("floor, s", ".1f"),
+    "solved at": ("solved at episode", ".0f"),
+    "first at 30": ("first episode at 30", ".1f"),
+    "mean of 1-100": ("mean of 1-100", ".2f"),
+    "to 30": ("s until 30", ".1f"),
+    "training": ("training, s", ".1f"),
+    "floor": ("floor, s", ".1f"),
     "floor, PyTorch": ("floor by PyTorch, s", ".1f"),
-    "whole notebook": ("whole notebook, s", ".1f")}
+    "whole notebook": ("whole notebook, s", ".1f"),
+}
 
 
 def medians(measured, preset: str) -> dict[str, float | None]:
     """Median over the seeds of each quantity; None where some seed did not get there."""
     runs = [run for name, run in measured.items() if name.startswith(preset + ", ")]
     values = {quantity: [run[quantity] for run in runs] for quantity in QUANTITIES}
-    return {quantity: measure.median(found) if found and None not in found else None
-            for quantity, found in values.items()}
+    return {
+        quantity: measure.median(found) if found and None not in found else None
+        for quantity, found in values.items()
+    }
 
 
 def tables(measured) -> list[str]:
-    lines = [" | ".join(["| preset, seed", *(column for column, _ in QUANTITIES.values())]) + " |",
-             "|---" * (1 + len(QUANTITIES)) + "|"]
+    lines = [
+        " | ".join(["| preset, seed", *(column for column, _ in QUANTITIES.values())]) + " |",
+        "|---" * (1 + len(QUANTITIES)) + "|",
+    ]
 
     def line(name, run):
-        cells = ["-" if run[quantity] is None else f"{run[quantity]:{form}}"
-                 for quantity, (_, form) in QUANTITIES.items()]
+        cells = [
+            "-" if run[quantity] is None else f"{run[quantity]:{form}}"
+            for quantity, (_, form) in QUANTITIES.items()
+        ]
         return " | ".join([f"| {name}", *cells]) + " |"
 
     lines += [line(name, run) for name, run in sorted(measured.items())]
-    lines += [line(f"**{preset}, median**", medians(measured, preset))
-              for preset in trainings.PRESETS]
+    lines += [
+        line(f"**{preset}, median**", medians(measured, preset)) for preset in trainings.PRESETS
+    ]
     return ["\n".join(lines)]
 
 
@@ -92,13 +111,31 @@ def targets(measured) -> list[Target]:
         return one / other if one and other else None
 
     return [
-        target(f"Preset fast: training at most {FAST_SECONDS:g} s", fast["training"], FAST_SECONDS,
-               "s"),
-        target(f"Preset default: training at most {DEFAULT_FACTOR:g} times that of fast",
-               share(default["training"], fast["training"]), DEFAULT_FACTOR, "times"),
-        target(f"Preset fast: training at most {FLOOR_FACTOR:g} times the floor",
-               share(fast["training"], fast["floor"]), FLOOR_FACTOR, "times"),
-        target(f"Preset fast: training at most {TORCH_FLOOR_FACTOR:g} times the floor by PyTorch",
-               share(fast["training"], fast["floor, PyTorch"]), TORCH_FLOOR_FACTOR, "times"),
-        target(f"Preset fast: first episode at 30, at most {FIRST}", fast["first at 30"], FIRST,
-               "(median)")]
+        target(
+            f"Preset fast: training at most {FAST_SECONDS:g} s", fast["training"], FAST_SECONDS, "s"
+        ),
+        target(
+            f"Preset default: training at most {DEFAULT_FACTOR:g} times that of fast",
+            share(default["training"], fast["training"]),
+            DEFAULT_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: training at most {FLOOR_FACTOR:g} times the floor",
+            share(fast["training"], fast["floor"]),
+            FLOOR_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: training at most {TORCH_FLOOR_FACTOR:g} times the floor by PyTorch",
+            share(fast["training"], fast["floor, PyTorch"]),
+            TORCH_FLOOR_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: first episode at 30, at most {FIRST}",
+            fast["first at 30"],
+            FIRST,
+            "(median)",
+        ),
+    ]

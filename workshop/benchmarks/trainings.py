@@ -30,8 +30,19 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
         that the whole notebook took, imports, figures and demo included.
     """
     with tempfile.TemporaryDirectory() as out_dir:
-        command = [sys.executable, "-m", "papermill", str(NOTEBOOK), f"{out_dir}/executed.ipynb",
-                   "--kernel", "python3", "--no-progress-bar", "-p", "out_dir", out_dir]
+        command = [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(NOTEBOOK),
+            f"{out_dir}/executed.ipynb",
+            "--kernel",
+            "python3",
+            "--no-progress-bar",
+            "-p",
+            "out_dir",
+            out_dir,
+        ]
         for name, value in parameters.items():
             command += ["-p", name, str(value)]
         start = time.perf_counter()
@@ -54,8 +65,9 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
     settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
     with measure.torch_threads(1), helpers.open_environment("", num_agents, seed) as environment:
         size = environment.brains[environment.brain_names[0]].vector_action_space_size
-        agent = definitions.Agent(definitions.OBSERVATION_SCALE, size, num_agents, settings,
-                                  np.random.default_rng(seed))
+        agent = definitions.Agent(
+            definitions.OBSERVATION_SCALE, size, num_agents, settings, np.random.default_rng(seed)
+        )
         helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
         agent.learner = compiled.learner(agent.ddpg, compiled.choose(engine, settings))
         episodes.scores(environment, lambda seen: agent.act(seen, explore=False))  # compiles

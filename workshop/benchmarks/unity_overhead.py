@@ -30,8 +30,9 @@ def decision_time(env, actions: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--num-agents", type=int, default=20)
     parser.add_argument("--decisions", type=int, default=1000, help="in a repetition")
     parser.add_argument("--repetitions", type=int, default=9)
@@ -49,8 +50,10 @@ def main() -> None:
                 times["in-process"].append(decision_time(local, actions))
                 times["gRPC"].append(decision_time(remote, actions))
 
-    print(f"{options.num_agents} arms, {options.repetitions} repetitions of {options.decisions} "
-          "decisions, ms per decision\n")
+    print(
+        f"{options.num_agents} arms, {options.repetitions} repetitions of {options.decisions} "
+        "decisions, ms per decision\n"
+    )
     print("| environment | median |  min  |  max  |\n|-------------|--------|-------|-------|")
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, values in times.items():
@@ -58,8 +61,10 @@ def main() -> None:
     overhead = medians["gRPC"] - medians["in-process"]
     print(f"\ngRPC adds {overhead:.3f} ms to a decision, {overhead * 1.001:.2f} s to an episode.")
     packages = ("numpy", "mujoco", "grpcio", "protobuf", "unityagents")
-    print(f"Python {platform.python_version()},",
-          ", ".join(f"{name} {version(name)}" for name in packages))
+    print(
+        f"Python {platform.python_version()},",
+        ", ".join(f"{name} {version(name)}" for name in packages),
+    )
 
 
 if __name__ == "__main__":

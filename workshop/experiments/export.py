@@ -46,17 +46,29 @@ def export(folder: Path) -> Path:
     try:
         import onnxscript  # noqa: F401  what torch.onnx needs, and names less clearly
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"{error}; exporting needs: "
-                                  "pip install -e '.[onnx]'") from None
+        raise ModuleNotFoundError(f"{error}; exporting needs: pip install -e '.[onnx]'") from None
     actor, path = trained_actor(folder), folder / "actor_best.onnx"
     observations = torch.zeros(2, len(notebook.definitions().OBSERVATION_SCALE))
     program = torch.onnx.export(
-        actor, (observations,), dynamo=True, verbose=False, input_names=["observations"],
-        output_names=["actions"], dynamic_shapes=({0: torch.export.Dim("batch")},))
+        actor,
+        (observations,),
+        dynamo=True,
+        verbose=False,
+        input_names=["observations"],
+        output_names=["actions"],
+        dynamic_shapes=({0: torch.export.Dim("batch")},),
+    )
     model = program.model_proto
     graph = model.graph
-    for part in (model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info,
-                 *graph.initializer):
+    for part in (
+        model,
+        graph,
+        *graph.node,
+        *graph.input,
+        *graph.output,
+        *graph.value_info,
+        *graph.initializer,
+    ):
         del part.metadata_props[:]  # where in the sources, on this machine, each node comes from
     helpers.write_whole(path, model.SerializeToString())
     return path

@@ -54,8 +54,10 @@ def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
     """
     table = folder / TABLE
     if not table.is_file():
-        raise FileNotFoundError(f"no {table}: the policies and a table of their scores in Unity "
-                                "are needed, see doc/unity.md")
+        raise FileNotFoundError(
+            f"no {table}: the policies and a table of their scores in Unity "
+            "are needed, see doc/unity.md"
+        )
     try:
         entries = json.loads(table.read_text())
     except ValueError as error:
@@ -68,8 +70,10 @@ def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
 def _tried_policy(folder: Path, entry: dict) -> Policy:
     score = entry.get("unity_score") if isinstance(entry, dict) else None
     if not isinstance(score, (int, float)) or not isinstance(entry.get("file"), str):
-        raise ValueError(f"an entry of {folder / TABLE} needs at least a file and a unity_score "
-                         f"that is a number, not {entry!r}")
+        raise ValueError(
+            f"an entry of {folder / TABLE} needs at least a file and a unity_score "
+            f"that is a number, not {entry!r}"
+        )
     path = folder / entry["file"]
     if not path.is_file():
         raise FileNotFoundError(f"no {path}, which {TABLE} names")
@@ -78,12 +82,15 @@ def _tried_policy(folder: Path, entry: dict) -> Policy:
         actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
     except (KeyError, ValueError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} does not work with layers {entry.get('layers')}: "
-                         f"{reason}") from None
+        raise ValueError(
+            f"{path} does not work with layers {entry.get('layers')}: {reason}"
+        ) from None
     if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
-        raise ValueError(f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
-                         f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are "
-                         f"{entry.get('layers')}")
+        raise ValueError(
+            f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
+            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are "
+            f"{entry.get('layers')}"
+        )
     return act
 
 
@@ -131,11 +138,14 @@ def read_random_scores(folder: Path) -> dict | None:
         return None
     try:
         scores = json.loads(path.read_text())
-        return {name: [float(one) for one in scores[name]]
-                for name in ("mean_over_20_arms", "single_arm")}
+        return {
+            name: [float(one) for one in scores[name]]
+            for name in ("mean_over_20_arms", "single_arm")
+        }
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} must hold lists of numbers mean_over_20_arms and single_arm: "
-                         f"{error!r}") from None
+        raise ValueError(
+            f"{path} must hold lists of numbers mean_over_20_arms and single_arm: {error!r}"
+        ) from None
 
 
 def measured(folder: Path, episodes: int = EPISODES) -> dict:
@@ -144,11 +154,18 @@ def measured(folder: Path, episodes: int = EPISODES) -> dict:
     trained = []
     for entry, act in policies:
         with ReacherEnvironment(ARMS, seed=0) as environment:
-            scores = [round(float(episode_scores(environment, act).mean()), 3)
-                      for _ in range(episodes)]
-        trained.append({"source": entry.get("source", entry["file"]).split(" ")[0],
-                        "algorithm": entry.get("algorithm"), "unity_score": entry["unity_score"],
-                        "unity_episodes": entry.get("unity_episodes"), "scores": scores})
+            scores = [
+                round(float(episode_scores(environment, act).mean()), 3) for _ in range(episodes)
+            ]
+        trained.append(
+            {
+                "source": entry.get("source", entry["file"]).split(" ")[0],
+                "algorithm": entry.get("algorithm"),
+                "unity_score": entry["unity_score"],
+                "unity_episodes": entry.get("unity_episodes"),
+                "scores": scores,
+            }
+        )
     found = {"arms": ARMS, "episodes": episodes, "trained": trained}
     if unity_random:
         found["random"] = random_torques(unity_random)
@@ -159,35 +176,54 @@ def random_torques(unity: dict) -> dict:
     """Scores of random torques here, beside those in Unity."""
     generator = np.random.default_rng(0)
     with ReacherEnvironment(ARMS, seed=0) as environment:
-        arms = np.array([episode_scores(environment, lambda seen: generator.standard_normal(
-            (ARMS, ACTION_SIZE)).clip(-1, 1)) for _ in range(RANDOM_EPISODES)])
-    return {"unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
-            "here": summary(arms.mean(axis=1), arms.ravel()),
-            "means_here": arms.mean(axis=1).round(4).tolist()}
+        arms = np.array(
+            [
+                episode_scores(
+                    environment,
+                    lambda seen: generator.standard_normal((ARMS, ACTION_SIZE)).clip(-1, 1),
+                )
+                for _ in range(RANDOM_EPISODES)
+            ]
+        )
+    return {
+        "unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
+        "here": summary(arms.mean(axis=1), arms.ravel()),
+        "means_here": arms.mean(axis=1).round(4).tolist(),
+    }
 
 
 def summary(means, single_arms) -> dict:
     """What is said of episodes of random torques: of means over 20 arms, and of single arms."""
     means, single_arms = np.array(means), np.array(single_arms)
     touching = single_arms[single_arms > 0]
-    return {"episodes": len(means), "mean": round(float(means.mean()), 4),
-            "standard_deviation": round(float(means.std(ddof=1)), 4),
-            "single_arms": len(single_arms), "share_at_0": float((single_arms == 0).mean()),
-            "mean_of_others": round(float(touching.mean()), 4)}
+    return {
+        "episodes": len(means),
+        "mean": round(float(means.mean()), 4),
+        "standard_deviation": round(float(means.std(ddof=1)), 4),
+        "single_arms": len(single_arms),
+        "share_at_0": float((single_arms == 0).mean()),
+        "mean_of_others": round(float(touching.mean()), 4),
+    }
 
 
 def table(found: dict) -> str:
     """What was measured, for people."""
     differences = [np.mean(one["scores"]) - one["unity_score"] for one in found["trained"]]
     lines = [f"{'policy':<40} {'Unity':>6} {'here':>6} {'difference':>10}"]
-    lines += [f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
-              f"{difference:+10.2f}"
-              for one, difference in zip(found["trained"], differences, strict=True)]
-    lines.append(f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
-                 f"{found['episodes']} episodes of {found['arms']} arms here")
+    lines += [
+        f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
+        f"{difference:+10.2f}"
+        for one, difference in zip(found["trained"], differences, strict=True)
+    ]
+    lines.append(
+        f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
+        f"{found['episodes']} episodes of {found['arms']} arms here"
+    )
     if "random" in found:
-        lines.append(f"random torques: {found['random']['unity']['mean']:.3f} in Unity, "
-                     f"{found['random']['here']['mean']:.3f} here")
+        lines.append(
+            f"random torques: {found['random']['unity']['mean']:.3f} in Unity, "
+            f"{found['random']['here']['mean']:.3f} here"
+        )
     return "\n".join(lines)
 
 

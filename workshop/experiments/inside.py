@@ -73,13 +73,14 @@ def counting_replay(agent):
 
 def priority_histogram(replay, settings) -> np.ndarray:
     """Numbers of transitions by priority before the exponent, (len(PRIORITY_EDGES) - 1,)."""
-    leaves = replay.tree[len(replay.tree) // 2:][:len(replay)]
+    leaves = replay.tree[len(replay.tree) // 2 :][: len(replay)]
     priorities = leaves ** (1 / settings.priority_exponent)
     return np.histogram(priorities.clip(PRIORITY_EDGES[0], PRIORITY_EDGES[-1]), PRIORITY_EDGES)[0]
 
 
-def record(gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled",
-           **overrides) -> dict[str, np.ndarray]:
+def record(
+    gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled", **overrides
+) -> dict[str, np.ndarray]:
     """Train, and return what was noted, array by array; keep early actors in a folder."""
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
@@ -88,29 +89,44 @@ def record(gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: st
     for old in gallery.glob("actor_episode*.safetensors"):
         old.unlink()
     helpers.save_hyperparameters(
-        gallery, settings.model_dump(), preset="default", seed=SEED, num_agents=arms,
-        env_location="", kept_episodes=list(GALLERY_EPISODES))
+        gallery,
+        settings.model_dump(),
+        preset="default",
+        seed=SEED,
+        num_agents=arms,
+        env_location="",
+        kept_episodes=list(GALLERY_EPISODES),
+    )
 
     def note(agent, scores):
         actor = compiled.synced(agent).actor
         sigmas = helpers.sizes_of_noise(actor)
-        lines.append({"score": scores[-1]} | {
-            f"sigma_{name}": sigma for name, sigma in sigmas.items()} | agent.log)
+        lines.append(
+            {"score": scores[-1]}
+            | {f"sigma_{name}": sigma for name, sigma in sigmas.items()}
+            | agent.log
+        )
         if len(scores) in GALLERY_EPISODES:
             helpers.save_networks(gallery, f"_episode{len(scores)}", actor=actor)
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
-    with (measure.torch_threads(1), tempfile.TemporaryDirectory() as folder,
-          helpers.open_environment("", arms, SEED) as environment):
+    with (
+        measure.torch_threads(1),
+        tempfile.TemporaryDirectory() as folder,
+        helpers.open_environment("", arms, SEED) as environment,
+    ):
         generator = helpers.seed_everything(SEED)
-        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, arms, settings, generator,
-                                  engine=engine)
+        agent = definitions.Agent(
+            definitions.OBSERVATION_SCALE, 4, arms, settings, generator, engine=engine
+        )
         agent.replay = counting_replay(agent)
-        definitions.train_agent(environment, agent, Path(folder) / "run", episodes,
-                                save_every=10**6, after_episode=note)
-    return {name.replace(" ", "_"): np.array([line[name] for line in lines])
-            for name in lines[0]} | {
+        definitions.train_agent(
+            environment, agent, Path(folder) / "run", episodes, save_every=10**6, after_episode=note
+        )
+    return {
+        name.replace(" ", "_"): np.array([line[name] for line in lines]) for name in lines[0]
+    } | {
         "draws": agent.replay.finish().astype(np.int32),
         "priority_edges": PRIORITY_EDGES,
         "priority_episodes": np.array(list(priorities)),
@@ -126,9 +142,13 @@ def main(arguments: list[str] | None = None) -> int:
     folder, noted = options.kept, record(options.gallery)
     kept = helpers.read_scores(CHECKPOINTS / "default/seed0/scores.csv")["score"]
     same = np.allclose(kept[:EPISODES], noted["score"], atol=1e-6)
-    print("scores are those of checkpoints/default/seed0" if same else
-          "the scores differ from those of checkpoints/default/seed0: other versions, or that run "
-          "is of another notebook")
+    print(
+        "scores are those of checkpoints/default/seed0"
+        if same
+        else "the scores differ from those of checkpoints/default/seed0: other versions, or "
+        "that run "
+        "is of another notebook"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / "seed0.npz", **noted)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")

@@ -37,11 +37,21 @@ def build(runners: int) -> Algorithm:
     config = (
         PPOConfig()
         .environment("arm")
-        .env_runners(num_env_runners=runners, num_envs_per_env_runner=ARMS_PER_RUNNER,
-                     rollout_fragment_length="auto",
-                     env_to_module_connector=lambda *_, **__: MeanStdFilter())
-        .training(gamma=0.97, lr=3e-4, train_batch_size_per_learner=20_000, minibatch_size=1_000,
-                  num_epochs=10, vf_clip_param=float("inf"), entropy_coeff=0.0)
+        .env_runners(
+            num_env_runners=runners,
+            num_envs_per_env_runner=ARMS_PER_RUNNER,
+            rollout_fragment_length="auto",
+            env_to_module_connector=lambda *_, **__: MeanStdFilter(),
+        )
+        .training(
+            gamma=0.97,
+            lr=3e-4,
+            train_batch_size_per_learner=20_000,
+            minibatch_size=1_000,
+            num_epochs=10,
+            vf_clip_param=float("inf"),
+            entropy_coeff=0.0,
+        )
     )
     return config.build_algo()
 
@@ -51,12 +61,19 @@ def train(runners: int, iterations: int) -> list[dict]:
     algorithm, records, start = build(runners), [], time.perf_counter()
     for iteration in range(1, iterations + 1):
         result = algorithm.train()["env_runners"]
-        records.append({"score": result.get("episode_return_mean", float("nan")),
-                        "decisions": int(result["num_env_steps_sampled_lifetime"]),
-                        "seconds": time.perf_counter() - start})
-        print(f"iteration {iteration}: score {records[-1]['score']:.2f}, "
-              f"{records[-1]['decisions']} decisions of an arm, "
-              f"{records[-1]['seconds']:.0f} s", flush=True)
+        records.append(
+            {
+                "score": result.get("episode_return_mean", float("nan")),
+                "decisions": int(result["num_env_steps_sampled_lifetime"]),
+                "seconds": time.perf_counter() - start,
+            }
+        )
+        print(
+            f"iteration {iteration}: score {records[-1]['score']:.2f}, "
+            f"{records[-1]['decisions']} decisions of an arm, "
+            f"{records[-1]['seconds']:.0f} s",
+            flush=True,
+        )
         if records[-1]["score"] >= GOAL:
             break
     algorithm.stop()
@@ -69,9 +86,14 @@ def main() -> None:
     parser.add_argument("--runners", type=int, default=2, help="processes that play arms")
     parser.add_argument("--iterations", type=int, default=200)
     options = parser.parse_args()
-    ray.init(options.address, log_to_driver=False,
-             runtime_env={"working_dir": str(PROJECT),
-                          "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"]})
+    ray.init(
+        options.address,
+        log_to_driver=False,
+        runtime_env={
+            "working_dir": str(PROJECT),
+            "excludes": ["/.venv", "/.git", "/runs", "/doc", "/tests"],
+        },
+    )
     try:
         train(options.runners, options.iterations)
     finally:

@@ -54,8 +54,13 @@ class Experiment:
 
 
 # What version 1's default had, and the present has not:
-VERSION_1 = {"learn_steps": 40, "late_learn_steps": 1, "late_learning_rate": 0.1,
-             "late_score": 36.0, "late_episodes": None}
+VERSION_1 = {
+    "learn_steps": 40,
+    "late_learn_steps": 1,
+    "late_learning_rate": 0.1,
+    "late_score": 36.0,
+    "late_episodes": None,
+}
 # What the default had until its steps were three a decision at first (doc/search.md):
 TWO_STEPS = {"learn_steps": 20, "late_learn_steps": None, "late_episodes": 10}
 EXPERIMENTS = {
@@ -65,15 +70,27 @@ EXPERIMENTS = {
     "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
     "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
     "reacher_arm_changed": Experiment(
-        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300),
+        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300
+    ),
     "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
     "one_arm": Experiment(num_agents=1, max_episodes=250),
     "pendulum": Experiment(
-        overrides={"reward_scale": 1.0, "gaussian_sigma": 0.2, "noise_schedule": "constant",
-                   "batch_size": 128, "learn_steps": 20, "late_learn_steps": 1,
-                   "late_learning_rate": 0.1, "late_episodes": None,
-                   "policy_delay": 1, "tau": 5e-3, "replay_ratio": 256.0},
-        num_agents=1, env_location="gymnasium:Pendulum-v1"),
+        overrides={
+            "reward_scale": 1.0,
+            "gaussian_sigma": 0.2,
+            "noise_schedule": "constant",
+            "batch_size": 128,
+            "learn_steps": 20,
+            "late_learn_steps": 1,
+            "late_learning_rate": 0.1,
+            "late_episodes": None,
+            "policy_delay": 1,
+            "tau": 5e-3,
+            "replay_ratio": 256.0,
+        },
+        num_agents=1,
+        env_location="gymnasium:Pendulum-v1",
+    ),
 }
 
 CHANGES = {  # the present default with something changed, for doc/ablations.md
@@ -85,9 +102,11 @@ CHANGES = {  # the present default with something changed, for doc/ablations.md
 }
 CLAIMED = {"none_of_three", "reward_scale_1", "two_steps"}  # ten seeds: something is said of them
 EXPERIMENTS |= {
-    f"changes/{name}": Experiment(overrides=overrides, seeds=10 if name in CLAIMED else 5,
-                                  max_episodes=100)
-    for name, overrides in CHANGES.items()}
+    f"changes/{name}": Experiment(
+        overrides=overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
+    )
+    for name, overrides in CHANGES.items()
+}
 
 ABLATIONS = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
     "version_1": {},
@@ -106,8 +125,11 @@ ABLATIONS = {  # the default of version 1 with one thing changed, or two, for do
     "noise_gaussian_n_step_1": {"noisy_layers": False, "n_step": 1},
     "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
     "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
-    "no_norm_no_scale": {"input_normalization": "none", "actor_normalization": "none",
-                         "critic_normalization": "none"},
+    "no_norm_no_scale": {
+        "input_normalization": "none",
+        "actor_normalization": "none",
+        "critic_normalization": "none",
+    },
     "alpha_0": {"priority_exponent": 0.0},
     "alpha_0.4": {"priority_exponent": 0.4},
     "alpha_1": {"priority_exponent": 1.0},
@@ -124,9 +146,14 @@ ABLATIONS = {  # the default of version 1 with one thing changed, or two, for do
 SEEDS = {"version_1": 10, "version_1_fast": 10, "noise_gaussian": 10}  # bases of comparisons
 SHORT = {"no_norm_no_scale"}  # slow episodes until it learns
 EXPERIMENTS |= {
-    f"ablations/{name}": Experiment(overrides=VERSION_1 | overrides, seeds=SEEDS.get(name, 5),
-                                    max_episodes=40 if name in SHORT else 100, engine="torch")
-    for name, overrides in ABLATIONS.items()}
+    f"ablations/{name}": Experiment(
+        overrides=VERSION_1 | overrides,
+        seeds=SEEDS.get(name, 5),
+        max_episodes=40 if name in SHORT else 100,
+        engine="torch",
+    )
+    for name, overrides in ABLATIONS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -151,14 +178,25 @@ class Run:
         engine = {} if experiment.engine == "auto" else {"engine": experiment.engine}
         try:
             before = load_hyperparameters(folder)
-            same = {"gaussian_sigma": settings.action_noise != "gaussian",  # nothing reads it then
-                    # None stands for 36 with the arms; Pendulum reaches neither.
-                    "late_score": (settings.late_score, before.get("late_score")) == (None, 36.0)}
-            settings = settings.model_copy(update={name: before.get(name) for name in same
-                                                   if same[name]})
-            about = load_about(folder) | engine | {
-                "seed": self.seed, "num_agents": experiment.num_agents, "goal_size": 5.0,
-                "goal_speed": 1.0, "env_location": experiment.env_location}
+            same = {
+                "gaussian_sigma": settings.action_noise != "gaussian",  # nothing reads it then
+                # None stands for 36 with the arms; Pendulum reaches neither.
+                "late_score": (settings.late_score, before.get("late_score")) == (None, 36.0),
+            }
+            settings = settings.model_copy(
+                update={name: before.get(name) for name in same if same[name]}
+            )
+            about = (
+                load_about(folder)
+                | engine
+                | {
+                    "seed": self.seed,
+                    "num_agents": experiment.num_agents,
+                    "goal_size": 5.0,
+                    "goal_speed": 1.0,
+                    "env_location": experiment.env_location,
+                }
+            )
             with warnings.catch_warnings(action="ignore"):  # other versions of packages may be
                 require_same_run(folder, settings, **about)
         except (FileNotFoundError, ValueError) as error:
@@ -188,16 +226,32 @@ class Run:
         """The papermill command that trains it into `<out>/<name>/`."""
         experiment = self.experiment
         parameters = {
-            "preset": experiment.preset, "seed": self.seed, "num_agents": experiment.num_agents,
-            "max_episodes": experiment.max_episodes, "overrides": experiment.overrides,
+            "preset": experiment.preset,
+            "seed": self.seed,
+            "num_agents": experiment.num_agents,
+            "max_episodes": experiment.max_episodes,
+            "overrides": experiment.overrides,
             "stop_when_solved": experiment.stop_when_solved,
             "resume": any((self.source(out) / "state").glob("state_*.json")),
-            "env_location": experiment.env_location, "engine": experiment.engine,
-            "out_dir": str(out / self.name)}
-        return [sys.executable, "-m", "papermill", str(self.part(out)),
-                str(out / f"{self.file_name}.ipynb"), "-y", json.dumps(parameters),
-                "--kernel", "python3", "--no-progress-bar", "--no-request-save-on-cell-execute",
-                "--cwd", str(PROJECT)]
+            "env_location": experiment.env_location,
+            "engine": experiment.engine,
+            "out_dir": str(out / self.name),
+        }
+        return [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(self.part(out)),
+            str(out / f"{self.file_name}.ipynb"),
+            "-y",
+            json.dumps(parameters),
+            "--kernel",
+            "python3",
+            "--no-progress-bar",
+            "--no-request-save-on-cell-execute",
+            "--cwd",
+            str(PROJECT),
+        ]
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Execute the notebook; return what is to be kept, file by file.
@@ -212,8 +266,12 @@ class Run:
         out, log = out.resolve(), self.log(out)
         write_training_part(self.part(out))
         with open(log, "w") as file:
-            failed = call(self.command(out), stdout=file, stderr=file,
-                          env=os.environ | {"OMP_NUM_THREADS": "1"})
+            failed = call(
+                self.command(out),
+                stdout=file,
+                stderr=file,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
         if failed:
             raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
         source, names = self.source(out), ["hyperparameters.json", "evaluation.csv", "scores.csv"]
@@ -237,7 +295,7 @@ def write_training_part(path: Path) -> None:
     """Write the notebook up to its training: what follows comes from the runs made here."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     [training] = [k for k, cell in enumerate(notebook.cells) if "    train_agent(" in cell.source]
-    del notebook.cells[training + 1:]
+    del notebook.cells[training + 1 :]
     helpers.write_whole(path, nbformat.writes(notebook).encode())
 
 
@@ -261,8 +319,11 @@ class Processes:
 
     def call(self, command: list[str], **options) -> int:
         """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
-        apart = ({"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if os.name == "nt"
-                 else {"start_new_session": True})
+        apart = (
+            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+            if os.name == "nt"
+            else {"start_new_session": True}
+        )
         with self.lock:
             if self.stopped:
                 raise RuntimeError("stopped")
@@ -323,10 +384,8 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
         import ray
     except ModuleNotFoundError:
         raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
-    environment = {"working_dir": str(PROJECT),
-                   "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
-    ray.init(address, runtime_env=environment,
-             log_to_driver=False)
+    environment = {"working_dir": str(PROJECT), "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
+    ray.init(address, runtime_env=environment, log_to_driver=False)
     try:
         task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
         pending = {task.remote(run): run for run in runs}
@@ -366,8 +425,11 @@ def keep_all(outcomes: Iterator[Outcome], number: int, kept: Path) -> int:
                 count += 1
                 print(f"{count}/{number} {run}: {said}", flush=True)
     except KeyboardInterrupt:
-        print(f"stopped: {count - failures} of {number} runs are done and kept in {kept}; the same "
-              "command goes on with the others", flush=True)
+        print(
+            f"stopped: {count - failures} of {number} runs are done and kept in {kept}; the same "
+            "command goes on with the others",
+            flush=True,
+        )
         raise
     print(f"{number} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
     return failures
@@ -377,35 +439,56 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
-    parser.add_argument("--ray", metavar="ADDRESS",
-                        help="train on a Ray cluster: its address, auto, or local to start one")
-    parser.add_argument("--out", type=Path, default=PROJECT / "runs" / "experiments",
-                        help="where runs on this machine write")
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="train on a Ray cluster: its address, auto, or local to start one",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=PROJECT / "runs" / "experiments",
+        help="where runs on this machine write",
+    )
     parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
-    parser.add_argument("--redo", action="store_true",
-                        help="train anew what is kept with other settings than the list's")
+    parser.add_argument(
+        "--redo",
+        action="store_true",
+        help="train anew what is kept with other settings than the list's",
+    )
     options = parser.parse_args(arguments)
     if options.workers < 1:
         parser.error(f"--workers is {options.workers}, and must be at least 1")
-    runs = [Run(name, EXPERIMENTS[name], seed)
-            for name in options.only for seed in range(EXPERIMENTS[name].seeds)]
+    runs = [
+        Run(name, EXPERIMENTS[name], seed)
+        for name in options.only
+        for seed in range(EXPERIMENTS[name].seeds)
+    ]
     done = [run for run in runs if run.done(options.kept)]
     differing = {str(run): why for run in done if (why := run.differs(options.kept))}
     if options.list:
         for run in runs:
             print(f"{run!s:44} {'to do' if run not in done else differing.get(str(run), 'done')}")
-        seconds = [helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
-                   for run in done]
-        print(f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
-              "training by their score files")
+        seconds = [
+            helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
+            for run in done
+        ]
+        print(
+            f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
+            "training by their score files"
+        )
         return 0
     if differing and not options.redo:
-        parser.error("\n".join([*differing.values(), "--redo trains these anew, and --only chooses "
-                                "others"]))
+        parser.error(
+            "\n".join([*differing.values(), "--redo trains these anew, and --only chooses others"])
+        )
     runs = [run for run in runs if run not in done or str(run) in differing]
-    outcomes = (train_on_ray(runs, options.ray) if options.ray
-                else train_here(runs, options.out, options.workers))
+    outcomes = (
+        train_on_ray(runs, options.ray)
+        if options.ray
+        else train_here(runs, options.out, options.workers)
+    )
     try:
         return 1 if keep_all(outcomes, len(runs), options.kept) else 0
     except KeyboardInterrupt:

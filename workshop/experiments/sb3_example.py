@@ -35,8 +35,11 @@ class StopAtGoal(BaseCallback):
         if not ended:
             return True
         self.scores.append(float(np.mean(ended)))
-        print(f"episode {len(self.scores)}: score {self.scores[-1]:.2f}, "
-              f"{time.perf_counter() - self.start:.0f} s", flush=True)
+        print(
+            f"episode {len(self.scores)}: score {self.scores[-1]:.2f}, "
+            f"{time.perf_counter() - self.start:.0f} s",
+            flush=True,
+        )
         return self.scores[-1] < GOAL and len(self.scores) < MAX_EPISODES
 
 
@@ -44,9 +47,19 @@ def train(seed: int) -> list[float]:
     """Scores of the episodes until one reaches `GOAL`."""
     envs = make_vec_env("reacher/Reacher-v0", n_envs=NUM_AGENTS, seed=seed)
     envs = VecNormalize(envs, gamma=DISCOUNT)  # of observations and rewards
-    model = SAC("MlpPolicy", envs, learning_rate=1e-3, gamma=DISCOUNT, batch_size=128, tau=0.01,
-                learning_starts=1_000, gradient_steps=2, seed=seed, device="cpu",
-                policy_kwargs={"net_arch": [128, 128]})
+    model = SAC(
+        "MlpPolicy",
+        envs,
+        learning_rate=1e-3,
+        gamma=DISCOUNT,
+        batch_size=128,
+        tau=0.01,
+        learning_starts=1_000,
+        gradient_steps=2,
+        seed=seed,
+        device="cpu",
+        policy_kwargs={"net_arch": [128, 128]},
+    )
     stop = StopAtGoal()
     model.learn(total_timesteps=NUM_AGENTS * 1001 * MAX_EPISODES, callback=stop)
     envs.close()
@@ -57,8 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     scores = train(parser.parse_args().seed)
-    print(f"{'reached' if scores[-1] >= GOAL else 'did not reach'} {GOAL:g} "
-          f"within {len(scores)} episodes")
+    print(
+        f"{'reached' if scores[-1] >= GOAL else 'did not reach'} {GOAL:g} "
+        f"within {len(scores)} episodes"
+    )
 
 
 if __name__ == "__main__":

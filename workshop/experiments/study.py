@@ -50,15 +50,32 @@ from workshop.report import study as results
 from workshop.training.evaluation import Evaluation
 
 KEPT = CHECKPOINTS / "study"
-COLUMNS = ("setting", "n_step", "replay", "noisy_layers", "seed", "episode", "score",
-           "training_score", "decisions", "learning_steps", "seconds")
+COLUMNS = (
+    "setting",
+    "n_step",
+    "replay",
+    "noisy_layers",
+    "seed",
+    "episode",
+    "score",
+    "training_score",
+    "decisions",
+    "learning_steps",
+    "seconds",
+)
 LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
 EVALUATION_ARMS = 20
 
 # What all cells share: the default preset, and no switch that depends on the score.
-SHARED = {"action_noise": "gaussian", "gaussian_sigma": 0.2, "noise_schedule": "constant",
-          "learn_steps": 20, "late_learn_steps": 20, "late_episodes": None}
+SHARED = {
+    "action_noise": "gaussian",
+    "gaussian_sigma": 0.2,
+    "noise_schedule": "constant",
+    "learn_steps": 20,
+    "late_learn_steps": 20,
+    "late_episodes": None,
+}
 
 
 @dataclass(frozen=True)
@@ -142,8 +159,9 @@ class Run:
     @property
     def key(self) -> tuple[str, ...]:
         """How the lines of this run begin."""
-        setting = ";".join(f"{name}={value}" for name, value in
-                           (dict(self.setting) | dict(self.changes)).items())
+        setting = ";".join(
+            f"{name}={value}" for name, value in (dict(self.setting) | dict(self.changes)).items()
+        )
         return (setting, *map(str, self.cell), str(self.seed))
 
     @property
@@ -165,9 +183,19 @@ class Run:
         out.mkdir(parents=True, exist_ok=True)
         name = out / "_".join(filter(None, (self.file, *self.key))).replace("=", "_")
         with open(f"{name}.csv", "wb") as lines, open(f"{name}.log", "wb") as log:
-            failed = call([sys.executable, "-m", "workshop.experiments.study", "--train",
-                           json.dumps(dataclasses.asdict(self))], cwd=PROJECT, stdout=lines,
-                          stderr=log, env=os.environ | {"OMP_NUM_THREADS": "1"})
+            failed = call(
+                [
+                    sys.executable,
+                    "-m",
+                    "workshop.experiments.study",
+                    "--train",
+                    json.dumps(dataclasses.asdict(self)),
+                ],
+                cwd=PROJECT,
+                stdout=lines,
+                stderr=log,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
         if failed:
             raise RuntimeError(f"{self}: {Path(f'{name}.log').read_text()[-2000:]}")
         return {self.file: Path(f"{name}.csv").read_bytes()}
@@ -212,19 +240,28 @@ def train(run: Run, watcher: Any = None) -> list:
     scale = definitions.OBSERVATION_SCALE.copy()
     scale[np.isinf(scale)] = 1.0  # the study's agent sees the quaternions, which are left out today
     settings = definitions.make_hyperparameters("default", {})
-    settings = definitions.Hyperparameters(**settings.model_dump() | SHARED | {
-        "importance_decisions": decisions} | levels | dict(run.setting))
+    settings = definitions.Hyperparameters(
+        **settings.model_dump()
+        | SHARED
+        | {"importance_decisions": decisions}
+        | levels
+        | dict(run.setting)
+    )
     lines, spent = [], [0.0]
 
     def goals(arms, seed):
         return helpers.open_environment("", arms, seed, {"goal_size": task.goal_size})
 
-    with tempfile.TemporaryDirectory() as folder, goals(task.arms, run.seed) as environment, \
-            goals(EVALUATION_ARMS, EVALUATION_SEED) as other:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        goals(task.arms, run.seed) as environment,
+        goals(EVALUATION_ARMS, EVALUATION_SEED) as other,
+    ):
         evaluation = Evaluation(other, task.every)
         generator = helpers.seed_everything(run.seed)
-        agent = definitions.Agent(scale, 4, task.arms, settings, generator, mark=None,
-                                  engine="compiled")
+        agent = definitions.Agent(
+            scale, 4, task.arms, settings, generator, mark=None, engine="compiled"
+        )
         if watcher:
             watcher.begin(agent)
         start = time.perf_counter()
@@ -235,14 +272,27 @@ def train(run: Run, watcher: Any = None) -> list:
             began = time.perf_counter()
             score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
             spent[0] += time.perf_counter() - began
-            line = [*run.key, len(scores), f"{score:.4f}", f"{scores[-1]:.4f}",
-                    agent.decisions, agent.learning_steps,
-                    f"{time.perf_counter() - start - spent[0]:.2f}"]
+            line = [
+                *run.key,
+                len(scores),
+                f"{score:.4f}",
+                f"{scores[-1]:.4f}",
+                agent.decisions,
+                agent.learning_steps,
+                f"{time.perf_counter() - start - spent[0]:.2f}",
+            ]
             lines.append((line, watcher.look(agent, other)) if watcher else line)
 
         definitions.train_agent(
-            LatePay(environment, task.pay_every), agent, Path(folder), task.episodes,
-            stop_when_solved=False, save_every=10**6, after_episode=note, mark=None)
+            LatePay(environment, task.pay_every),
+            agent,
+            Path(folder),
+            task.episodes,
+            stop_when_solved=False,
+            save_every=10**6,
+            after_episode=note,
+            mark=None,
+        )
     return lines
 
 
@@ -251,8 +301,12 @@ ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
 
 def runs_of_the_study() -> list[Run]:
     """All of them, seed by seed, so that a part of the study has whole seeds."""
-    return [Run(task, cell, seed) for seed in SEEDS for task in TASKS
-            for cell in itertools.product(*LEVELS.values())]
+    return [
+        Run(task, cell, seed)
+        for seed in SEEDS
+        for task in TASKS
+        for cell in itertools.product(*LEVELS.values())
+    ]
 
 
 def runs_of_the_pilot() -> list[Run]:
@@ -260,26 +314,37 @@ def runs_of_the_pilot() -> list[Run]:
 
     They are kept in a table of their own, since their tasks are not yet those of the study.
     """
-    changes = [("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
-               ("late_pay", "pay_every", (5, 10, 15), 30), ("few_arms", "arms", (1,), 40),
-               ("as_it_is", "arms", (20,), 20)]
-    return [Run(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
-            for seed in PILOT_SEEDS for task, name, values, episodes in changes
-            for value in values]
+    changes = [
+        ("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
+        ("late_pay", "pay_every", (5, 10, 15), 30),
+        ("few_arms", "arms", (1,), 40),
+        ("as_it_is", "arms", (20,), 20),
+    ]
+    return [
+        Run(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
+        for seed in PILOT_SEEDS
+        for task, name, values, episodes in changes
+        for value in values
+    ]
 
 
 def runs_of_the_sweep() -> list[Run]:
     """Other settings of some cells, to see that those of the study favour none of them."""
+
     def rates(factor):
         return {name: factor * 1e-3 for name in ("actor_learning_rate", "critic_learning_rate")}
 
     settings = [(cell, rates(factor)) for cell in (ALL_OFF, ALL_ON) for factor in (0.3, 3.0)]
     settings += [(cell, {}) for cell in (ALL_OFF, ALL_ON)]
-    settings += [((1, "prioritized", False), {"priority_exponent": alpha})
-                 for alpha in (0.4, 0.6, 0.8)]
+    settings += [
+        ((1, "prioritized", False), {"priority_exponent": alpha}) for alpha in (0.4, 0.6, 0.8)
+    ]
     settings += [((3, "uniform", False), {"n_step": n}) for n in (2, 3, 5)]
-    return [Run("small_goals", cell, seed, setting, table="sweep")
-            for seed in SWEEP_SEEDS for cell, setting in settings]
+    return [
+        Run("small_goals", cell, seed, setting, table="sweep")
+        for seed in SWEEP_SEEDS
+        for cell, setting in settings
+    ]
 
 
 PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_of_the_study}
@@ -325,12 +390,17 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = seconds_of(options.kept)
     if seconds:
         hours = np.mean(seconds) * len(missing) / 3600
-        print(f"{len(runs) - len(missing)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} "
-              f"hours of training in the tables, about {hours:.1f} to go")
+        print(
+            f"{len(runs) - len(missing)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} "
+            f"hours of training in the tables, about {hours:.1f} to go"
+        )
     if options.list:
         return 0
-    outcomes = (runner.train_on_ray(missing, options.ray) if options.ray
-                else runner.train_here(missing, PROJECT / "runs" / "study", options.workers))
+    outcomes = (
+        runner.train_on_ray(missing, options.ray)
+        if options.ray
+        else runner.train_here(missing, PROJECT / "runs" / "study", options.workers)
+    )
     return runner.keep_all(outcomes, len(missing), options.kept)
 
 

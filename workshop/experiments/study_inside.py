@@ -34,11 +34,24 @@ from workshop.experiments import study
 from workshop.training import compiled
 
 TABLE = study.KEPT / "inside.csv"
-COLUMNS = ("task", *study.LEVELS, "seed", "episode", "score", "held", "drawn", "correlation",
-           "noise")
-CELLS = {"none": (1, "uniform", False), "n-step returns": (3, "uniform", False),
-         "prioritized replay": (1, "prioritized", False), "NoisyNet": (1, "uniform", True),
-         "all three": (3, "prioritized", True)}
+COLUMNS = (
+    "task",
+    *study.LEVELS,
+    "seed",
+    "episode",
+    "score",
+    "held",
+    "drawn",
+    "correlation",
+    "noise",
+)
+CELLS = {
+    "none": (1, "uniform", False),
+    "n-step returns": (3, "uniform", False),
+    "prioritized replay": (1, "prioritized", False),
+    "NoisyNet": (1, "uniform", True),
+    "all three": (3, "prioritized", True),
+}
 TASK, SEEDS = "small_goals", range(2_000, 2_002)
 
 
@@ -66,15 +79,20 @@ class Watcher:
         returns = helpers.returns_that_followed(rewards, agent.settings.discount)
         critic = compiled.synced(agent).critic
         with torch.no_grad():
-            values = critic(*(torch.from_numpy(part[:len(returns)]).flatten(0, 1)
-                              for part in (observations, actions))).numpy()
+            values = critic(
+                *(
+                    torch.from_numpy(part[: len(returns)]).flatten(0, 1)
+                    for part in (observations, actions)
+                )
+            ).numpy()
         constant = returns.std() == 0 or values.std() == 0
         found = {
-            "held": np.count_nonzero(agent.replay.rows[:len(agent.replay), self.column])
+            "held": np.count_nonzero(agent.replay.rows[: len(agent.replay), self.column])
             / len(agent.replay),
             "drawn": self.paid / max(self.drawn, 1),
             "correlation": 0.0 if constant else np.corrcoef(values, returns.ravel())[0, 1],
-            "noise": agent.log["noise"]}
+            "noise": agent.log["noise"],
+        }
         self.paid = self.drawn = 0
         return found
 
@@ -91,21 +109,29 @@ def curves(lines: list[Mapping[str, str]], column: str) -> dict[str, tuple]:
     """Episodes, and values (seeds, episodes), by the name of a cell."""
     found = {}
     for name, cell in CELLS.items():
-        of = [line for line in lines
-              if tuple(line[level] for level in study.LEVELS) == tuple(map(str, cell))]
+        of = [
+            line
+            for line in lines
+            if tuple(line[level] for level in study.LEVELS) == tuple(map(str, cell))
+        ]
         episodes = sorted({int(line["episode"]) for line in of})
         values = {(line["seed"], int(line["episode"])): float(line[column]) for line in of}
         seeds = sorted({line["seed"] for line in of})
         if seeds:
-            found[name] = np.array(episodes), np.array(
-                [[values[seed, episode] for episode in episodes] for seed in seeds])
+            found[name] = (
+                np.array(episodes),
+                np.array([[values[seed, episode] for episode in episodes] for seed in seeds]),
+            )
     return found
 
 
 def report(lines: list[Mapping[str, str]]) -> list[str]:
     """Means over seeds and episodes of each cell, as lines of a Markdown table."""
-    rows = ["| agent with | seeds | score at the end | rewarded: held | drawn | drawn / held | "
-            "critic's correlation, first half | noise, first half |", "|---|" + "---|" * 7]
+    rows = [
+        "| agent with | seeds | score at the end | rewarded: held | drawn | drawn / held | "
+        "critic's correlation, first half | noise, first half |",
+        "|---|" + "---|" * 7,
+    ]
     for name in CELLS:
         of = {column: curves(lines, column).get(name) for column in COLUMNS[5:]}
         if of["score"] is None:
@@ -116,7 +142,8 @@ def report(lines: list[Mapping[str, str]]) -> list[str]:
             f"| {name} | {len(of['score'][1])} | {of['score'][1][:, -1].mean():.1f} | "
             f"{100 * held:.1f} % | {100 * drawn:.1f} % | {drawn / held:.2f} | "
             f"{of['correlation'][1][:, :half].mean():.2f} | "
-            f"{of['noise'][1][:, :half].mean():.2f} |")
+            f"{of['noise'][1][:, :half].mean():.2f} |"
+        )
     return rows
 
 
@@ -136,11 +163,19 @@ def main(arguments: list[str] | None = None) -> int:
             run, watcher = study.Run(TASK, cell, seed), Watcher()
             with contextlib.redirect_stdout(sys.stderr):
                 for line, more in study.train(run, watcher):
-                    lines.append(dict(zip(COLUMNS, (
-                        TASK, *line[1:7], *(f"{more[name]:.4f}" for name in COLUMNS[7:])),
-                        strict=True)))
-            helpers.write_whole(TABLE, study.as_csv(
-                [COLUMNS, *([line[name] for name in COLUMNS] for line in lines)]))
+                    lines.append(
+                        dict(
+                            zip(
+                                COLUMNS,
+                                (TASK, *line[1:7], *(f"{more[name]:.4f}" for name in COLUMNS[7:])),
+                                strict=True,
+                            )
+                        )
+                    )
+            helpers.write_whole(
+                TABLE,
+                study.as_csv([COLUMNS, *([line[name] for name in COLUMNS] for line in lines)]),
+            )
     return 0
 
 

@@ -33,23 +33,31 @@ def present_measures(folder: Path) -> list[dict[str, float | None]]:
     found = []
     for seed, run in helpers.read_runs(folder).items():
         when = evaluations[seed]["episode"]
-        found.append({"first at 30": helpers.first_at(run["score"]),
-                      PRESENT_MEASURES[0]: float(run["score"][:100].mean()),
-                      PRESENT_MEASURES[1]: float(evaluations[seed]["score"][
-                          (when > 50) & (when <= 100)].mean())})
+        found.append(
+            {
+                "first at 30": helpers.first_at(run["score"]),
+                PRESENT_MEASURES[0]: float(run["score"][:100].mean()),
+                PRESENT_MEASURES[1]: float(
+                    evaluations[seed]["score"][(when > 50) & (when <= 100)].mean()
+                ),
+            }
+        )
     return found
 
 
 def measures(run: Mapping[str, np.ndarray]) -> dict[str, float | None]:
     """First episode at 30, and two means of training scores; None where a run is too short."""
     score, whole = run["score"], len(run["score"]) >= 100
-    return {"first at 30": helpers.first_at(score),
-            "mean of 1-100": float(score[:100].mean()) if whole else None,
-            "mean of 81-100": float(score[80:100].mean()) if whole else None}
+    return {
+        "first at 30": helpers.first_at(score),
+        "mean of 1-100": float(score[:100].mean()) if whole else None,
+        "mean of 81-100": float(score[80:100].mean()) if whole else None,
+    }
 
 
 def changes(folder: Path, base: Path = FOLDER / BASE) -> dict:
     """What differs from the settings of a base in those of a run, by name."""
+
     def settings(path):
         return json.loads((path / "seed0/hyperparameters.json").read_text())["hyperparameters"]
 
@@ -62,8 +70,9 @@ def as_text(overrides: Mapping) -> str:
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in overrides.items())
 
 
-def lines_of(base: str, groups: Mapping, texts: Mapping[str, str],
-             measured: Sequence[str] = MEASURES) -> list[str]:
+def lines_of(
+    base: str, groups: Mapping, texts: Mapping[str, str], measured: Sequence[str] = MEASURES
+) -> list[str]:
     """A table of differences from a base: Welch's intervals, Holm's correction over the table.
 
     Args:
@@ -77,11 +86,15 @@ def lines_of(base: str, groups: Mapping, texts: Mapping[str, str],
             one, other = ([run[measure] for run in groups[group]] for group in (name, base))
             if None not in one + other and len(one) > 1:
                 tests[name, measure] = statistics.difference(one, other)
-    corrected = dict(zip(tests, statistics.holm([test["p"] for test in tests.values()]),
-                         strict=True))
-    rows = ["| changed | seeds | first episode at 30: median (range) | "
-            + " | ".join(f"{measure}, difference (95 %), p by Holm" for measure in measured) + " |",
-            "|---|---|---|---|---|"]
+    corrected = dict(
+        zip(tests, statistics.holm([test["p"] for test in tests.values()]), strict=True)
+    )
+    rows = [
+        "| changed | seeds | first episode at 30: median (range) | "
+        + " | ".join(f"{measure}, difference (95 %), p by Holm" for measure in measured)
+        + " |",
+        "|---|---|---|---|---|",
+    ]
     for name, text in texts.items():
         firsts = sorted(run["first at 30"] or np.inf for run in groups[name])
         first = f"{np.median(firsts):g} ({firsts[0]:g} to {firsts[-1]:g})".replace("inf", "never")
@@ -92,8 +105,9 @@ def lines_of(base: str, groups: Mapping, texts: Mapping[str, str],
                 continue
             test, p = tests[name, measure], corrected[name, measure]
             ends = f"{test['low']:+.2f} to {test['high']:+.2f}"
-            cells.append(f"{test['difference']:+.2f} ({ends}), {p:.3f}"
-                         + " **shown**" * bool(p < 0.05))
+            cells.append(
+                f"{test['difference']:+.2f} ({ends}), {p:.3f}" + " **shown**" * bool(p < 0.05)
+            )
         rows.append(f"| `{text}` | {len(groups[name])} | {first} | " + " | ".join(cells) + " |")
     return rows
 
@@ -101,9 +115,11 @@ def lines_of(base: str, groups: Mapping, texts: Mapping[str, str],
 def means(groups: Sequence[Mapping[str, float]], measured: Sequence[str]) -> str:
     """Means of a group of seeds with their intervals, in words."""
     spread = {measure: [run[measure] for run in groups] for measure in measured}
-    return "; ".join(f"{measure} {np.mean(values):.2f} ({low:.2f} to {high:.2f})"
-                     for measure, values in spread.items()
-                     for low, high in [statistics.interval(values)])
+    return "; ".join(
+        f"{measure} {np.mean(values):.2f} ({low:.2f} to {high:.2f})"
+        for measure, values in spread.items()
+        for low, high in [statistics.interval(values)]
+    )
 
 
 def present() -> list[str]:
@@ -112,53 +128,84 @@ def present() -> list[str]:
     groups = {folder.name: present_measures(folder) for folder in [DEFAULT, *folders]}
     texts = {folder.name: as_text(changes(folder, DEFAULT)) for folder in folders}
     return [
-        "## Beside the present default", "",
+        "## Beside the present default",
+        "",
         "The compiled engine, 20 arms. *Mean of 1-100* is of training scores, with noise until "
         "learning ends, *without noise* of the evaluations at episodes 55 to 100. "
         "`late_episodes = null` never ends and keeps its noise, so its second measure alone "
         "compares like with like. That none of the three ingredients is needed was a "
-        "claim of version 1; the other questions are those that its search left open.", "",
+        "claim of version 1; the other questions are those that its search left open.",
+        "",
         f"The default, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): "
-        f"{means(groups[DEFAULT.name], PRESENT_MEASURES)}.", "",
-        *lines_of(DEFAULT.name, groups, texts, PRESENT_MEASURES), ""]
+        f"{means(groups[DEFAULT.name], PRESENT_MEASURES)}.",
+        "",
+        *lines_of(DEFAULT.name, groups, texts, PRESENT_MEASURES),
+        "",
+    ]
 
 
 def page() -> str:
     """The whole page."""
     folders = sorted(path.parents[1] for path in FOLDER.glob("*/seed0/scores.csv"))
-    groups = {folder.name: [measures(run) for run in helpers.read_runs(folder).values()]
-              for folder in folders}
+    groups = {
+        folder.name: [measures(run) for run in helpers.read_runs(folder).values()]
+        for folder in folders
+    }
     texts = {name: as_text(changes(FOLDER / name)) or "nothing" for name in groups}
-    without = {name: text for name, text in texts.items() if name != WITHOUT_NOISY
-               and "noisy_layers" in text}
+    without = {
+        name: text
+        for name, text in texts.items()
+        if name != WITHOUT_NOISY and "noisy_layers" in text
+    }
     others = {name: text for name, text in texts.items() if name not in (BASE, *without)}
-    same = statistics.difference(*([run["mean of 1-100"] for run in groups[name]]
-                                   for name in ("alpha_0", "uniform_replay")))
-    return "\n".join([
-        "# One thing changed at a time", "",
-        "Written by `python -m workshop.report.ablations` from the score files in "
-        "`checkpoints/changes/` and `checkpoints/ablations/`; not edited by hand. *Shown* means "
-        "here: Welch's test, p below 0.05 after Holm's correction over all tests of the table.", "",
-        *present(),
-        "## Beside version 1's default", "",
-        "Four learning steps a decision where the present default has three; once learning is late "
-        "one in ten decisions, at a tenth of the rates and without an end; quaternions among the "
-        "inputs, computed by PyTorch, 20 arms. Scores "
-        "are *training* scores, with exploration on, so an agent without noise pays nothing for "
-        "it. The questions were not all asked beforehand; the pages of version 1 drew more from "
-        "these runs than they support. Two measures stand for much the same: "
-        "over these runs the mean of 1-100 and the first episode at 30 correlate by -0.91. Both "
-        "are squeezed by the ceiling of 40. With five seeds against ten a difference has to be "
-        "about 1.5 points of the first measure, or 1.1 of the second, to be found four times out "
-        "of five; a smaller one that is not shown may still be there.", "",
-        "Version 1's default, ten seeds (95 %, BCa bootstrap): "
-        f"{means(groups[BASE], MEASURES)}.", "",
-        *lines_of(BASE, groups, others), "",
-        "`priority_exponent = 0.0` and `replay = \"uniform\"` draw from the same distribution. "
-        f"They differ by {same['difference']:+.2f} ({same['low']:+.2f} to {same['high']:+.2f}) in "
-        "the mean of 1-100: so far apart are two groups of five seeds by chance alone.",
-        "", "## Without NoisyNet, beside the same without it", "",
-        *lines_of(WITHOUT_NOISY, groups, without), ""])
+    same = statistics.difference(
+        *([run["mean of 1-100"] for run in groups[name]] for name in ("alpha_0", "uniform_replay"))
+    )
+    return "\n".join(
+        [
+            "# One thing changed at a time",
+            "",
+            "Written by `python -m workshop.report.ablations` from the score files in "
+            "`checkpoints/changes/` and `checkpoints/ablations/`; not edited by hand. *Shown* "
+            "means "
+            "here: Welch's test, p below 0.05 after Holm's correction over all tests of the table.",
+            "",
+            *present(),
+            "## Beside version 1's default",
+            "",
+            "Four learning steps a decision where the present default has three; once learning "
+            "is late "
+            "one in ten decisions, at a tenth of the rates and without an end; quaternions among "
+            "the "
+            "inputs, computed by PyTorch, 20 arms. Scores "
+            "are *training* scores, with exploration on, so an agent without noise pays nothing "
+            "for "
+            "it. The questions were not all asked beforehand; the pages of version 1 drew more "
+            "from "
+            "these runs than they support. Two measures stand for much the same: "
+            "over these runs the mean of 1-100 and the first episode at 30 correlate by -0.91. "
+            "Both "
+            "are squeezed by the ceiling of 40. With five seeds against ten a difference has to be "
+            "about 1.5 points of the first measure, or 1.1 of the second, to be found four times "
+            "out "
+            "of five; a smaller one that is not shown may still be there.",
+            "",
+            "Version 1's default, ten seeds (95 %, BCa bootstrap): "
+            f"{means(groups[BASE], MEASURES)}.",
+            "",
+            *lines_of(BASE, groups, others),
+            "",
+            '`priority_exponent = 0.0` and `replay = "uniform"` draw from the same distribution. '
+            f"They differ by {same['difference']:+.2f} ({same['low']:+.2f} to "
+            f"{same['high']:+.2f}) in "
+            "the mean of 1-100: so far apart are two groups of five seeds by chance alone.",
+            "",
+            "## Without NoisyNet, beside the same without it",
+            "",
+            *lines_of(WITHOUT_NOISY, groups, without),
+            "",
+        ]
+    )
 
 
 def main() -> None:

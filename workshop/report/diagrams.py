@@ -26,30 +26,64 @@ def blank(width: float, height: float, right: float, top: float) -> tuple[Figure
     return figure, axes
 
 
-def arrow(axes: Axes, start: tuple, end: tuple, text: str = "", place: tuple = (0, 0),
-          bend: float = 0.0, color: str = GREY, **style: object) -> None:
+def arrow(
+    axes: Axes,
+    start: tuple,
+    end: tuple,
+    text: str = "",
+    place: tuple = (0, 0),
+    bend: float = 0.0,
+    color: str = GREY,
+    **style: object,
+) -> None:
     """An arrow with a word beside its middle, moved by `place`."""
-    axes.add_patch(FancyArrowPatch(start, end, connectionstyle=f"arc3,rad={bend}", color=color,
-                                   **ARROW | style))
+    axes.add_patch(
+        FancyArrowPatch(
+            start, end, connectionstyle=f"arc3,rad={bend}", color=color, **ARROW | style
+        )
+    )
     if text:
         middle = (np.array(start) + end) / 2 + place
-        axes.text(*middle, text, ha="center", va="center", fontsize=8.5, color=color,
-                  backgroundcolor=(1, 1, 1, 0.75))
+        axes.text(
+            *middle,
+            text,
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            color=color,
+            backgroundcolor=(1, 1, 1, 0.75),
+        )
 
 
-def box(axes: Axes, x: float, y: float, text: str, width: float = 2.6, height: float = 1.0,
-        color: str = BLUE) -> None:
+def box(
+    axes: Axes,
+    x: float,
+    y: float,
+    text: str,
+    width: float = 2.6,
+    height: float = 1.0,
+    color: str = BLUE,
+) -> None:
     """A rounded box with text in its middle."""
-    axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height, linewidth=1.3,
-                                  boxstyle="round,pad=0.05,rounding_size=0.15", edgecolor=color,
-                                  facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.12)))
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - width / 2, y - height / 2),
+            width,
+            height,
+            linewidth=1.3,
+            boxstyle="round,pad=0.05,rounding_size=0.15",
+            edgecolor=color,
+            facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.12),
+        )
+    )
     axes.text(x, y, text, ha="center", va="center", fontsize=9)
 
 
 def draw_arm() -> Figure:
     """One arm with its joints, torques, goal and reward, seen from the side."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained",
-                                  width_ratios=[1.15, 1])
+    figure, panels = plt.subplots(
+        1, 2, figsize=(9, 4.2), layout="constrained", width_ratios=[1.15, 1]
+    )
     side, above = panels
     shoulder, elbow = np.array([0.0, 0.0]), 7 * np.array([0.62, -0.785])
     hand = elbow + 6 * np.array([0.86, 0.51])
@@ -59,19 +93,41 @@ def draw_arm() -> Figure:
     side.add_patch(Circle(hand, 1.0, facecolor=BLUE, zorder=3))
     side.plot(*np.stack([shoulder, elbow]).T, color="0.3", linewidth=7, solid_capstyle="round")
     side.plot(*np.stack([elbow, hand]).T, color="0.5", linewidth=6, solid_capstyle="round")
-    for joint, name, place in ((shoulder, "shoulder: fixed,\nbends about x and z", (-0.6, 1.0)),
-                               (elbow, "elbow: bends\nabout x and z", (-1.1, -1.0))):
+    for joint, name, place in (
+        (shoulder, "shoulder: fixed,\nbends about x and z", (-0.6, 1.0)),
+        (elbow, "elbow: bends\nabout x and z", (-1.1, -1.0)),
+    ):
         side.plot(*joint, "o", color="white", markeredgecolor="0.2", markersize=9, zorder=4)
         side.annotate(name, joint, xytext=joint + place, ha="right", va="center", fontsize=8.5)
-    side.annotate("upper arm\n7 m", (shoulder + elbow) / 2, xytext=(-3.4, -3.4), fontsize=8.5,
-                  arrowprops={"arrowstyle": "-", "color": GREY})
-    side.annotate("forearm\n6 m", (elbow + hand) / 2, xytext=(7.4, -6.2), fontsize=8.5,
-                  arrowprops={"arrowstyle": "-", "color": GREY})
-    side.annotate("hand: 2 m across", hand, xytext=(2.2, 3.9), fontsize=8.5,
-                  arrowprops={"arrowstyle": "-", "color": GREY})
-    side.annotate("goal: 5 m across.\nWhile they overlap,\n+0.01 each physics step",
-                  goal + (1.2, 2.2), xytext=(8.0, 3.0), fontsize=8.5, color="#8a3f6c",
-                  arrowprops={"arrowstyle": "-", "color": PURPLE})
+    side.annotate(
+        "upper arm\n7 m",
+        (shoulder + elbow) / 2,
+        xytext=(-3.4, -3.4),
+        fontsize=8.5,
+        arrowprops={"arrowstyle": "-", "color": GREY},
+    )
+    side.annotate(
+        "forearm\n6 m",
+        (elbow + hand) / 2,
+        xytext=(7.4, -6.2),
+        fontsize=8.5,
+        arrowprops={"arrowstyle": "-", "color": GREY},
+    )
+    side.annotate(
+        "hand: 2 m across",
+        hand,
+        xytext=(2.2, 3.9),
+        fontsize=8.5,
+        arrowprops={"arrowstyle": "-", "color": GREY},
+    )
+    side.annotate(
+        "goal: 5 m across.\nWhile they overlap,\n+0.01 each physics step",
+        goal + (1.2, 2.2),
+        xytext=(8.0, 3.0),
+        fontsize=8.5,
+        color="#8a3f6c",
+        arrowprops={"arrowstyle": "-", "color": PURPLE},
+    )
     arrow(side, (-2.7, -7.6), (-2.7, -5.6), color="0.2")
     arrow(side, (-2.7, -7.6), (-0.7, -7.6), color="0.2")
     side.text(-2.7, -5.3, "y, up", fontsize=8.5, ha="center")
@@ -85,8 +141,14 @@ def draw_arm() -> Figure:
     above.plot([elbow[0], hand[0]], [0, 0], color="0.5", linewidth=6, solid_capstyle="round")
     above.plot(0, 0, "o", color="white", markeredgecolor="0.2", markersize=9, zorder=4)
     arrow(above, (7.4, 4.6), (4.4, 7.5), color="#8a3f6c", bend=0.18)
-    above.text(8.6, 7.6, "up to 50 degrees\na second, either way", fontsize=8.5, color="#8a3f6c",
-               ha="center")
+    above.text(
+        8.6,
+        7.6,
+        "up to 50 degrees\na second, either way",
+        fontsize=8.5,
+        color="#8a3f6c",
+        ha="center",
+    )
     above.annotate("8 m", (-4, 0.0), fontsize=8.5, ha="center", va="bottom")
     above.annotate("", (-8, 0), (0, 0), arrowprops={"arrowstyle": "<->", "color": GREY})
     arrow(above, (-9.6, -9.6), (-7.6, -9.6), color="0.2")
@@ -144,8 +206,10 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
     while walk[-1] < leaves:
         left = 2 * walk[-1]
         if left_over >= tree[left]:
-            steps.append(f"{left_over:g} ≥ {tree[left]:g}: right,\n{left_over:g} - {tree[left]:g}"
-                         f" = {left_over - tree[left]:g} are left")
+            steps.append(
+                f"{left_over:g} ≥ {tree[left]:g}: right,\n{left_over:g} - {tree[left]:g}"
+                f" = {left_over - tree[left]:g} are left"
+            )
             left_over -= tree[left]
             walk.append(left + 1)
         else:
@@ -153,31 +217,58 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
             walk.append(left)
     for node in range(2, 2 * leaves):
         on = node in walk
-        axes.plot(*np.stack([place(node // 2), place(node)]).T, zorder=1,
-                  color=ORANGE if on else "0.75", linewidth=2.5 if on else 1)
+        axes.plot(
+            *np.stack([place(node // 2), place(node)]).T,
+            zorder=1,
+            color=ORANGE if on else "0.75",
+            linewidth=2.5 if on else 1,
+        )
     for node in range(1, 2 * leaves):
         x, y = place(node)
         color = ORANGE if node in walk else BLUE
-        axes.add_patch(Circle((x, y), 0.55, facecolor="white", edgecolor=color, zorder=2,
-                              linewidth=2 if node in walk else 1.2))
+        axes.add_patch(
+            Circle(
+                (x, y),
+                0.55,
+                facecolor="white",
+                edgecolor=color,
+                zorder=2,
+                linewidth=2 if node in walk else 1.2,
+            )
+        )
         axes.text(x, y, f"{tree[node]:g}", ha="center", va="center", fontsize=10, zorder=3)
         axes.text(x + 0.5, y + 0.52, f"{node}", fontsize=7, color=GREY, zorder=3)
     for leaf in range(leaves):
         x, y = place(leaves + leaf)
-        axes.text(x, y - 0.95, f"leaf {leaf}", ha="center", fontsize=8,
-                  color=ORANGE if leaves + leaf in walk else GREY)
+        axes.text(
+            x,
+            y - 0.95,
+            f"leaf {leaf}",
+            ha="center",
+            fontsize=8,
+            color=ORANGE if leaves + leaf in walk else GREY,
+        )
     for node, text in zip(walk, steps, strict=False):
         x, y = place(node)
         axes.text(x - 0.8, y + 0.1, text, fontsize=8, color=ORANGE, ha="right", va="center")
-    axes.text(place(1)[0] + 0.8, place(1)[1] + 0.1, f"draw {value:g}", fontsize=9, color=ORANGE,
-              va="center", fontweight="bold")
+    axes.text(
+        place(1)[0] + 0.8,
+        place(1)[1] + 0.1,
+        f"draw {value:g}",
+        fontsize=9,
+        color=ORANGE,
+        va="center",
+        fontweight="bold",
+    )
     return figure
 
 
 def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
     """Actor and critic, layer by layer, with their units; noisy layers are shaded."""
-    rows = {"actor": [observations, *settings.actor_hidden, actions],
-            "critic": [observations, *settings.critic_hidden, 1]}
+    rows = {
+        "actor": [observations, *settings.actor_hidden, actions],
+        "critic": [observations, *settings.critic_hidden, 1],
+    }
     longest = max(map(len, rows.values()))
     figure, axes = blank(9, 2.6, 3.6 * longest + 1.4, 4.6)
     for (name, sizes), y, color in zip(rows.items(), (3.4, 1.2), (GREEN, ORANGE), strict=True):
@@ -195,8 +286,13 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
             box(axes, x, y, text, 2.6, 1.2, color if k else GREY)
             if k:
                 noisy = name == "actor" and settings.noisy_layers and k > 1
-                arrow(axes, (x - 2.25, y), (x - 1.38, y), linewidth=4 if noisy else 1.2,
-                      color=PURPLE if noisy else GREY)
+                arrow(
+                    axes,
+                    (x - 2.25, y),
+                    (x - 1.38, y),
+                    linewidth=4 if noisy else 1.2,
+                    color=PURPLE if noisy else GREY,
+                )
                 if noisy:
                     axes.text(x - 1.8, y + 0.5, "noisy", fontsize=8, color="#8a3f6c", ha="center")
     return figure
@@ -217,15 +313,27 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
         y, end = top - 0.62 * t, min(t + n_step, last)
         if end == t:
             axes.plot([t + 0.8, t + 1.55], [y, y], color="0.75", linewidth=5, linestyle=(0, (1, 1)))
-            axes.text(decisions + 0.8, y, "dropped: its successor is not known", fontsize=8.5,
-                      color=GREY, va="center")
+            axes.text(
+                decisions + 0.8,
+                y,
+                "dropped: its successor is not known",
+                fontsize=8.5,
+                color=GREY,
+                va="center",
+            )
             continue
         color = BLUE if end == t + n_step else PURPLE
         axes.plot([t + 0.8, end + 0.8], [y, y], color=color, linewidth=6, solid_capstyle="butt")
         axes.plot(end + 0.8, y, "o", color=color, markersize=8)
         rewards = f"{end - t} reward{'s' * (end - t > 1)}"
-        axes.text(decisions + 0.8, y, f"{rewards}, then $\\gamma^{end - t}\\,Q(s_{end})$",
-                  fontsize=8.5, va="center", color=color if color == BLUE else "#8a3f6c")
+        axes.text(
+            decisions + 0.8,
+            y,
+            f"{rewards}, then $\\gamma^{end - t}\\,Q(s_{end})$",
+            fontsize=8.5,
+            va="center",
+            color=color if color == BLUE else "#8a3f6c",
+        )
     return figure
 
 
@@ -236,10 +344,17 @@ def draw_noise(traces: dict[str, np.ndarray], seconds: float) -> Figure:
         traces: (decisions,) by name.
         seconds: from one decision to the next.
     """
-    figure, panels = plt.subplots(len(traces), 1, figsize=(8, 1.5 * len(traces)), sharex=True,
-                                  sharey=True, layout="constrained")
-    for axes, (name, trace), color in zip(panels, traces.items(), (BLUE, ORANGE, GREEN),
-                                          strict=False):
+    figure, panels = plt.subplots(
+        len(traces),
+        1,
+        figsize=(8, 1.5 * len(traces)),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for axes, (name, trace), color in zip(
+        panels, traces.items(), (BLUE, ORANGE, GREEN), strict=False
+    ):
         axes.axhline(0, color="0.8", linewidth=1)
         axes.plot(seconds * np.arange(len(trace)), trace, color=color, linewidth=1.2)
         axes.set_title(name, fontsize=10, loc="left")
@@ -248,14 +363,16 @@ def draw_noise(traces: dict[str, np.ndarray], seconds: float) -> Figure:
     return figure
 
 
-def draw_value_chain(states: int, sweeps: Sequence[int], n_steps: Sequence[int],
-                     discount: float = 0.9) -> Figure:
+def draw_value_chain(
+    states: int, sweeps: Sequence[int], n_steps: Sequence[int], discount: float = 0.9
+) -> Figure:
     """How far value has travelled along a chain with a reward at its end.
 
     Every transition of the chain is updated once a sweep with the n-step target.
     """
-    figure, panels = plt.subplots(len(n_steps), 1, figsize=(8, 0.9 * len(n_steps) + 0.7),
-                                  sharex=True, layout="constrained")
+    figure, panels = plt.subplots(
+        len(n_steps), 1, figsize=(8, 0.9 * len(n_steps) + 0.7), sharex=True, layout="constrained"
+    )
     for axes, n in zip(panels, n_steps, strict=True):
         values, rows = np.zeros(states + 1), []
         for sweep in range(max(sweeps) + 1):
@@ -265,17 +382,18 @@ def draw_value_chain(states: int, sweeps: Sequence[int], n_steps: Sequence[int],
             for state in range(states):
                 end = min(state + n, states)
                 paid = discount ** (states - 1 - state) if end == states else 0.0
-                values[state] = paid + (discount ** (end - state) * before[end]
-                                        if end < states else 0.0)
+                values[state] = paid + (
+                    discount ** (end - state) * before[end] if end < states else 0.0
+                )
         axes.imshow(rows, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        axes.set(yticks=range(len(sweeps)), yticklabels=[f"{s}" for s in sweeps],
-                 ylabel=f"n = {n}")
+        axes.set(yticks=range(len(sweeps)), yticklabels=[f"{s}" for s in sweeps], ylabel=f"n = {n}")
         axes.tick_params(labelsize=8)
         axes.set_xticks(np.arange(-0.5, states), minor=True)
         axes.set_yticks(np.arange(-0.5, len(sweeps)), minor=True)
         axes.grid(which="minor", color="white", linewidth=1)
         axes.tick_params(which="minor", length=0)
-    panels[-1].set(xlabel="cell of the chain; the reward waits behind the last one",
-                   xticks=range(0, states, 2))
+    panels[-1].set(
+        xlabel="cell of the chain; the reward waits behind the last one", xticks=range(0, states, 2)
+    )
     figure.supylabel("after so many sweeps", fontsize=9)
     return figure

@@ -27,9 +27,12 @@ COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
 PRESET_COLORS = ("#0072B2", "#D55E00", "#009E73")
 
 
-def plot_scores(scores: Mapping[str, np.ndarray], title: str = "",
-                mark: float | None = SOLVED_SCORE,
-                limits: tuple[float, float] | None = (0, 41)) -> Figure:
+def plot_scores(
+    scores: Mapping[str, np.ndarray],
+    title: str = "",
+    mark: float | None = SOLVED_SCORE,
+    limits: tuple[float, float] | None = (0, 41),
+) -> Figure:
     """Score of every episode, spread over the arms, 100-episode average and the mark.
 
     Args:
@@ -42,18 +45,42 @@ def plot_scores(scores: Mapping[str, np.ndarray], title: str = "",
     """
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     episode = scores["episode"]
-    axes.fill_between(episode, scores["min"], scores["max"], alpha=0.2, color=COLORS["score"],
-                      linewidth=0, label="worst to best arm")
+    axes.fill_between(
+        episode,
+        scores["min"],
+        scores["max"],
+        alpha=0.2,
+        color=COLORS["score"],
+        linewidth=0,
+        label="worst to best arm",
+    )
     axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
-    axes.plot(episode, moving_average(scores["score"]), color=COLORS["average"], linewidth=2,
-              label="average of the last 100 episodes")
+    axes.plot(
+        episode,
+        moving_average(scores["score"]),
+        color=COLORS["average"],
+        linewidth=2,
+        label="average of the last 100 episodes",
+    )
     if mark is not None:
         axes.axhline(mark, color="0.4", linestyle="--", linewidth=1)
-        axes.annotate(f"solved: average of {mark:g}", (0.99, mark), xytext=(0, -4), va="top",
-                      ha="right", xycoords=("axes fraction", "data"), textcoords="offset points",
-                      color="0.3")
-    axes.set(xlabel="episode", ylabel="training score (sum of rewards)", ylim=limits,
-             xlim=(1, max(episode[-1], 2)), title=title)
+        axes.annotate(
+            f"solved: average of {mark:g}",
+            (0.99, mark),
+            xytext=(0, -4),
+            va="top",
+            ha="right",
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            color="0.3",
+        )
+    axes.set(
+        xlabel="episode",
+        ylabel="training score (sum of rewards)",
+        ylim=limits,
+        xlim=(1, max(episode[-1], 2)),
+        title=title,
+    )
     axes.legend(loc="lower right", frameon=False)
     return figure
 
@@ -63,8 +90,13 @@ def band(axes: Axes, x: np.ndarray, curves: Sequence[np.ndarray], color: str, la
     curves = np.asarray(curves)
     picks = np.random.default_rng(0).integers(len(curves), size=(2_000, len(curves)))
     axes.plot(x, curves.T, color=color, linewidth=0.4, alpha=0.5)
-    axes.fill_between(x, *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
-                      color=color, alpha=0.25, linewidth=0)
+    axes.fill_between(
+        x,
+        *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
+        color=color,
+        alpha=0.25,
+        linewidth=0,
+    )
     axes.plot(x, curves.mean(axis=0), color=color, linewidth=2, label=label)
 
 
@@ -83,24 +115,38 @@ def plot_presets(kept: Mapping, evaluations: Mapping) -> Figure:
     for (name, runs), color in zip(kept.items(), PRESET_COLORS, strict=False):
         trained, seconds = list(runs.values()), np.arange(0, 61)
         band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
-        band(panels[1], seconds, [np.interp(seconds, run["seconds"], run["score"])
-                                  for run in trained], color, name)
+        band(
+            panels[1],
+            seconds,
+            [np.interp(seconds, run["seconds"], run["score"]) for run in trained],
+            color,
+            name,
+        )
         evaluated = list(evaluations[name].values())
         band(panels[2], evaluated[0]["episode"], [run["score"] for run in evaluated], color, name)
-    for axes, label, title in zip(panels, ("episode", "seconds of training", "episode"), (
-            "training scores", "training scores", "without noise"), strict=True):
+    for axes, label, title in zip(
+        panels,
+        ("episode", "seconds of training", "episode"),
+        ("training scores", "training scores", "without noise"),
+        strict=True,
+    ):
         mark_line(axes)
         axes.set(xlabel=label, xlim=(1, None), ylim=(0, 41), title=title)
     for axes in panels[::2]:
-        axes.set(xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100],
-                 xticklabels=[1, 2, 5, 10, 20, 50, 100])
+        axes.set(
+            xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100], xticklabels=[1, 2, 5, 10, 20, 50, 100]
+        )
     panels[0].set_ylabel("score (sum of rewards)")
     panels[2].legend(loc="lower right", frameon=False)
     return figure
 
 
-def plot_groups(groups: Mapping[str, Mapping], columns: int, limits: tuple[float, float],
-                color: str = COLORS["score"]) -> Figure:
+def plot_groups(
+    groups: Mapping[str, Mapping],
+    columns: int,
+    limits: tuple[float, float],
+    color: str = COLORS["score"],
+) -> Figure:
     """A panel for each group of runs, a line for each of its seeds, and the mark.
 
     Args:
@@ -108,8 +154,15 @@ def plot_groups(groups: Mapping[str, Mapping], columns: int, limits: tuple[float
         limits: of the axis of episodes.
     """
     rows = -(-len(groups) // columns)
-    figure, panels = plt.subplots(rows, columns, figsize=(2.9 * columns, 2.6 * rows), sharex=True,
-                                  sharey=True, layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(
+        rows,
+        columns,
+        figsize=(2.9 * columns, 2.6 * rows),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
     for axes, (name, runs) in zip(panels.flat, groups.items(), strict=False):
         for run in runs.values():
             axes.plot(run["episode"], run["score"], color=color, linewidth=1)
@@ -121,9 +174,12 @@ def plot_groups(groups: Mapping[str, Mapping], columns: int, limits: tuple[float
     return figure
 
 
-def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironment,
-                  policy: Callable[[np.ndarray], np.ndarray], decisions: int,
-                  every: int = 2) -> list[np.ndarray]:
+def record_frames(
+    environment: ReacherEnvironment | UnityShaped | UnityEnvironment,
+    policy: Callable[[np.ndarray], np.ndarray],
+    decisions: int,
+    every: int = 2,
+) -> list[np.ndarray]:
     """Observations while `policy` acts from a reset on.
 
     Args:
@@ -139,8 +195,14 @@ def record_frames(environment: ReacherEnvironment | UnityShaped | UnityEnvironme
     return [observations for observations, _, _ in episode]
 
 
-def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, most: int = 20,
-                 first: int | None = None, label: str = "", goal_size: float = 5.0) -> bytes:
+def animated_png(
+    frames: Sequence[np.ndarray],
+    milliseconds: int = 160,
+    most: int = 20,
+    first: int | None = None,
+    label: str = "",
+    goal_size: float = 5.0,
+) -> bytes:
     """The recorded arms, the first `most` of them, as an animated PNG.
 
     It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
@@ -155,8 +217,13 @@ def animated_png(frames: Sequence[np.ndarray], milliseconds: int = 160, most: in
         goal_size: diameter of the goals, m.
     """
     first = len(frames) // 3 if first is None else first
-    return moving_arms([observations[:most] for observations in frames], milliseconds,
-                       first=first, label=label, goal_size=goal_size)
+    return moving_arms(
+        [observations[:most] for observations in frames],
+        milliseconds,
+        first=first,
+        label=label,
+        goal_size=goal_size,
+    )
 
 
 def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
@@ -170,8 +237,15 @@ def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
     for axes, end in zip(panels, (76, len(distances)), strict=True):
         seconds = 0.08 * np.arange(len(distances[:end]))
         low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
-        axes.fill_between(seconds, low, high, color=COLORS["score"], alpha=0.25, linewidth=0,
-                          label="5 % to 95 % of the arms")
+        axes.fill_between(
+            seconds,
+            low,
+            high,
+            color=COLORS["score"],
+            alpha=0.25,
+            linewidth=0,
+            label="5 % to 95 % of the arms",
+        )
         axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
         axes.axhline(touching, color="0.4", linestyle="--", linewidth=1, label="touch")
         axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
@@ -183,15 +257,28 @@ def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     """Values and the returns that followed, (decisions, arms): over time, one by the other."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for name, numbers, color in (("value Q", values, COLORS["average"]),
-                                 ("return that followed", returns, COLORS["score"])):
+    for name, numbers, color in (
+        ("value Q", values, COLORS["average"]),
+        ("return that followed", returns, COLORS["score"]),
+    ):
         panels[0].plot(numbers[:100].mean(axis=1), color=color, label=name)
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
-    panels[1].plot(returns[::5].ravel(), values[::5].ravel(), ".", color=COLORS["score"],
-                   markersize=2, alpha=0.3)
-    panels[1].plot(*[[returns.min(), returns.max()]] * 2, color="0.4", linestyle="--", linewidth=1,
-                   label="equal")
+    panels[1].plot(
+        returns[::5].ravel(),
+        values[::5].ravel(),
+        ".",
+        color=COLORS["score"],
+        markersize=2,
+        alpha=0.3,
+    )
+    panels[1].plot(
+        *[[returns.min(), returns.max()]] * 2,
+        color="0.4",
+        linestyle="--",
+        linewidth=1,
+        label="equal",
+    )
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="upper left", frameon=False)
     return figure
@@ -202,15 +289,23 @@ def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
     figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
     end = max(np.abs(drawn).max() for drawn in draws.values())
     for (title, drawn), color in zip(draws.items(), PRESET_COLORS, strict=False):
-        axes.hist(drawn, bins=np.linspace(-end, end, 121), color=color, alpha=0.6,
-                  label=f"{title}: standard deviation {drawn.std():.2f}")
+        axes.hist(
+            drawn,
+            bins=np.linspace(-end, end, 121),
+            color=color,
+            alpha=0.6,
+            label=f"{title}: standard deviation {drawn.std():.2f}",
+        )
     axes.set(xlabel=label, ylabel="draws", xlim=(-end, end))
     axes.legend(frameon=False, fontsize=9)
     return figure
 
 
-def plot_one_decision(torques: np.ndarray, moments: Mapping[str, tuple[np.ndarray, float]],
-                      reward: Callable[[np.ndarray], np.ndarray]) -> Figure:
+def plot_one_decision(
+    torques: np.ndarray,
+    moments: Mapping[str, tuple[np.ndarray, float]],
+    reward: Callable[[np.ndarray], np.ndarray],
+) -> Figure:
     """A critic and an actor that learn a problem of one decision.
 
     Args:
@@ -218,14 +313,22 @@ def plot_one_decision(torques: np.ndarray, moments: Mapping[str, tuple[np.ndarra
         moments: by title the critic's values (k,) and the actor's choice.
         reward: of torques.
     """
-    figure, panels = plt.subplots(1, len(moments), figsize=(9, 2.6), sharey=True,
-                                  layout="constrained")
+    figure, panels = plt.subplots(
+        1, len(moments), figsize=(9, 2.6), sharey=True, layout="constrained"
+    )
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
-        axes.plot(torques, reward(torques), color="0.4", linestyle="--", linewidth=1,
-                  label="reward")
+        axes.plot(
+            torques, reward(torques), color="0.4", linestyle="--", linewidth=1, label="reward"
+        )
         axes.plot(torques, values, color=COLORS["score"], label="critic")
-        axes.plot(chosen, np.interp(chosen, torques, values), "o", color=COLORS["average"],
-                  markersize=8, label="actor's choice")
+        axes.plot(
+            chosen,
+            np.interp(chosen, torques, values),
+            "o",
+            color=COLORS["average"],
+            markersize=8,
+            label="actor's choice",
+        )
         axes.set(title=title, xlabel="torque")
     panels[0].set_ylabel("value")
     panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
@@ -245,23 +348,43 @@ def plot_schedules(settings: Any, scores: np.ndarray, mark: float) -> Figure:
     rise = np.minimum(1, decisions / settings.importance_decisions)
     beta = settings.importance_start + rise * (settings.importance_end - settings.importance_start)
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
-    agents = [SimpleNamespace(settings=settings, decisions=d, episodes=k, mark=mark, best_score=b,
-                              average_score=moving_average(scores)[max(k - 1, 0)])
-              for k, (d, b) in enumerate(zip(decisions, best, strict=True))]
+    agents = [
+        SimpleNamespace(
+            settings=settings,
+            decisions=d,
+            episodes=k,
+            mark=mark,
+            best_score=b,
+            average_score=moving_average(scores)[max(k - 1, 0)],
+        )
+        for k, (d, b) in enumerate(zip(decisions, best, strict=True))
+    ]
     late = np.cumsum([is_late(agent) for agent in agents])
     for agent, before in zip(agents, np.concatenate([[0], late[:-1]]), strict=True):
         agent.late_episodes = before
-    lines = {"factor on action noise": [noise_factor(agent) for agent in agents], "beta": beta,
-             "factor on learning rates": [rate_factor(agent) for agent in agents]}
+    lines = {
+        "factor on action noise": [noise_factor(agent) for agent in agents],
+        "beta": beta,
+        "factor on learning rates": [rate_factor(agent) for agent in agents],
+    }
     for axes, (title, line), color in zip(panels, lines.items(), PRESET_COLORS, strict=True):
         axes.plot(episode, line, color=color)
-        axes.set(title=title, xlabel="episode", xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100],
-                 xticklabels=[1, 2, 5, 10, 20, 50, 100], ylim=(0, None))
+        axes.set(
+            title=title,
+            xlabel="episode",
+            xscale="log",
+            xticks=[1, 2, 5, 10, 20, 50, 100],
+            xticklabels=[1, 2, 5, 10, 20, 50, 100],
+            ylim=(0, None),
+        )
     return figure
 
 
-def plot_action_values(moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
-                       torques: np.ndarray, names: tuple[str, str]) -> Figure:
+def plot_action_values(
+    moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    torques: np.ndarray,
+    names: tuple[str, str],
+) -> Figure:
     """What a critic says of two torques, and what the actor chose.
 
     Args:
@@ -270,15 +393,36 @@ def plot_action_values(moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
         torques: of both axes.
         names: of both torques.
     """
-    figure, panels = plt.subplots(1, len(moments), figsize=(3.5 * len(moments), 3.1), sharex=True,
-                                  sharey=True, layout="constrained")
+    figure, panels = plt.subplots(
+        1,
+        len(moments),
+        figsize=(3.5 * len(moments), 3.1),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
         drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
         second, first = np.unravel_index(values.argmax(), values.shape)
-        axes.plot(torques[first], torques[second], "^", color="white", markeredgecolor="black",
-                  markersize=10, label="largest Q", clip_on=False)
-        axes.plot(*chosen, "o", color=COLORS["average"], markeredgecolor="white", markersize=8,
-                  label="actor's choice", clip_on=False)
+        axes.plot(
+            torques[first],
+            torques[second],
+            "^",
+            color="white",
+            markeredgecolor="black",
+            markersize=10,
+            label="largest Q",
+            clip_on=False,
+        )
+        axes.plot(
+            *chosen,
+            "o",
+            color=COLORS["average"],
+            markeredgecolor="white",
+            markersize=8,
+            label="actor's choice",
+            clip_on=False,
+        )
         axes.set(title=title, xlabel=names[0], aspect="equal")
         figure.colorbar(drawn, ax=axes, shrink=0.8)
     panels[0].set_ylabel(names[1])
@@ -295,16 +439,27 @@ def plot_inside(inside: Mapping[str, np.ndarray]) -> Figure:
         panels[0].plot(episode, sigma / sigma[0], color=color, label=f"{name} layer")
     panels[0].set(xlabel="episode", ylabel="mean |sigma|, episode 1 = 1", ylim=(0, None))
     panels[0].legend(frameon=False)
-    for number, histogram, shade in zip(inside["priority_episodes"], inside["priority_histograms"],
-                                        ("#56B4E9", "#0072B2", "#D55E00"), strict=True):
-        panels[1].stairs(100 * histogram / histogram.sum(), inside["priority_edges"], color=shade,
-                         label=f"after episode {number}")
-    panels[1].set(xscale="log", xlabel="priority: |TD error| + epsilon (scaled)",
-                  ylabel="share of the memory (%)")
+    for number, histogram, shade in zip(
+        inside["priority_episodes"],
+        inside["priority_histograms"],
+        ("#56B4E9", "#0072B2", "#D55E00"),
+        strict=True,
+    ):
+        panels[1].stairs(
+            100 * histogram / histogram.sum(),
+            inside["priority_edges"],
+            color=shade,
+            label=f"after episode {number}",
+        )
+    panels[1].set(
+        xscale="log",
+        xlabel="priority: |TD error| + epsilon (scaled)",
+        ylabel="share of the memory (%)",
+    )
     panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
     panels[1].legend(loc="upper left", frameon=False)
     drawn = mean_draws(inside)
-    panels[2].plot(episode[:len(drawn)], drawn, color=COLORS["score"])
+    panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
     panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
     panels[2].xaxis.get_major_locator().set_params(integer=True)
     return figure
@@ -321,18 +476,32 @@ def plot_fidelity(fidelity: Mapping) -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     panels[0].plot([35, 40], [35, 40], color="0.4", linestyle="--", linewidth=1, label="equal")
     for entry in fidelity["trained"]:
-        panels[0].plot(entry["unity_score"], np.mean(entry["scores"]), "o", markersize=5,
-                       color=COLORS["score"])
-        panels[0].plot([entry["unity_score"]] * 2, [min(entry["scores"]), max(entry["scores"])],
-                       color=COLORS["score"], linewidth=1)
+        panels[0].plot(
+            entry["unity_score"], np.mean(entry["scores"]), "o", markersize=5, color=COLORS["score"]
+        )
+        panels[0].plot(
+            [entry["unity_score"]] * 2,
+            [min(entry["scores"]), max(entry["scores"])],
+            color=COLORS["score"],
+            linewidth=1,
+        )
     panels[0].set(xlabel="score in Unity", ylabel="score here", xlim=(35, 40), ylim=(33.5, 40))
     panels[0].legend(loc="lower right", frameon=False)
-    panels[1].hist(fidelity["random"]["means_here"], bins=20, color=COLORS["score"], alpha=0.6,
-                   label="here")
+    panels[1].hist(
+        fidelity["random"]["means_here"], bins=20, color=COLORS["score"], alpha=0.6, label="here"
+    )
     unity = fidelity["random"]["unity"]
-    panels[1].errorbar(unity["mean"], 2, xerr=unity["standard_deviation"], fmt="o", capsize=4,
-                       color=COLORS["average"], label="Unity: mean, standard deviation")
-    panels[1].set(xlabel="score of random torques, mean of 20 arms", ylabel="episodes",
-                  ylim=(0, 20))
+    panels[1].errorbar(
+        unity["mean"],
+        2,
+        xerr=unity["standard_deviation"],
+        fmt="o",
+        capsize=4,
+        color=COLORS["average"],
+        label="Unity: mean, standard deviation",
+    )
+    panels[1].set(
+        xlabel="score of random torques, mean of 20 arms", ylabel="episodes", ylim=(0, 20)
+    )
     panels[1].legend(loc="upper right", frameon=False)
     return figure

@@ -31,8 +31,12 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from workshop.paths import PROJECT
 
-LETTERS = {*map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas
-           *map(chr, range(0x1D434, 0x1D468)), *map(chr, range(0x1D6E2, 0x1D71C)), "\u210e"}
+LETTERS = {
+    *map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas
+    *map(chr, range(0x1D434, 0x1D468)),
+    *map(chr, range(0x1D6E2, 0x1D71C)),
+    "\u210e",
+}
 DRAWN = set("\u221a\u203e\u2032")  # the root, the bar and the prime, which stand for elements
 STYLE = """
 @font-face {{ font-family: Formulas; src: url(data:font/woff;base64,{font}) }}
@@ -51,17 +55,26 @@ def mathml(tex: str, display: str) -> str:
     """
     formula = convert(tex.strip(), display=display)
     # A sign after an operator or a bracket belongs to what follows it.
-    formula = re.sub(r"(<mo(?: [^>]*)?>(?:&#x0003D;|&#x00028;|\[)</mo>)<mo>&#x02212;",
-                     r'\1<mo form="prefix">&#x02212;', formula)
+    formula = re.sub(
+        r"(<mo(?: [^>]*)?>(?:&#x0003D;|&#x00028;|\[)</mo>)<mo>&#x02212;",
+        r'\1<mo form="prefix">&#x02212;',
+        formula,
+    )
     formula = formula.replace("<mi>log</mi><mi>", '<mi>log</mi><mspace width="0.17em"/><mi>')
     return formula.replace("<math ", f'<math alttext="{html.escape(tex.strip())}" ', 1)
 
 
 def formula_font(page: str) -> str:
     """STIX Two Math, with the characters of a page alone, as base64 of a WOFF file."""
-    used = LETTERS | DRAWN | {
-        character for formula in re.findall(r"<math .*?</math>", page, re.DOTALL)
-        for character in html.unescape(formula)}
+    used = (
+        LETTERS
+        | DRAWN
+        | {
+            character
+            for formula in re.findall(r"<math .*?</math>", page, re.DOTALL)
+            for character in html.unescape(formula)
+        }
+    )
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # else papermill shows its steps
     options = subset.Options(flavor="woff", layout_features=["*"])
     fonts = Path(find_spec("ziamath").origin).parent / "fonts"
@@ -90,9 +103,15 @@ class Page(HTMLExporter):
     @pass_context
     def markdown2html(self, context, source):
         cell = context.get("cell", {})
-        renderer = Markdown(escape=False, attachments=cell.get("attachments", {}), path=PROJECT,
-                            embed_images=True, anchor_link_text=self.anchor_link_text,
-                            exclude_anchor_links=self.exclude_anchor_links, **self.lexer_options)
+        renderer = Markdown(
+            escape=False,
+            attachments=cell.get("attachments", {}),
+            path=PROJECT,
+            embed_images=True,
+            anchor_link_text=self.anchor_link_text,
+            exclude_anchor_links=self.exclude_anchor_links,
+            **self.lexer_options,
+        )
         return MarkdownWithMath(renderer=renderer).render(source)
 
     def from_notebook_node(self, notebook, *arguments, **options):
@@ -101,8 +120,12 @@ class Page(HTMLExporter):
         soup = BeautifulSoup(page, "html.parser")
         for script in soup("script"):  # all of them ask the network for what is here already
             script.decompose()
-        words = [output.metadata.get("image/png", {}).get("alt", "") for cell in notebook.cells
-                 for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+        words = [
+            output.metadata.get("image/png", {}).get("alt", "")
+            for cell in notebook.cells
+            for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})
+        ]
         pictures = soup.select('.jp-RenderedImage img[src^="data:image/png"]')
         for picture, text in zip(pictures, words, strict=True):
             picture["alt"] = text
@@ -118,8 +141,9 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
     They are the first sentence of its caption, *Figure N: ...*, in the next Markdown cell.
     """
     for cell, following in itertools.pairwise(notebook.cells):
-        found = re.search(r"^\*(Figure \d+.*?[.:])(?=\s+[A-Z]|\*$)", following.source,
-                          re.MULTILINE | re.DOTALL)
+        found = re.search(
+            r"^\*(Figure \d+.*?[.:])(?=\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
+        )
         if cell.cell_type != "code" or not found:
             continue
         for output in cell.outputs:

@@ -34,25 +34,40 @@ LARGEST = 1_500_000  # bytes
 def trained_arms(decisions: int = DECISIONS, first: int = FIRST) -> dict[str, bytes]:
     """Twenty arms after training: the moving picture, and the still one."""
     episode = play_episode(load_actor(TRAINED), ARMS, SEED)
-    label = (f"{ARMS} arms after training, in real time. A goal lights up and wears a ring while "
-             "the hand touches it.")
+    label = (
+        f"{ARMS} arms after training, in real time. A goal lights up and wears a ring while "
+        "the hand touches it."
+    )
     frames = list(episode.observations[:decisions])
-    return {"trained_arms.png": moving_arms(frames, REAL_TIME, first=first, label=label),
-            "trained_arms_still.png": moving_arms(frames[first:first + 1], label=label)}
+    return {
+        "trained_arms.png": moving_arms(frames, REAL_TIME, first=first, label=label),
+        "trained_arms_still.png": moving_arms(frames[first : first + 1], label=label),
+    }
 
 
-def early_actors(decisions: int = GALLERY_DECISIONS, first: int = GALLERY_FIRST
-                 ) -> dict[str, bytes]:
+def early_actors(
+    decisions: int = GALLERY_DECISIONS, first: int = GALLERY_FIRST
+) -> dict[str, bytes]:
     """The same arms and goals with actors of early episodes and the last: moving, and still."""
     rows = []
     for number in GALLERY_EPISODES:
         episode = play_episode(load_actor(GALLERY, str(number)), ARMS, SEED)
-        rows.append((f"{number} episode{'s' * (number > 1)}", f"score {episode.scores.mean():.1f}",
-                     list(episode.observations[:decisions:EVERY, :GALLERY_ARMS])))
-    frames = gallery(rows, "The same arms and the same goals after so many episodes of training, "
-                     "in real time", first=first)
-    return {"gallery.png": animated_png(frames, EVERY * REAL_TIME),
-            "gallery_still.png": still_png(frames[0])}
+        rows.append(
+            (
+                f"{number} episode{'s' * (number > 1)}",
+                f"score {episode.scores.mean():.1f}",
+                list(episode.observations[:decisions:EVERY, :GALLERY_ARMS]),
+            )
+        )
+    frames = gallery(
+        rows,
+        "The same arms and the same goals after so many episodes of training, in real time",
+        first=first,
+    )
+    return {
+        "gallery.png": animated_png(frames, EVERY * REAL_TIME),
+        "gallery_still.png": still_png(frames[0]),
+    }
 
 
 def learning_curve() -> dict[str, bytes]:

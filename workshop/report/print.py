@@ -15,8 +15,14 @@ from pathlib import Path
 from workshop.paths import PROJECT
 from workshop.report.page import write_page
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge",
-            "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "chrome",
+    "msedge",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
 STYLE = """<style>
 @page { size: A4; margin: 14mm }
 @media print {
@@ -56,10 +62,21 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
         page = html.read_text(encoding="utf-8")
         html.write_text(page.replace("</head>", STYLE, 1), encoding="utf-8")
         done = subprocess.run(
-            [program, "--headless", *without_sandbox(), "--disable-gpu", "--no-first-run",
-             "--no-pdf-header-footer", f"--user-data-dir={scratch}/profile",
-             f"--print-to-pdf={pdf.resolve()}", html.as_uri()], capture_output=True,
-            text=True, timeout=300)
+            [
+                program,
+                "--headless",
+                *without_sandbox(),
+                "--disable-gpu",
+                "--no-first-run",
+                "--no-pdf-header-footer",
+                f"--user-data-dir={scratch}/profile",
+                f"--print-to-pdf={pdf.resolve()}",
+                html.as_uri(),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
     if done.returncode or not pdf.exists():
         raise RuntimeError(f"{program} did not print: {done.stderr[-2000:]}")
 

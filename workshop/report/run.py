@@ -58,17 +58,32 @@ def execute(notebook: Path, output: Path, options: list[str]) -> None:
     """
     papermill_engines.register("seldom_saving", SeldomSaving)
     output.parent.mkdir(parents=True, exist_ok=True)
-    papermill([str(notebook), str(output), "--engine", "seldom_saving", "--kernel", "python3",
-               "--cwd", str(PROJECT), "--no-progress-bar", "--stdout-file", "-", *options],
-              standalone_mode=False)
+    papermill(
+        [
+            str(notebook),
+            str(output),
+            "--engine",
+            "seldom_saving",
+            "--kernel",
+            "python3",
+            "--cwd",
+            str(PROJECT),
+            "--no-progress-bar",
+            "--stdout-file",
+            "-",
+            *options,
+        ],
+        standalone_mode=False,
+    )
 
 
 def run_folder(notebook: Path) -> Path | None:
     """The folder that an executed notebook says it trains into, or loads from."""
     for cell in nbformat.read(notebook, as_version=4).cells:
         for output in cell.get("outputs", []):
-            if found := re.search(r"^(?:training into|loading from) (.+)$", output.get("text", ""),
-                                  re.MULTILINE):
+            if found := re.search(
+                r"^(?:training into|loading from) (.+)$", output.get("text", ""), re.MULTILINE
+            ):
                 return PROJECT / found[1]
     return None
 
@@ -90,16 +105,21 @@ def main(arguments: list[str]) -> int:
     if folder and folder.is_dir():
         places.append(("scores, weights", folder))
         command = [sys.executable, "-m", "reacher.watch", folder, "--out", watch]
-        if (importlib.util.find_spec("reacher.watch") and not failed
-                and not subprocess.call(command, cwd=PROJECT)):
+        if (
+            importlib.util.find_spec("reacher.watch")
+            and not failed
+            and not subprocess.call(command, cwd=PROJECT)
+        ):
             places.append(("arms to look around at", watch))
     print()
     for what, path in places:
         shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
         print(f"{what:24}{shown}")
     if failed:
-        print(f"\nIt stopped at an error, in cell {failed.exec_count}: {failed.ename}: "
-              f"{failed.evalue}")
+        print(
+            f"\nIt stopped at an error, in cell {failed.exec_count}: {failed.ename}: "
+            f"{failed.evalue}"
+        )
     return 1 if failed else 0
 
 

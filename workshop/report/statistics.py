@@ -21,8 +21,9 @@ def interquartile_mean(values: Sequence[float], axis: int = -1) -> np.ndarray:
     return stats.trim_mean(np.asarray(values, dtype=float), 0.25, axis=axis)
 
 
-def interval(values: Sequence[float], statistic: Callable = np.mean, level: float = 0.95
-             ) -> tuple[float, float]:
+def interval(
+    values: Sequence[float], statistic: Callable = np.mean, level: float = 0.95
+) -> tuple[float, float]:
     """Bootstrap interval of a statistic over seeds, bias-corrected and accelerated (BCa).
 
     Args:
@@ -35,8 +36,14 @@ def interval(values: Sequence[float], statistic: Callable = np.mean, level: floa
     values = np.asarray(values, dtype=float)
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    found = stats.bootstrap((values,), statistic, n_resamples=DRAWS, confidence_level=level,
-                            method="BCa", rng=np.random.default_rng(0))
+    found = stats.bootstrap(
+        (values,),
+        statistic,
+        n_resamples=DRAWS,
+        confidence_level=level,
+        method="BCa",
+        rng=np.random.default_rng(0),
+    )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
@@ -48,8 +55,12 @@ def difference(one: Sequence[float], other: Sequence[float]) -> dict[str, float]
     """
     found = stats.ttest_ind(one, other, equal_var=False)
     ends = found.confidence_interval(0.95)
-    return {"difference": float(np.mean(one) - np.mean(other)), "low": float(ends.low),
-            "high": float(ends.high), "p": float(found.pvalue)}
+    return {
+        "difference": float(np.mean(one) - np.mean(other)),
+        "low": float(ends.low),
+        "high": float(ends.high),
+        "p": float(found.pvalue),
+    }
 
 
 def probability_of_improvement(one: Sequence[float], other: Sequence[float]) -> float:
@@ -89,6 +100,7 @@ def equivalence_of_groups(one: Sequence[float], other: Sequence[float], margin: 
 
 # --------------------------------------------------------------------------------- the factorial
 
+
 def contrasts(values: np.ndarray) -> dict[str, np.ndarray]:
     """Main effects and interactions of pairs in a 2 x 2 x 2 factorial, seed by seed.
 
@@ -122,8 +134,13 @@ def sign_flip_test(differences: np.ndarray) -> float:
     """
     differences = np.asarray(differences, dtype=float)
     found = stats.permutation_test(
-        (differences.ravel(),), lambda x, axis: np.mean(x, axis=axis), permutation_type="samples",
-        vectorized=True, n_resamples=DRAWS, rng=np.random.default_rng(0))
+        (differences.ravel(),),
+        lambda x, axis: np.mean(x, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=DRAWS,
+        rng=np.random.default_rng(0),
+    )
     return float(found.pvalue)
 
 
@@ -140,13 +157,19 @@ def factorial_table(values: np.ndarray, margin: float) -> dict[str, dict[str, fl
     for name, pairs in contrasts(values).items():
         seeds = pairs.mean(axis=0)
         low, high = stats.ttest_1samp(seeds, 0).confidence_interval(0.95)
-        table[name] = {"effect": float(seeds.mean()), "low": float(low), "high": float(high),
-                       "p": sign_flip_test(pairs), "p_equivalent": equivalence(seeds, margin)}
+        table[name] = {
+            "effect": float(seeds.mean()),
+            "low": float(low),
+            "high": float(high),
+            "p": sign_flip_test(pairs),
+            "p_equivalent": equivalence(seeds, margin),
+        }
     return table
 
 
-def stratified_interval(groups: Mapping[object, Sequence[float]], statistic: Callable
-                        ) -> tuple[float, float]:
+def stratified_interval(
+    groups: Mapping[object, Sequence[float]], statistic: Callable
+) -> tuple[float, float]:
     """95 % interval of a statistic of all groups, seeds drawn anew within each of them.
 
     Args:
@@ -155,7 +178,9 @@ def stratified_interval(groups: Mapping[object, Sequence[float]], statistic: Cal
     """
     generator = np.random.default_rng(0)
     arrays = [np.asarray(group, dtype=float) for group in groups.values()]
-    found = [statistic([generator.choice(array, len(array)) for array in arrays])
-             for _ in range(DRAWS // 5)]
+    found = [
+        statistic([generator.choice(array, len(array)) for array in arrays])
+        for _ in range(DRAWS // 5)
+    ]
     low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)

@@ -23,6 +23,7 @@ from workshop.training.randomness import normal_numbers
 
 # ------------------------------------------------------------------------------ whether it can be
 
+
 def why_not(settings: Any) -> str | None:
     """Why settings cannot be compiled here, in one line, or None where they can."""
     for name in ("input_normalization", "actor_normalization", "critic_normalization"):
@@ -46,8 +47,11 @@ def choose(engine: str, settings: Any) -> str:
     if reason and engine == "compiled":
         raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
     if engine == "auto":
-        print(f"engine: torch, since {reason}" if reason else
-              "engine: compiled, each learning phase as one call")
+        print(
+            f"engine: torch, since {reason}"
+            if reason
+            else "engine: compiled, each learning phase as one call"
+        )
     return "torch" if reason else "compiled"
 
 
@@ -115,6 +119,7 @@ def options() -> dict:
 
 # ------------------------------------------------------------------------------------- the learner
 
+
 def learner(ddpg: Any, engine: str) -> Any:
     """The notebook's learner itself ("torch"), or one that takes over its numbers ("compiled")."""
     return CompiledDDPG(ddpg) if engine == "compiled" else ddpg
@@ -127,8 +132,9 @@ def synced(agent: Any) -> Any:
     return agent.ddpg
 
 
-def compare(plain: Any, phases: Sequence[int], batch: int = 64
-            ) -> Iterator[tuple[int, dict[str, float], float]]:
+def compare(
+    plain: Any, phases: Sequence[int], batch: int = 64
+) -> Iterator[tuple[int, dict[str, float], float]]:
     """Train a learner and a compiled copy of it with the same weights, batches and noise.
 
     Args:
@@ -150,13 +156,27 @@ def compare(plain: Any, phases: Sequence[int], batch: int = 64
         rows = generator.standard_normal((steps, batch, width), np.float32)
         noise = normal_numbers(generator, (steps, 1, plain.noise_size))
         for learner in (plain, compiled):
-            learner.learn_phase(rows, np.ones((steps, batch), np.float32), noise,
-                                with_actor=np.arange(steps) % 2 == 0)
+            learner.learn_phase(
+                rows,
+                np.ones((steps, batch), np.float32),
+                noise,
+                with_actor=np.arange(steps) % 2 == 0,
+            )
         compiled.sync()
         done += steps
-        yield done, {name: max((ours - theirs).abs().max().item() for ours, theirs in zip(
-            network.parameters(), copied.networks()[name].parameters(), strict=True))
-            for name, network in plain.networks().items()}, bound
+        yield (
+            done,
+            {
+                name: max(
+                    (ours - theirs).abs().max().item()
+                    for ours, theirs in zip(
+                        network.parameters(), copied.networks()[name].parameters(), strict=True
+                    )
+                )
+                for name, network in plain.networks().items()
+            },
+            bound,
+        )
 
 
 class CompiledDDPG:
@@ -181,8 +201,10 @@ class CompiledDDPG:
 
     def set_learning_rates(self, factor: float) -> None:
         """Set both to this share of the settings' learning rates."""
-        self.rates = {"critic": factor * self.settings.critic_learning_rate,
-                      "actor": factor * self.settings.actor_learning_rate}
+        self.rates = {
+            "critic": factor * self.settings.critic_learning_rate,
+            "actor": factor * self.settings.actor_learning_rate,
+        }
 
     def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Actions (rows, action_size) for observations; with noise (1 or rows, noise_size)."""
@@ -190,23 +212,29 @@ class CompiledDDPG:
 
     def td_errors(self, rows: np.ndarray) -> np.ndarray:
         """TD errors (k,) of transitions (k, width)."""
-        return np.asarray(self.calls["td_errors"](
-            self.critic.weights, self.critic.target, self.actor.target, aligned(rows)))
+        return np.asarray(
+            self.calls["td_errors"](
+                self.critic.weights, self.critic.target, self.actor.target, aligned(rows)
+            )
+        )
 
-    def learn(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
-              with_actor: bool = True) -> tuple:
+    def learn(
+        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: bool = True
+    ) -> tuple:
         """One learning step; return TD errors (batch,) and losses: critic, actor if asked.
 
         Args:
             rows, weights: transitions (batch, width) and their importance weights (batch,).
             noise: of the actor's loss, (1, noise_size).
         """
-        errors, losses = self.learn_phase(rows[None], weights[None], noise[None],
-                                          np.array([with_actor]))
-        return errors[0], *losses[0, :1 + with_actor].tolist()
+        errors, losses = self.learn_phase(
+            rows[None], weights[None], noise[None], np.array([with_actor])
+        )
+        return errors[0], *losses[0, : 1 + with_actor].tolist()
 
-    def learn_phase(self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray,
-                    with_actor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def learn_phase(
+        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A learning step with each batch, all in one call.
 
         Args:
@@ -221,13 +249,22 @@ class CompiledDDPG:
             ValueError: noise of another shape.
         """
         if noise.shape != (len(rows), 1, self.noise_size):
-            raise ValueError(f"noise must have the shape ({len(rows)}, 1, {self.noise_size}), not "
-                             f"{noise.shape}")
-        rates = [[self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
-                 for acts in with_actor]
+            raise ValueError(
+                f"noise must have the shape ({len(rows)}, 1, {self.noise_size}), not {noise.shape}"
+            )
+        rates = [
+            [self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
+            for acts in with_actor
+        ]
         self.critic, self.actor, found = self.calls["learn_phase"](
-            self.critic, self.actor, aligned(rows), weights, noise,
-            np.array(rates, dtype=np.float32), with_actor)
+            self.critic,
+            self.actor,
+            aligned(rows),
+            weights,
+            noise,
+            np.array(rates, dtype=np.float32),
+            with_actor,
+        )
         found = np.asarray(found)
         return found[:, :-2], found[:, -2:]
 
@@ -235,8 +272,10 @@ class CompiledDDPG:
         """What Adam's bias correction makes of the learning rate in the next step of a network."""
         self.steps[name] += 1
         beta1, beta2 = self.calls["betas"]
-        return (self.rates[name] / (1 - beta1**self.steps[name]),
-                math.sqrt(1 - beta2**self.steps[name]))
+        return (
+            self.rates[name] / (1 - beta1 ** self.steps[name]),
+            math.sqrt(1 - beta2 ** self.steps[name]),
+        )
 
     def is_finite(self) -> bool:
         """Whether all weights of actor and critic are: one that is not spoils a sum of squares."""
@@ -258,7 +297,7 @@ def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
     """
     memory = np.empty(array.nbytes + boundary, np.uint8)
     start = -memory.ctypes.data % boundary
-    copied = memory[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copied[...] = array
     return copied
 
@@ -275,13 +314,21 @@ def calls_for(ddpg: Any) -> dict:
     if key not in CALLS:
         import jax
 
-        shapes = {name: {key: tuple(parameter.shape)[::-1] for key, parameter  # (inputs, outputs)
-                         in getattr(ddpg, name).named_parameters()} for name in scales}
+        shapes = {
+            name: {
+                key: tuple(parameter.shape)[::-1]
+                for key, parameter in getattr(ddpg, name).named_parameters()  # (inputs, outputs)
+            }
+            for name in scales
+        }
         found = twin().Twin(ddpg.settings, ddpg.sizes, shapes, scales)
         jit = functools.partial(jax.jit, compiler_options=options())
-        CALLS[key] = {"act": jit(found.act), "td_errors": jit(found.td_errors),
-                      "learn_phase": jit(found.learn_phase, donate_argnums=(0, 1)),
-                      "betas": (twin().BETA1, twin().BETA2)}
+        CALLS[key] = {
+            "act": jit(found.act),
+            "td_errors": jit(found.td_errors),
+            "learn_phase": jit(found.learn_phase, donate_argnums=(0, 1)),
+            "betas": (twin().BETA1, twin().BETA2),
+        }
     return CALLS[key]
 
 
@@ -290,11 +337,14 @@ CALLS = {}  # compiled calls by settings and sizes
 
 # ------------------------------------------------------------------- to PyTorch's numbers and back
 
+
 def parts_of(ddpg: Any, name: str):
     """The parameters of a network, of its target, and its optimiser."""
-    return (list(getattr(ddpg, name).parameters()),
-            list(getattr(ddpg, f"target_{name}").parameters()),
-            getattr(ddpg, f"{name}_optimizer"))
+    return (
+        list(getattr(ddpg, name).parameters()),
+        list(getattr(ddpg, f"target_{name}").parameters()),
+        getattr(ddpg, f"{name}_optimizer"),
+    )
 
 
 @torch.no_grad()
@@ -303,13 +353,25 @@ def taken_over(ddpg: Any, name: str):
     import jax
 
     parameters, targets, optimizer = parts_of(ddpg, name)
-    averages = [optimizer.state.get(parameter) or {  # empty before its first step
-        "step": 0.0, "exp_avg": torch.zeros_like(parameter),
-        "exp_avg_sq": torch.zeros_like(parameter)} for parameter in parameters]
+    averages = [
+        optimizer.state.get(parameter)
+        or {  # empty before its first step
+            "step": 0.0,
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
+        for parameter in parameters
+    ]
     [steps] = {int(average["step"]) for average in averages}
-    vectors = [torch.cat([tensor.t().reshape(-1) for tensor in tensors]).numpy() for tensors in (
-        parameters, targets, [average["exp_avg"] for average in averages],
-        [average["exp_avg_sq"] for average in averages])]
+    vectors = [
+        torch.cat([tensor.t().reshape(-1) for tensor in tensors]).numpy()
+        for tensors in (
+            parameters,
+            targets,
+            [average["exp_avg"] for average in averages],
+            [average["exp_avg_sq"] for average in averages],
+        )
+    ]
     return twin().Learned(*jax.device_put(vectors, may_alias=False)), steps
 
 
@@ -318,7 +380,8 @@ def hand_back(ddpg: Any, name: str, network: Any, steps: int) -> None:
     parameters, targets, optimizer = parts_of(ddpg, name)
     sizes = [parameter.numel() for parameter in parameters]
     weights, target, average, square = (
-        torch.from_numpy(np.array(vector)).split(sizes) for vector in network)
+        torch.from_numpy(np.array(vector)).split(sizes) for vector in network
+    )
     for k, parameter in enumerate(parameters):
         shape = parameter.t().shape  # (inputs, outputs)
         parameter.copy_(weights[k].view(shape).t())
@@ -327,4 +390,5 @@ def hand_back(ddpg: Any, name: str, network: Any, steps: int) -> None:
             optimizer.state[parameter] = {
                 "step": torch.tensor(float(steps)),
                 "exp_avg": average[k].view(shape).t().contiguous(),
-                "exp_avg_sq": square[k].view(shape).t().contiguous()}
+                "exp_avg_sq": square[k].view(shape).t().contiguous(),
+            }

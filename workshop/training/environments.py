@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
 
-def open_environment(location: str | os.PathLike = "", num_agents: int = 20, seed: int = 0,
-                     goals: Mapping[str, float] = MappingProxyType({}),
-                     **unity_options: float | None
-                     ) -> ReacherEnvironment | UnityShaped | UnityEnvironment:
+def open_environment(
+    location: str | os.PathLike = "",
+    num_agents: int = 20,
+    seed: int = 0,
+    goals: Mapping[str, float] = MappingProxyType({}),
+    **unity_options: float | None,
+) -> ReacherEnvironment | UnityShaped | UnityEnvironment:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
     Args:
@@ -46,16 +49,19 @@ def open_environment(location: str | os.PathLike = "", num_agents: int = 20, see
         ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
-    differing = {name: value for name, value in goals.items()
-                 if value != RESET_PARAMETERS.get(name)}
+    differing = {
+        name: value for name, value in goals.items() if value != RESET_PARAMETERS.get(name)
+    }
     if not str(location):
         return ReacherEnvironment(num_agents, seed, **differing)
     if str(location).startswith(GYMNASIUM):
         from reacher.gymnasium.shaped import UnityShaped
 
         if differing:
-            raise ValueError(f"goal_size and goal_speed are the arms': {location} has no goals, so "
-                             f"they must stay {RESET_PARAMETERS}")
+            raise ValueError(
+                f"goal_size and goal_speed are the arms': {location} has no goals, so "
+                f"they must stay {RESET_PARAMETERS}"
+            )
         return UnityShaped(str(location).removeprefix(GYMNASIUM), num_agents, seed)
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 

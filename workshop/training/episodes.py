@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 Policy = Callable[[np.ndarray], np.ndarray]
 
 
-def decisions(environment: UnityInterface | UnityEnvironment, policy: Policy
-              ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def decisions(
+    environment: UnityInterface | UnityEnvironment, policy: Policy
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Play one episode from its reset on.
 
     Args:

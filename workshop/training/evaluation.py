@@ -16,9 +16,12 @@ from workshop.training.environments import GYMNASIUM, open_environment
 SEED = 2**31 - 1  # of the goals, which are the same in every training
 
 
-def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20,
-                    goals: Mapping[str, float] = MappingProxyType({}), every: int = 5
-                    ) -> Evaluation | None:
+def open_evaluation(
+    location: str | os.PathLike = "",
+    num_agents: int = 20,
+    goals: Mapping[str, float] = MappingProxyType({}),
+    every: int = 5,
+) -> Evaluation | None:
     """An evaluation on what `open_environment` opens.
 
     Args:
@@ -71,8 +74,9 @@ class Evaluation:
         return episodes.scores(self.environment, policy)
 
 
-def values_over_torques(critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray,
-                        torques: np.ndarray) -> np.ndarray:
+def values_over_torques(
+    critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray, torques: np.ndarray
+) -> np.ndarray:
     """What a critic says of one observation, with the first two torques of an action varied.
 
     Args:

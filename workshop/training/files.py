@@ -41,8 +41,10 @@ def cannot_write(folder: Path, error: Exception) -> ValueError:
     reason = getattr(error, "strerror", None) or str(error)  # without the name of a file
     file = getattr(error, "filename", None)
     about = f" ({shortened(file)})" if file and str(file) != str(folder) else ""
-    return ValueError(f"cannot write into {shortened(folder)}: {reason}{about}; make space there, "
-                      "or choose another out_dir")
+    return ValueError(
+        f"cannot write into {shortened(folder)}: {reason}{about}; make space there, "
+        "or choose another out_dir"
+    )
 
 
 def shortened(name: object, longest: int = 200) -> str:

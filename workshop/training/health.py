@@ -17,17 +17,26 @@ def require_finite(what: str, values: np.ndarray) -> None:
     if not finite.all():
         bad = np.argwhere(~finite)
         place = ", ".join(map(str, bad[0]))
-        raise FloatingPointError(f"{what} is not finite: {np.asarray(values)[tuple(bad[0])]} at "
-                                 f"[{place}], {len(bad)} of {np.size(values)} in all")
+        raise FloatingPointError(
+            f"{what} is not finite: {np.asarray(values)[tuple(bad[0])]} at "
+            f"[{place}], {len(bad)} of {np.size(values)} in all"
+        )
 
 
 def is_finite(learner: Any) -> bool:
     """Whether all numbers of actor and critic are, statistics included: one spoils the norm."""
     if isinstance(learner, compiled.CompiledDDPG):
         return learner.is_finite()
-    return math.isfinite(torch.nn.utils.get_total_norm(
-        [tensor for network in (learner.actor, learner.critic)
-         for tensor in network.state_dict().values() if tensor.is_floating_point()]))
+    return math.isfinite(
+        torch.nn.utils.get_total_norm(
+            [
+                tensor
+                for network in (learner.actor, learner.critic)
+                for tensor in network.state_dict().values()
+                if tensor.is_floating_point()
+            ]
+        )
+    )
 
 
 def require_healthy(agent: Any, losses: np.ndarray) -> None:

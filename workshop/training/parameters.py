@@ -55,8 +55,10 @@ def check_parameters(names: Mapping[str, Any]) -> None:
     if not parameters["train"]:
         for name in ("overrides", "resume"):
             if parameters[name]:
-                raise ValueError(f"{name} = {shown(parameters[name])} has no effect with "
-                                 "train = False, which shows a kept agent with its own settings")
+                raise ValueError(
+                    f"{name} = {shown(parameters[name])} has no effect with "
+                    "train = False, which shows a kept agent with its own settings"
+                )
 
 
 def wrong_fields(error: ValidationError) -> str:

@@ -41,8 +41,9 @@ def progress_bar(total: int, done: int = 0) -> tqdm:
     """A progress bar over episodes, some of them done before, for a notebook or a terminal."""
     in_notebook = hasattr(get_ipython(), "kernel")
     layout = "{n_fmt}/{total_fmt} episodes |{bar:12}| {elapsed}<{remaining}{postfix}"
-    return (NotebookBar if in_notebook else tqdm)(total=total, initial=done, bar_format=layout,
-                                                 mininterval=0.5)
+    return (NotebookBar if in_notebook else tqdm)(
+        total=total, initial=done, bar_format=layout, mininterval=0.5
+    )
 
 
 def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
@@ -59,8 +60,10 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
     bar.set_postfix(shown, refresh=False)
     bar.update()  # shows it, twice a second at most
     if len(scores) < 10 or len(scores) % 10 == 0:
-        print(f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
-              f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s")
+        print(
+            f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
+            f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s"
+        )
     if agent.late_episodes == agent.settings.late_episodes:  # only once: it counts on
         print(f"episode {len(scores):4}: learning has ended; from now on without noise")
 
@@ -85,19 +88,28 @@ def noisy_layer_names(number: int) -> list[str]:
 def sizes_of_noise(actor: Any) -> dict[str, float]:
     """Mean absolute sigma of the weights of each noisy layer of an actor, by its name."""
     layers = actor.noisy_layers
-    return {name: layer.sigma_weight.abs().mean().item()
-            for name, layer in zip(noisy_layer_names(len(layers)), layers, strict=True)}
+    return {
+        name: layer.sigma_weight.abs().mean().item()
+        for name, layer in zip(noisy_layer_names(len(layers)), layers, strict=True)
+    }
 
 
 def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
     """What TensorBoard shows of an episode."""
     replay = agent.replay
-    shown = {"score/episode": scores[-1], "score/average": agent.average_score,
-             "noise/in the actions": agent.log["noise"], "Q/of the policy": agent.log["Q"],
-             "loss/critic": agent.log["critic loss"], "loss/actor": -agent.log["Q"],
-             "TD error": agent.log["TD error"]}
-    shown |= {f"noise/sigma, {name}": size
-              for name, size in sizes_of_noise(compiled.synced(agent).actor).items()}
+    shown = {
+        "score/episode": scores[-1],
+        "score/average": agent.average_score,
+        "noise/in the actions": agent.log["noise"],
+        "Q/of the policy": agent.log["Q"],
+        "loss/critic": agent.log["critic loss"],
+        "loss/actor": -agent.log["Q"],
+        "TD error": agent.log["TD error"],
+    }
+    shown |= {
+        f"noise/sigma, {name}": size
+        for name, size in sizes_of_noise(compiled.synced(agent).actor).items()
+    }
     if agent.learns:  # afterwards nobody needs a memory, and a resumed training has none
         shown["replay/transitions"] = len(replay)
         if hasattr(replay, "tree"):
@@ -107,8 +119,9 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def tensorboard_curves(folder: Path, wanted: bool = True
-                       ) -> Iterator[Callable[[Any, Sequence[float]], None] | None]:
+def tensorboard_curves(
+    folder: Path, wanted: bool = True
+) -> Iterator[Callable[[Any, Sequence[float]], None] | None]:
     """A context with what writes an agent's `scalars` after an episode, or with None.
 
     The curves go to `<folder>/tensorboard`. Episodes that a resumed training repeats replace those
@@ -134,8 +147,9 @@ def tensorboard_curves(folder: Path, wanted: bool = True
         time_and_steps = time.perf_counter(), agent.learning_steps
         shown = scalars(agent, scores)
         if steps is not None:
-            shown["learning steps a second"] = (
-                agent.learning_steps - steps) / (time_and_steps[0] - then)
+            shown["learning steps a second"] = (agent.learning_steps - steps) / (
+                time_and_steps[0] - then
+            )
         for name, value in shown.items():
             writer.add_scalar(name, value, len(scores))
 

@@ -26,8 +26,10 @@ def random_states() -> tuple[dict, dict[str, torch.Tensor]]:
     version, words, gauss = random.getstate()
     numpy = np.random.get_state(legacy=False)
     numpy["state"]["key"] = numpy["state"]["key"].tolist()
-    return ({"python": [version, list(words), gauss], "numpy": numpy},
-            {"torch_generator": torch.get_rng_state()})
+    return (
+        {"python": [version, list(words), gauss], "numpy": numpy},
+        {"torch_generator": torch.get_rng_state()},
+    )
 
 
 def restore_random_states(python: Sequence, numpy: Mapping, torch_generator: torch.Tensor) -> None:
@@ -50,15 +52,18 @@ def python_state(saved: Sequence) -> tuple:
 
 
 def numpy_state(saved: Mapping) -> dict:
-    return {**saved, "state": {**saved["state"], "key": np.array(saved["state"]["key"],
-                                                                  dtype=np.uint32)}}
+    return {
+        **saved,
+        "state": {**saved["state"], "key": np.array(saved["state"]["key"], dtype=np.uint32)},
+    }
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
     packages = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
-    return {"python": platform.python_version()} | {name: metadata.version(name)
-                                                    for name in packages}
+    return {"python": platform.python_version()} | {
+        name: metadata.version(name) for name in packages
+    }
 
 
 @functools.cache

@@ -32,8 +32,14 @@ class TrainingRun:
             an episode adds its own, and then calls `keep_episode`.
     """
 
-    def __init__(self, states: TrainingState, agent: Any, environment: Any, past: Past,
-                 evaluation: Evaluation | None = None) -> None:
+    def __init__(
+        self,
+        states: TrainingState,
+        agent: Any,
+        environment: Any,
+        past: Past,
+        evaluation: Evaluation | None = None,
+    ) -> None:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
         self.evaluation = evaluation
         self.folder, self.scores = states.folder.parent, past.scores
@@ -58,9 +64,11 @@ class TrainingRun:
         if self.agent.learns:  # else they are what they were
             save_networks(self.folder, "_last", **self.networks())
         if self.scores[-1] == max(self.scores):
-            self.past.best = {f"{name}.{key}": tensor.detach().clone()
-                              for name, network in self.networks().items()
-                              for key, tensor in network.state_dict().items()}
+            self.past.best = {
+                f"{name}.{key}": tensor.detach().clone()
+                for name, network in self.networks().items()
+                for key, tensor in network.state_dict().items()
+            }
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
         if self.evaluation and self.evaluation.due(len(self.scores)):
@@ -70,8 +78,10 @@ class TrainingRun:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
         now = time.perf_counter()
         seconds = now - self.start
-        scores = self.evaluation.scores(lambda seen: self.agent.act(seen, explore=False),
-                                        earlier=len(self.scores) // self.evaluation.every - 1)
+        scores = self.evaluation.scores(
+            lambda seen: self.agent.act(seen, explore=False),
+            earlier=len(self.scores) // self.evaluation.every - 1,
+        )
         self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.decisions)
         self.past.evaluations = self.evaluation_file.lines
         self.start += time.perf_counter() - now
@@ -79,8 +89,10 @@ class TrainingRun:
     def save_best(self) -> None:
         """Write the weights of the best episode."""
         for name in NETWORKS:
-            write_whole(self.folder / f"{name}_best.safetensors",
-                        to_bytes(below(f"{name}.", self.past.best)))
+            write_whole(
+                self.folder / f"{name}_best.safetensors",
+                to_bytes(below(f"{name}.", self.past.best)),
+            )
 
     def save_state(self) -> None:
         """Write a state to go on from, unless the newest is of this moment."""
@@ -101,10 +113,16 @@ class TrainingRun:
 
 
 @contextlib.contextmanager
-def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
-                 resume: bool = False, keep_state: bool = False,
-                 about: Mapping[str, object] | None = None, evaluation: Evaluation | None = None
-                 ) -> Iterator[TrainingRun]:
+def training_run(
+    folder: Path,
+    agent: Any,
+    environment: Any,
+    max_episodes: int,
+    resume: bool = False,
+    keep_state: bool = False,
+    about: Mapping[str, object] | None = None,
+    evaluation: Evaluation | None = None,
+) -> Iterator[TrainingRun]:
     """A context with a new TrainingRun, or, with resume, one that goes on.
 
     A new run moves what an earlier one left in the folder aside. The stop button ends the context
@@ -138,14 +156,18 @@ def training_run(folder: Path, agent: Any, environment: Any, max_episodes: int,
                     yield run
                     run.end(keep_state)
                 except KeyboardInterrupt:
-                    print(f"interrupted in episode {agent.episodes + 1}; all before it is in "
-                          f"{folder}")
+                    print(
+                        f"interrupted in episode {agent.episodes + 1}; all before it is in {folder}"
+                    )
         except (FloatingPointError, OSError) as error:
             raise type(error)(
                 f"{error} (episode {agent.episodes + 1}, decision {agent.decisions}, learning "
                 f"step {agent.learning_steps}); what was saved before is in {folder}, and "
-                + ("resume = True goes on from the last state there" if states.exists() else
-                   "that is no state yet to go on from: begin again with resume = False")
+                + (
+                    "resume = True goes on from the last state there"
+                    if states.exists()
+                    else "that is no state yet to go on from: begin again with resume = False"
+                )
             ) from error
 
 
@@ -161,8 +183,9 @@ def locked(folder: Path) -> Iterator[None]:
         lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
         lock.acquire(blocking=False)
     except filelock.Timeout:
-        raise ValueError(f"another training runs in {folder}: wait until it ends, or choose "
-                         "another out_dir") from None
+        raise ValueError(
+            f"another training runs in {folder}: wait until it ends, or choose another out_dir"
+        ) from None
     except (NotImplementedError, OSError, ValueError) as error:  # no locks; a name that cannot be
         raise cannot_write(folder, error) from None
     try:

@@ -43,8 +43,10 @@ def require_kept_agent(folder: Path) -> None:
     if not (folder / weights).exists():
         kept = sorted(path.parent for path in folder.parents[1].glob(f"*/seed*/{weights}"))
         names = ", ".join(f"{path.parent.name} {path.name}" for path in kept)
-        raise FileNotFoundError(f"no trained agent in {folder}: with train = False these can be "
-                                f"shown: {names or 'none'}; train others first (train = True)")
+        raise FileNotFoundError(
+            f"no trained agent in {folder}: with train = False these can be "
+            f"shown: {names or 'none'}; train others first (train = True)"
+        )
 
 
 def begin_run(folder: Path, hyperparameters: Mapping, **about: object) -> None:
@@ -57,8 +59,11 @@ def begin_run(folder: Path, hyperparameters: Mapping, **about: object) -> None:
     """
     try:
         if folder.exists() and any(folder.iterdir()):
-            aside = next(path for k in range(1, 1_000_000)
-                         if not (path := folder.with_name(f"{folder.name}.{k}")).exists())
+            aside = next(
+                path
+                for k in range(1, 1_000_000)
+                if not (path := folder.with_name(f"{folder.name}.{k}")).exists()
+            )
             folder.rename(aside)
             print(f"an earlier run moves to {aside.name}")
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,15 +79,21 @@ def require_state(folder: Path) -> None:
     except (OSError, ValueError):  # a name that cannot be
         exists = False
     if not exists:
-        raise ValueError(f"resume = True, but {shortened(folder)} holds no training state. A "
-                         "training that ended by itself keeps one only with keep_state = True; "
-                         "begin with resume = False")
+        raise ValueError(
+            f"resume = True, but {shortened(folder)} holds no training state. A "
+            "training that ended by itself keeps one only with keep_state = True; "
+            "begin with resume = False"
+        )
 
 
 def save_hyperparameters(folder: Path, hyperparameters: Mapping, **about: object) -> None:
     """Write `hyperparameters.json`: the settings of a run, with its seed and versions."""
-    content = {"format": RUN_FORMAT, "hyperparameters": dict(hyperparameters), **about,
-               "versions": versions()}
+    content = {
+        "format": RUN_FORMAT,
+        "hyperparameters": dict(hyperparameters),
+        **about,
+        "versions": versions(),
+    }
     write_whole(folder / "hyperparameters.json", json.dumps(content, indent=2).encode() + b"\n")
 
 
@@ -114,12 +125,18 @@ def load_about(folder: Path) -> dict:
 
 def before_of(fields: Mapping[str, FieldInfo]) -> dict[str, object]:
     """What each field of a model says of files that are older than it, or REQUIRED."""
-    return {name: (field.json_schema_extra or {}).get("before", REQUIRED)
-            for name, field in fields.items()}
+    return {
+        name: (field.json_schema_extra or {}).get("before", REQUIRED)
+        for name, field in fields.items()
+    }
 
 
-def completed(path: Path, recorded: Mapping, before: Mapping[str, object],
-              removed: Mapping[str, object] | None = None) -> dict:
+def completed(
+    path: Path,
+    recorded: Mapping,
+    before: Mapping[str, object],
+    removed: Mapping[str, object] | None = None,
+) -> dict:
     """What a file of this or an earlier version says, in the names of this version.
 
     Args:
@@ -134,27 +151,38 @@ def completed(path: Path, recorded: Mapping, before: Mapping[str, object],
     gone = {name: recorded[name] for name in recorded if name in removed and name not in before}
     unknown = set(recorded) - set(before) - set(gone)
     if unknown:
-        raise ValueError(f"{path} is of a newer version of this project, which knows "
-                         f"{', '.join(sorted(unknown))}: get that version")
+        raise ValueError(
+            f"{path} is of a newer version of this project, which knows "
+            f"{', '.join(sorted(unknown))}: get that version"
+        )
     impossible = [f"{name} = {value!r}" for name, value in gone.items() if value != removed[name]]
     if impossible:
-        raise ValueError(f"{path} was made with {', '.join(impossible)}, which this version cannot "
-                         "do any more: use an earlier one")
+        raise ValueError(
+            f"{path} was made with {', '.join(impossible)}, which this version cannot "
+            "do any more: use an earlier one"
+        )
     added = {name: value for name, value in before.items() if name not in recorded}
     missing = [name for name, value in added.items() if value is REQUIRED]
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}")
     if added.keys() - SAID:
         SAID.update(added)
-        print(f"{path} and others are older than " + ", ".join(added) + ": read with "
-              + ", ".join(f"{name} = {value!r}" for name, value in added.items()))
+        print(
+            f"{path} and others are older than "
+            + ", ".join(added)
+            + ": read with "
+            + ", ".join(f"{name} = {value!r}" for name, value in added.items())
+        )
     return {name: added.get(name, recorded.get(name)) for name in before}
 
 
 def facts_in(content: Mapping) -> dict:
     """What a run file holds beside the settings."""
-    return {name: value for name, value in content.items()
-            if name not in ("format", "hyperparameters", "versions")}
+    return {
+        name: value
+        for name, value in content.items()
+        if name not in ("format", "hyperparameters", "versions")
+    }
 
 
 def read_run_file(path: Path) -> dict:
@@ -165,8 +193,9 @@ def read_run_file(path: Path) -> dict:
         ValueError: it is damaged, or of a newer format.
     """
     if not path.exists():
-        raise FileNotFoundError(f"no {path}: nothing is known of this run; train first "
-                                "(train = True, resume = False)")
+        raise FileNotFoundError(
+            f"no {path}: nothing is known of this run; train first (train = True, resume = False)"
+        )
     try:
         content = json.loads(path.read_text())
         newer = content.get("format", 1) > RUN_FORMAT
@@ -174,8 +203,10 @@ def read_run_file(path: Path) -> dict:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error!r}") from None
     if newer:
-        raise ValueError(f"{path} has format {content['format']}, and this version reads up to "
-                         f"{RUN_FORMAT}: get a newer version of this project")
+        raise ValueError(
+            f"{path} has format {content['format']}, and this version reads up to "
+            f"{RUN_FORMAT}: get a newer version of this project"
+        )
     return content
 
 
@@ -192,16 +223,23 @@ def require_same_run(folder: Path, settings: BaseModel, **about: object) -> None
     content = read_run_file(path)
     fields = before_of(type(settings).model_fields)
     facts = {name: ABOUT_BEFORE.get(name, REQUIRED) for name in about}
-    earlier = (completed(path, content["hyperparameters"], fields, REMOVED)
-               | completed(path, facts_in(content), facts))
+    earlier = completed(path, content["hyperparameters"], fields, REMOVED) | completed(
+        path, facts_in(content), facts
+    )
     earlier, now = json.loads(json.dumps([earlier, {**settings.model_dump(), **about}]))
-    differing = [f"{name} is {value!r} and was {earlier[name]!r}" for name, value in now.items()
-                 if earlier[name] != value and name not in MAY_CHANGE]
+    differing = [
+        f"{name} is {value!r} and was {earlier[name]!r}"
+        for name, value in now.items()
+        if earlier[name] != value and name not in MAY_CHANGE
+    ]
     if differing:
         raise ValueError(f"the run in {folder} began with other settings: {'; '.join(differing)}")
     if content.get("versions") != versions():
-        warnings.warn(f"the run in {folder} began with {content.get('versions')}; with other "
-                      "versions it goes on, but may not give the same numbers", stacklevel=2)
+        warnings.warn(
+            f"the run in {folder} began with {content.get('versions')}; with other "
+            "versions it goes on, but may not give the same numbers",
+            stacklevel=2,
+        )
 
 
 def save_networks(folder: Path, suffix: str = "", **networks: torch.nn.Module) -> None:
@@ -227,15 +265,21 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
     expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
     found = {name: tensor.shape for name, tensor in weights.items()}
     if found != expected:
-        name = min(name for name in expected.keys() | found.keys()
-                   if expected.get(name) != found.get(name))
-        shapes = [tuple(shapes[name]) if name in shapes else "missing"
-                  for shapes in (found, expected)]
-        raise ValueError(f"{path} holds the weights of another network: {name} is {shapes[0]} in "
-                         f"the file and {shapes[1]} in this network")
+        name = min(
+            name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
+        )
+        shapes = [
+            tuple(shapes[name]) if name in shapes else "missing" for shapes in (found, expected)
+        ]
+        raise ValueError(
+            f"{path} holds the weights of another network: {name} is {shapes[0]} in "
+            f"the file and {shapes[1]} in this network"
+        )
     for name, tensor in network.state_dict().items():
         if weights[name].dtype != tensor.dtype or not weights[name].isfinite().all():
-            raise ValueError(f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
-                             f"and is {weights[name].dtype} from {weights[name].min().item()} to "
-                             f"{weights[name].max().item()}")
+            raise ValueError(
+                f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
+                f"and is {weights[name].dtype} from {weights[name].min().item()} to "
+                f"{weights[name].max().item()}"
+            )
     network.load_state_dict(weights)

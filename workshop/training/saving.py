@@ -36,8 +36,16 @@ from workshop.training.settings import fading
 from workshop.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
-COUNTERS = ("decisions", "episodes", "late_episodes", "learning_steps", "average_score",
-            "best_score", "largest_reward", "log")
+COUNTERS = (
+    "decisions",
+    "episodes",
+    "late_episodes",
+    "learning_steps",
+    "average_score",
+    "best_score",
+    "largest_reward",
+    "log",
+)
 
 
 @dataclass
@@ -59,8 +67,9 @@ class Past:
     best: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
-def save_state(states: TrainingState, agent: Any, environment: Any, past: Past | None = None
-               ) -> None:
+def save_state(
+    states: TrainingState, agent: Any, environment: Any, past: Past | None = None
+) -> None:
     """Write all that the future of a training depends on, between two episodes.
 
     Once learning has ended that is not the memory, and states become small.
@@ -75,14 +84,22 @@ def save_state(states: TrainingState, agent: Any, environment: Any, past: Past |
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_rows:
         tensors["new_rows"] = torch.from_numpy(np.concatenate(agent.new_rows))
-    facts = {name: getattr(agent, name) for name in COUNTERS} | randomness | {
-        "settings": agent.settings.model_dump(mode="json"),
-        "generator": replay.generator.bit_generator.state,
-        "size": size, "position": position,
-        "largest_priority": getattr(replay, "largest", None),
-        "environment": environment.state() if hasattr(environment, "state") else None,
-        "scores": past.scores, "lines": past.lines, "evaluations": past.evaluations,
-        "seconds": past.seconds}
+    facts = (
+        {name: getattr(agent, name) for name in COUNTERS}
+        | randomness
+        | {
+            "settings": agent.settings.model_dump(mode="json"),
+            "generator": replay.generator.bit_generator.state,
+            "size": size,
+            "position": position,
+            "largest_priority": getattr(replay, "largest", None),
+            "environment": environment.state() if hasattr(environment, "state") else None,
+            "scores": past.scores,
+            "lines": past.lines,
+            "evaluations": past.evaluations,
+            "seconds": past.seconds,
+        }
+    )
 
     def data() -> Iterator[tuple[str, bytes]]:  # one by one: together they need much memory
         yield "tensors", to_bytes(tensors)
@@ -112,11 +129,13 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Past:
     for name in COUNTERS:
         setattr(agent, name, getattr(facts, name))
     restore_random_states(facts.python, facts.numpy, tensors["torch_generator"])
-    return Past(facts.scores, facts.lines, facts.evaluations, facts.seconds,
-                below("best.", tensors))
+    return Past(
+        facts.scores, facts.lines, facts.evaluations, facts.seconds, below("best.", tensors)
+    )
 
 
 # ---------------------------------------------------------------------- what a state has to hold
+
 
 class Facts(BaseModel):
     """The plain facts of a state."""
@@ -145,8 +164,9 @@ class Facts(BaseModel):
     seconds: NonNegativeFloat
 
 
-def checked(states: TrainingState, facts: Mapping, tensors: Mapping[str, torch.Tensor],
-            agent: Any) -> Facts:
+def checked(
+    states: TrainingState, facts: Mapping, tensors: Mapping[str, torch.Tensor], agent: Any
+) -> Facts:
     """The facts of a state, if this agent can be set to it.
 
     Raises:
@@ -155,8 +175,10 @@ def checked(states: TrainingState, facts: Mapping, tensors: Mapping[str, torch.T
     try:
         facts = Facts.model_validate_json(json.dumps(facts))
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-                          for problem in error.errors()[:3])
+        wrong = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            for problem in error.errors()[:3]
+        )
         raise ValueError(f"{states.folder} holds no state of this version: {wrong}") from None
     fields = before_of(type(agent.settings).model_fields)
     settings = completed(states.folder, facts.settings, fields, REMOVED)
@@ -176,8 +198,9 @@ def require_counts(facts: Facts, agent: Any) -> None:
     """Raise ValueError where the numbers of a state contradict each other or the agent."""
     size, position, capacity = facts.size, facts.position, len(agent.replay.rows)
     if not (size == position < capacity or position < size == capacity):
-        raise ValueError(f"position {position} and {size} transitions do not fit into a memory of "
-                         f"{capacity}")
+        raise ValueError(
+            f"position {position} and {size} transitions do not fit into a memory of {capacity}"
+        )
     if (facts.largest_priority is None) == hasattr(agent.replay, "tree"):
         raise ValueError(f"the largest priority is {facts.largest_priority}")
     if facts.log.keys() != agent.log.keys():
@@ -201,27 +224,34 @@ def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: An
     for group, needed in optional:
         if needed or group.keys() & tensors.keys():
             expected |= group
-    for what, names in (("lacks", expected.keys() - tensors.keys()),
-                        ("has an unknown", tensors.keys() - expected.keys())):
+    for what, names in (
+        ("lacks", expected.keys() - tensors.keys()),
+        ("has an unknown", tensors.keys() - expected.keys()),
+    ):
         if names:
             raise ValueError(f"it {what} tensor {min(names)}")
     for name, (shape, dtype) in expected.items():
         tensor = tensors[name]
         if (tensor.shape, tensor.dtype) != (shape, dtype):
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)} and type {tensor.dtype}, "
-                             f"and not {tuple(shape)} and {dtype}")
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)} and type {tensor.dtype}, "
+                f"and not {tuple(shape)} and {dtype}"
+            )
         if not torch.isfinite(tensor).all():
             raise ValueError(f"{name} is not finite")
     if "priorities" in tensors and (tensors["priorities"] < 0).any():
         raise ValueError("a priority is below 0")
 
 
-def expected_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any
-                     ) -> tuple[dict, list[tuple[dict, bool]]]:
+def expected_tensors(
+    facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any
+) -> tuple[dict, list[tuple[dict, bool]]]:
     """Shapes and types by name: of what must be there, and of groups with whether they must."""
+
     def like(prefix, tensors):
-        return {f"{prefix}.{name}": (tensor.shape, tensor.dtype)
-                for name, tensor in tensors.items()}
+        return {
+            f"{prefix}.{name}": (tensor.shape, tensor.dtype) for name, tensor in tensors.items()
+        }
 
     networks, rows = agent.ddpg.networks(), agent.replay.rows
     expected = {"torch_generator": (torch.get_rng_state().shape, torch.uint8)}
@@ -232,8 +262,11 @@ def expected_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: A
         expected[f"rows_{number}"] = (torch.Size(block), torch.float32)
     if hasattr(agent.replay, "tree"):
         expected["priorities"] = (torch.Size([facts.size]), torch.float64)
-    best = {name: value for network in ("actor", "critic")
-            for name, value in like(f"best.{network}", networks[network].state_dict()).items()}
+    best = {
+        name: value
+        for network in ("actor", "critic")
+        for name, value in like(f"best.{network}", networks[network].state_dict()).items()
+    }
     optional = [(best, bool(facts.scores))]
     if "new_rows" in tensors:
         shape = (len(tensors["new_rows"]), rows.shape[1])
@@ -243,18 +276,24 @@ def expected_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: A
         averages = {}
         parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
         for index, weight in enumerate(parameters):
-            averages |= like(f"{name}.{index}", {
-                "step": torch.zeros(()), "exp_avg": weight, "exp_avg_sq": weight})
+            averages |= like(
+                f"{name}.{index}",
+                {"step": torch.zeros(()), "exp_avg": weight, "exp_avg_sq": weight},
+            )
         optional.append((averages, learned))
     return expected, optional
 
 
 # -------------------------------------------------------------------------------- parts of an agent
 
+
 def learner_tensors(ddpg: Any) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
-    tensors = {f"{name}.{key}": tensor for name, network in ddpg.networks().items()
-               for key, tensor in network.state_dict().items()}
+    tensors = {
+        f"{name}.{key}": tensor
+        for name, network in ddpg.networks().items()
+        for key, tensor in network.state_dict().items()
+    }
     for name, optimizer in ddpg.optimizers().items():
         for index, averages in optimizer.state_dict()["state"].items():
             tensors |= {f"{name}.{index}.{key}": tensor for key, tensor in averages.items()}
@@ -268,20 +307,23 @@ def restore_learner(ddpg: Any, tensors: Mapping[str, torch.Tensor]) -> None:
     for name, optimizer in ddpg.optimizers().items():
         averages = below(f"{name}.", tensors)
         indices = {key.split(".")[0] for key in averages}
-        optimizer.load_state_dict(optimizer.state_dict() | {
-            "state": {int(index): below(f"{index}.", averages) for index in indices}})
+        optimizer.load_state_dict(
+            optimizer.state_dict()
+            | {"state": {int(index): below(f"{index}.", averages) for index in indices}}
+        )
 
 
 def below(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors whose names begin with prefix, by the rest of their names."""
-    return {key.removeprefix(prefix): value for key, value in tensors.items()
-            if key.startswith(prefix)}
+    return {
+        key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
+    }
 
 
 def blocks(replay: Any, size: int) -> Iterator[tuple[str, np.ndarray]]:
     """Names and views of successive parts of the first rows of a memory."""
     for number, start in enumerate(range(0, size, BLOCK)):
-        yield f"rows_{number}", replay.rows[start:min(start + BLOCK, size)]
+        yield f"rows_{number}", replay.rows[start : min(start + BLOCK, size)]
 
 
 def priorities(replay: Any, size: int) -> dict[str, torch.Tensor]:
@@ -291,7 +333,7 @@ def priorities(replay: Any, size: int) -> dict[str, torch.Tensor]:
     """
     if not hasattr(replay, "tree"):
         return {}
-    return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2:][:size])}
+    return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2 :][:size])}
 
 
 def restore_replay(replay: Any, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -304,8 +346,8 @@ def restore_replay(replay: Any, facts: Facts, tensors: Mapping[str, torch.Tensor
     if "priorities" in tensors:
         tree, replay.largest = replay.tree, facts.largest_priority
         level = len(tree) // 2
-        tree[level:][:replay.size] = tensors["priorities"].numpy()
+        tree[level:][: replay.size] = tensors["priorities"].numpy()
         while level > 1:
             level //= 2
-            children = tree[2 * level:4 * level]
-            tree[level:2 * level] = children[::2] + children[1::2]
+            children = tree[2 * level : 4 * level]
+            tree[level : 2 * level] = children[::2] + children[1::2]

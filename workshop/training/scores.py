@@ -51,8 +51,16 @@ class ScoreFile:
             OSError: the disk is full or gone.
         """
         found = (scores.mean(), scores.min(), scores.max())
-        self.lines.append(",".join([str(episode), *(f"{value:.6f}" for value in found),
-                                    *map(str, decisions), f"{seconds:.3f}"]))
+        self.lines.append(
+            ",".join(
+                [
+                    str(episode),
+                    *(f"{value:.6f}" for value in found),
+                    *map(str, decisions),
+                    f"{seconds:.3f}",
+                ]
+            )
+        )
         write_whole(self.path, self.content())
 
 
@@ -119,8 +127,11 @@ def read_runs(folder: Path, name: str = "scores.csv") -> dict[str, dict[str, np.
         FileNotFoundError: none can be read.
     """
     runs = {}
-    paths = [path for path in Path(folder).glob(f"seed*/{name}")
-             if path.parent.name.removeprefix("seed").isdecimal()]  # no run that moved aside
+    paths = [
+        path
+        for path in Path(folder).glob(f"seed*/{name}")
+        if path.parent.name.removeprefix("seed").isdecimal()
+    ]  # no run that moved aside
     for path in sorted(paths, key=lambda path: int(path.parent.name.removeprefix("seed"))):
         try:
             runs[path.parent.name] = read_scores(path)
@@ -151,5 +162,5 @@ def solved_at(scores: Sequence[float], mark: float | None = SOLVED_SCORE) -> int
     Args:
         mark: None for an environment that names none: never solved.
     """
-    first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1:], mark)
+    first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1 :], mark)
     return None if first is None else first + AVERAGE_WINDOW - 1

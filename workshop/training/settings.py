@@ -22,8 +22,11 @@ from workshop.training.parameters import wrong_fields
 from workshop.training.presets import PRESETS
 
 Units = Annotated[int, Field(ge=1, le=4096)]
-Sizes = Annotated[tuple[Units, ...], Field(min_length=1, max_length=8),
-                  BeforeValidator(lambda sizes: tuple(sizes) if isinstance(sizes, list) else sizes)]
+Sizes = Annotated[
+    tuple[Units, ...],
+    Field(min_length=1, max_length=8),
+    BeforeValidator(lambda sizes: tuple(sizes) if isinstance(sizes, list) else sizes),
+]
 
 
 def setting(default: Any, meaning: str, before: Any = ..., **limits: Any) -> Any:
@@ -47,55 +50,77 @@ class RareSettings(BaseModel):
 
     # Networks
     critic_action_layer: int = setting(
-        1, "critic layer that takes the action (DDPG: 2)", ge=1, le=8)
+        1, "critic layer that takes the action (DDPG: 2)", ge=1, le=8
+    )
     input_normalization: Literal["fixed", "batch", "none"] = setting(
-        "fixed", "of the observations; fixed: by constants (ours; DDPG: batch)")
+        "fixed", "of the observations; fixed: by constants (ours; DDPG: batch)"
+    )
     actor_normalization: Literal["layer", "batch", "none"] = setting(
-        "layer", "before the actor's activations (ours; DDPG: batch)")
+        "layer", "before the actor's activations (ours; DDPG: batch)"
+    )
     critic_normalization: Literal["layer", "batch", "none"] = setting(
-        "layer", "before the critic's activations (ours; DDPG: batch, before the action)")
+        "layer", "before the critic's activations (ours; DDPG: batch, before the action)"
+    )
     negative_slope: float = setting(
-        0.0, "slope of the activation below 0: 0 is ReLU (DDPG), else LeakyReLU", ge=0, lt=1)
+        0.0, "slope of the activation below 0: 0 is ReLU (DDPG), else LeakyReLU", ge=0, lt=1
+    )
     initialization: Literal["torch", "fan_in"] = setting(
-        "torch", "PyTorch's, or uniform by fan-in and 3e-3 at the output (DDPG)")
+        "torch", "PyTorch's, or uniform by fan-in and 3e-3 at the output (DDPG)"
+    )
     zero_target_critic: bool = setting(False, "target critic starts at 0, not as a copy (A)")
 
     # Noise
     noisy_noise: Literal["white", "ou"] = setting(
-        "white", "over time: independent (NoisyNet), or Ornstein-Uhlenbeck (A)")
+        "white", "over time: independent (NoisyNet), or Ornstein-Uhlenbeck (A)"
+    )
     ou_theta: float = setting(
-        0.15, "pull of the Ornstein-Uhlenbeck process to 0, per decision (DDPG)", gt=0, lt=1)
+        0.15, "pull of the Ornstein-Uhlenbeck process to 0, per decision (DDPG)", gt=0, lt=1
+    )
     ou_sigma: float = setting(0.2, "size of its random steps, in actions (DDPG)", gt=0, le=2)
     noise_scale: float = setting(1.0, "factor on action noise at the start (A)", ge=0, le=10)
-    noise_schedule: Literal[
-        "constant", "linear", "geometric", "episode", "score", "best_score"] = setting(
-        "best_score", "how it falls: less noise_decay a decision (linear), times noise_decay a "
-        "decision (geometric) or an episode (A, C), to 0 when the average (B) or the best score "
-        "is at the environment's mark")
+    noise_schedule: Literal["constant", "linear", "geometric", "episode", "score", "best_score"] = (
+        setting(
+            "best_score",
+            "how it falls: less noise_decay a decision (linear), times noise_decay a "
+            "decision (geometric) or an episode (A, C), to 0 when the average (B) or the best "
+            "score "
+            "is at the environment's mark",
+        )
+    )
     noise_decay: float = setting(0.0, "rate of that fall (A, C)", ge=0, le=1)
     noise_floor: float = setting(0.0, "the factor never falls below (C)", ge=0, le=10)
 
     # Memory
     terminal_at_limit: bool = setting(
-        False, "the time limit counts as a terminal state (C), which is wrong")
+        False, "the time limit counts as a terminal state (C), which is wrong"
+    )
     replay_lifetime: int | None = setting(
-        None, "batches after which the memory is emptied (A); None: never", ge=1, le=10**12)
+        None, "batches after which the memory is emptied (A); None: never", ge=1, le=10**12
+    )
     priority_error: Literal["absolute", "squared"] = setting(
-        "absolute", "priority from the absolute TD error (PER) or its square (A)")
+        "absolute", "priority from the absolute TD error (PER) or its square (A)"
+    )
     priority_epsilon: float = setting(
-        1e-4, "epsilon, keeps every priority above 0 (ours; PER: small)", gt=0, le=1)
+        1e-4, "epsilon, keeps every priority above 0 (ours; PER: small)", gt=0, le=1
+    )
     new_priority: Literal["td_error", "max"] = setting(
-        "td_error", "of new transitions: own TD error (ours), or largest so far (PER)")
+        "td_error", "of new transitions: own TD error (ours), or largest so far (PER)"
+    )
     importance_end: float = setting(1.0, "beta at the end of its rise (PER)", ge=0, le=1)
     importance_decisions: int = setting(
-        100_000, "decisions of that rise, 100 episodes (PER: to the end)", ge=1, le=10**12)
+        100_000, "decisions of that rise, 100 episodes (PER: to the end)", ge=1, le=10**12
+    )
 
     # Late learning
     late_learn_steps: int | None = setting(
-        15, "learning steps a phase once it is late, at most (ours; version 1: 1); None: as before",
-        ge=0, le=10**6)
+        15,
+        "learning steps a phase once it is late, at most (ours; version 1: 1); None: as before",
+        ge=0,
+        le=10**6,
+    )
     late_learning_rate: float = setting(
-        1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1)
+        1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1
+    )
 
     # Optimisers
     weight_decay: float = setting(0.0, "of Adam (DDPG: 1e-2, critic)", ge=0, le=1)
@@ -106,8 +131,10 @@ class RareSettings(BaseModel):
     def check_together(self) -> RareSettings:
         """Raise ValueError where two settings contradict each other."""
         if self.critic_action_layer > len(self.critic_hidden):
-            raise ValueError(f"critic_action_layer is {self.critic_action_layer}, but "
-                             f"critic_hidden has {len(self.critic_hidden)} layers")
+            raise ValueError(
+                f"critic_action_layer is {self.critic_action_layer}, but "
+                f"critic_hidden has {len(self.critic_hidden)} layers"
+            )
         if max(self.batch_size, self.learning_starts) > self.replay_capacity:
             raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
         if self.importance_start > self.importance_end:
@@ -134,15 +161,26 @@ COUNTS_ONLY_IF = {
     "noise_scale": [ADDED_NOISE],
     "noise_schedule": [ADDED_NOISE],
     "noise_decay": [ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode"}}],
-    "noise_floor": [ADDED_NOISE | {"noise_schedule": {
-        "linear", "geometric", "episode", "score", "best_score"}}],
-} | {name: [PRIORITIZED] for name in (
-    "priority_exponent", "priority_error", "priority_epsilon", "new_priority",
-    "importance_start", "importance_end", "importance_decisions")}
+    "noise_floor": [
+        ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode", "score", "best_score"}}
+    ],
+} | {
+    name: [PRIORITIZED]
+    for name in (
+        "priority_exponent",
+        "priority_error",
+        "priority_epsilon",
+        "new_priority",
+        "importance_start",
+        "importance_end",
+        "importance_decisions",
+    )
+}
 
 
-def make_settings(model: type[RareSettings], preset: str, overrides: Mapping[str, Any],
-                  mark: float | None) -> Any:
+def make_settings(
+    model: type[RareSettings], preset: str, overrides: Mapping[str, Any], mark: float | None
+) -> Any:
     """A preset's settings with overrides by name.
 
     Args:
@@ -159,22 +197,26 @@ def make_settings(model: type[RareSettings], preset: str, overrides: Mapping[str
         raise ValueError(f"overrides must be a dict such as {{'n_step': 5}}, not {overrides!r}")
     for name in overrides:
         if name not in model.model_fields:
-            raise ValueError(f"unknown hyperparameter {name!r}; known are "
-                             f"{', '.join(model.model_fields)}")
+            raise ValueError(
+                f"unknown hyperparameter {name!r}; known are {', '.join(model.model_fields)}"
+            )
     try:
         settings = model(**PRESETS[preset] | overrides)
     except ValidationError as error:
         raise ValueError(wrong_fields(error)) from None
     for name in overrides:
         ways = COUNTS_ONLY_IF.get(name, [{}])
-        if not any(all(getattr(settings, other) in values for other, values in way.items())
-                   for way in ways):
+        if not any(
+            all(getattr(settings, other) in values for other, values in way.items()) for way in ways
+        ):
             others = {other: getattr(settings, other) for way in ways for other in way}
             raise ValueError(f"override {name!r} has no effect with {others}")
     if mark is None and settings.action_noise != "none" and "score" in settings.noise_schedule:
-        raise ValueError(f"noise_schedule {settings.noise_schedule!r} follows the score up to the "
-                         "environment's mark, and this environment names none: choose 'constant', "
-                         "'linear', 'geometric' or 'episode' in overrides")
+        raise ValueError(
+            f"noise_schedule {settings.noise_schedule!r} follows the score up to the "
+            "environment's mark, and this environment names none: choose 'constant', "
+            "'linear', 'geometric' or 'episode' in overrides"
+        )
     return settings
 
 

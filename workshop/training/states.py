@@ -99,16 +99,16 @@ class TrainingState:
             try:
                 state, tensors = self.read(path)
             except Damaged as error:
-                warnings.warn(f"{path} is damaged ({error}); the state before is used",
-                              stacklevel=2)
+                warnings.warn(
+                    f"{path} is damaged ({error}); the state before is used", stacklevel=2
+                )
                 damaged.append(path)
                 continue
             for other in damaged:
                 other.replace(other.with_name(other.name + ".damaged"))
             self.files, self.before = state["files"], {}
             return state["episode"], state["facts"], tensors
-        raise ValueError(f"{self.folder} holds no whole training state; "
-                         "begin with resume = False")
+        raise ValueError(f"{self.folder} holds no whole training state; begin with resume = False")
 
     def read(self, path: Path) -> tuple[dict, dict[str, torch.Tensor]]:
         """A state and its tensors.
@@ -128,9 +128,14 @@ class TrainingState:
             raise ValueError(
                 f"{path} has format {state['format']}, and this version goes on from format "
                 f"{STATE_FORMAT} only: "
-                + ("get a newer version of this project" if state["format"] > STATE_FORMAT else
-                   "it was written by an earlier version of this project; finish the training "
-                   "with that version, or begin again with resume = False"))
+                + (
+                    "get a newer version of this project"
+                    if state["format"] > STATE_FORMAT
+                    else "it was written by an earlier version of this project; finish the "
+                    "training "
+                    "with that version, or begin again with resume = False"
+                )
+            )
         tensors = {}
         for file, expected in state["files"].values():
             content = content_of(self.folder / file)

@@ -38,8 +38,13 @@ class Batch(NamedTuple):
 def split_rows(rows, observation_size: int, action_size: int) -> Batch:
     """Rows (batch, 2 * observation_size + action_size + 2) of the replay as a Batch."""
     reward = observation_size + action_size  # the column of the return
-    return Batch(rows[:, :observation_size], rows[:, observation_size:reward],
-                 rows[:, reward], rows[:, reward + 1], rows[:, reward + 2:])
+    return Batch(
+        rows[:, :observation_size],
+        rows[:, observation_size:reward],
+        rows[:, reward],
+        rows[:, reward + 1],
+        rows[:, reward + 2 :],
+    )
 
 
 class Learned(NamedTuple):
@@ -52,6 +57,7 @@ class Learned(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------ vectors
+
 
 def views(vector, shapes: Shapes) -> Parameters:
     """The parameters that lie one after the other in a vector."""
@@ -89,6 +95,7 @@ def soft_update(network: Learned, tau: float) -> Learned:
 
 
 # ------------------------------------------------------------------------------------- the networks
+
 
 def linear(p: Parameters, name: str, x, epsilon=None):
     """(batch, inputs) to (batch, outputs); noisy with epsilon (1 or batch, inputs + outputs)."""
@@ -132,8 +139,13 @@ class Twin:
         scales: what the inputs of "actor" and "critic" are multiplied by.
     """
 
-    def __init__(self, settings: Any, sizes: tuple[int, int], shapes: Mapping[str, Shapes],
-                 scales: Mapping[str, np.ndarray]):
+    def __init__(
+        self,
+        settings: Any,
+        sizes: tuple[int, int],
+        shapes: Mapping[str, Shapes],
+        scales: Mapping[str, np.ndarray],
+    ):
         self.settings, self.sizes, self.shapes, self.scales = settings, sizes, shapes, scales
 
     def actor(self, p: Parameters, observations, noise=None):
@@ -191,7 +203,8 @@ class Twin:
         """TD errors (k,) of transitions (k, width)."""
         batch = split_rows(rows, *self.sizes)
         critic, target_critic = (
-            views(vector, self.shapes["critic"]) for vector in (critic, target_critic))
+            views(vector, self.shapes["critic"]) for vector in (critic, target_critic)
+        )
         targets = self.td_targets(batch, views(target_actor, self.shapes["actor"]), target_critic)
         return self.td_error(batch, critic, targets)
 
@@ -209,20 +222,35 @@ class Twin:
         """
         settings, shapes = self.settings, self.shapes
         batch = split_rows(rows, *self.sizes)
-        targets = self.td_targets(batch, views(actor.target, shapes["actor"]),
-                                  views(critic.target, shapes["critic"]))
+        targets = self.td_targets(
+            batch, views(actor.target, shapes["actor"]), views(critic.target, shapes["critic"])
+        )
         (loss_of_critic, errors), gradients = jax.value_and_grad(self.critic_loss, has_aux=True)(
-            views(critic.weights, shapes["critic"]), batch, weights, targets)
-        critic = adam(critic, flat(gradients, shapes["critic"]), rates[0],
-                      settings.critic_gradient_clip, settings.weight_decay)
+            views(critic.weights, shapes["critic"]), batch, weights, targets
+        )
+        critic = adam(
+            critic,
+            flat(gradients, shapes["critic"]),
+            rates[0],
+            settings.critic_gradient_clip,
+            settings.weight_decay,
+        )
 
         loss_of_actor = jnp.zeros_like(loss_of_critic)
         if noise is not None:
             loss_of_actor, gradients = jax.value_and_grad(self.actor_loss)(
-                views(actor.weights, shapes["actor"]), batch.observations,
-                views(critic.weights, shapes["critic"]), noise)
-            actor = adam(actor, flat(gradients, shapes["actor"]), rates[1],
-                         settings.actor_gradient_clip, settings.weight_decay)
+                views(actor.weights, shapes["actor"]),
+                batch.observations,
+                views(critic.weights, shapes["critic"]),
+                noise,
+            )
+            actor = adam(
+                actor,
+                flat(gradients, shapes["actor"]),
+                rates[1],
+                settings.actor_gradient_clip,
+                settings.weight_decay,
+            )
 
         critic, actor = soft_update(critic, settings.tau), soft_update(actor, settings.tau)
         return critic, actor, jnp.append(errors, jnp.stack([loss_of_critic, loss_of_actor]))
@@ -232,13 +260,17 @@ class Twin:
 
         Args: with_actor (steps,) says in which the actor learns.
         """
+
         def step(networks, inputs):
             *data, noise, rates, with_actor = inputs
             critic, actor, found = jax.lax.cond(
-                with_actor, lambda: self.learn(*networks, *data, noise, rates),
-                lambda: self.learn(*networks, *data, None, rates))
+                with_actor,
+                lambda: self.learn(*networks, *data, noise, rates),
+                lambda: self.learn(*networks, *data, None, rates),
+            )
             return (critic, actor), found
 
         (critic, actor), found = jax.lax.scan(
-            step, (critic, actor), (rows, weights, noise, rates, with_actor))
+            step, (critic, actor), (rows, weights, noise, rates, with_actor)
+        )
         return critic, actor, found
