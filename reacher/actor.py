@@ -29,7 +29,7 @@ NAMED = ("best", "last")
 Actor = Callable[[np.ndarray], np.ndarray]
 
 
-def kept_actors(folder: Path) -> list[str]:
+def pretrained_actors(folder: Path) -> list[str]:
     """Names of the actors that a run folder holds: "best", "last", and numbers of episodes."""
     names = [name for name in NAMED if (folder / f"actor_{name}.safetensors").is_file()]
     episodes = [
@@ -52,8 +52,8 @@ def actor_path(folder: Path, name: str) -> Path:
             "checkpoints/default/seed0"
         )
     file = name if name in NAMED else f"episode{name}"
-    if name not in kept_actors(folder):
-        kept = ", ".join(kept_actors(folder)) or "no actor's weights"
+    if name not in pretrained_actors(folder):
+        kept = ", ".join(pretrained_actors(folder)) or "no actor's weights"
         raise FileNotFoundError(
             f"no actor {_short(name)!r} in {folder}: it holds {kept}; 'random' needs none"
         )

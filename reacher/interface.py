@@ -1,6 +1,6 @@
 """The interface of `unityagents.UnityEnvironment` 0.4.0: what environments with it share.
 
-`reacher.environment` has the Reacher with it, `reacher.gymnasium.shaped` any environment of
+`reacher.environment` has the Reacher with it, `reacher.gymnasium.unity_wrapper` any environment of
 Gymnasium with continuous actions.
 """
 
@@ -52,7 +52,8 @@ class BrainParameters:
 class BrainInfo:
     """The answer to a reset or a step (the fields of `unityagents.BrainInfo`).
 
-    Sizes and values are those of the Reacher; `reacher.gymnasium.shaped` says what others have.
+    Sizes and values are those of the Reacher; `reacher.gymnasium.unity_wrapper` says what
+    others have.
 
     Attributes:
         vector_observations: (agents, 33) float64 that hold single-precision values, as Unity's do.
@@ -80,8 +81,8 @@ class UnityInterface:
     """What the environments with the interface of `unityagents` share.
 
     Attributes:
-        reward_threshold: the score that counts as solved, on average over 100 episodes (the mark
-            of Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+        reward_threshold: the score that counts as solved, on average over 100 episodes
+            (Gymnasium's `spec.reward_threshold`); None where nobody has set one.
 
     Args:
         name: of the environment, in its saved states.

@@ -98,7 +98,7 @@ class Task:
         write_torques(actions, self._torques)
         for _ in range(STEPS_PER_DECISION):
             # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
-            move_goals_and_pay(
+            move_goals_and_reward(
                 self._goal_speed,
                 physics.position,
                 physics.rotation,
@@ -179,7 +179,7 @@ def place_goals(angle, goal):
 
 
 @numba.njit(cache=True)
-def move_goals_and_pay(speed, position, rotation, reach, angle, goal, rewards):
+def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
     """Move the goals and pay where a hand overlaps its goal then.
 
     Args:

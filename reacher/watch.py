@@ -17,7 +17,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from reacher.actor import kept_actors, load_actor, read_settings
+from reacher.actor import load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import page
 from reacher.episode import Episode, play_episode, random_torques
 from reacher.task import EPISODE_DECISIONS, RESET_PARAMETERS, STEP_REWARD, STEPS_PER_DECISION
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def first_choice(folder: Path) -> str:
     """The actor to show where none is named: the best, or the last that is kept."""
-    kept = kept_actors(folder) if folder.is_dir() else []
+    kept = pretrained_actors(folder) if folder.is_dir() else []
     return "best" if "best" in kept or not kept else kept[-1]
 
 

@@ -22,9 +22,9 @@ import torch
 
 import helpers
 from reacher import task
-from workshop.notebook import definitions
-from workshop.paths import PROJECT
-from workshop.training import episodes, files, run_files, saving
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
+from tutorial.training import episodes, files, run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {
@@ -33,8 +33,8 @@ SMALL = {
     "batch_size": 16,
     "learning_starts": 20,
     "replay_capacity": 5_000,
-    "act_steps": 5,
-    "learn_steps": 2,
+    "train_freq": 5,
+    "gradient_steps": 2,
 }
 BATCH = {f"{part}_normalization": "batch" for part in ("input", "actor", "critic")}
 KINDS = {  # different things to remember
@@ -46,7 +46,7 @@ KINDS = {  # different things to remember
     },
     "batch normalisation": BATCH | {"noisy_noise": "ou", "zero_target_critic": True},
     "lifetime": {"replay_lifetime": 7, "new_priority": "max", "priority_error": "squared"},
-    "an end of learning": {"late_score": 0.0, "late_episodes": 2},  # after two of six episodes
+    "an end of learning": {"anneal_score": 0.0, "anneal_episodes": 2},  # after two of six episodes
     "ring that wraps around": {"replay_capacity": 70, "n_step": 1, "actor_gradient_clip": 0.5},
 }
 
@@ -78,7 +78,7 @@ def train(
     environment=None,
     stop_when_solved=True,
     after_episode=None,
-    mark=30.0,
+    reward_threshold=30.0,
     keep_state=True,
     **overrides,
 ):
@@ -95,7 +95,7 @@ def train(
         save_every,
         helpers.TrainingState(folder).exists(),
         after_episode,
-        mark,
+        reward_threshold,
         keep_state,
         {"seed": 0},
     )
@@ -189,7 +189,7 @@ def warm_up(notebook) -> None:
     notebook.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
-    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
+    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
 
 
 def serve() -> None:

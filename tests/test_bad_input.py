@@ -20,12 +20,12 @@ import pytest
 import helpers
 import small_training
 from reacher.physics import MAX_AGENTS
-from workshop.notebook import definitions
-from workshop.paths import NOTEBOOK
-from workshop.report import tables
-from workshop.training import run_files
-from workshop.training.parameters import Parameters
-from workshop.training.presets import PRESETS
+from tutorial.notebook import definitions
+from tutorial.paths import NOTEBOOK
+from tutorial.report import tables
+from tutorial.training import run_files
+from tutorial.training.parameters import Parameters
+from tutorial.training.presets import PRESETS
 
 HUGE = 10**5000  # Python refuses to write so many digits
 DEFINITIONS = definitions()
@@ -52,7 +52,7 @@ PARAMETERS = {
 }
 COMPANIONS = {  # what a value at its limit needs beside it
     "noise_floor": {"noise_scale": 10.0},
-    "importance_end": {"importance_start": 0.0},
+    "importance_exponent_end": {"importance_exponent_start": 0.0},
     "replay_capacity": {"batch_size": 2, "learning_starts": 1},
     "critic_action_layer": {"critic_hidden": (8,) * 8},
     "noise_decay": {"noise_schedule": "geometric"},
@@ -298,7 +298,7 @@ def test_values_at_the_limits_are_taken(field):
     "field", [field for field in FIELDS if int in field.kinds], ids=lambda field: field.name
 )
 def test_a_huge_number_is_an_error_at_once(field):
-    """And not later, where it is written into a file, or after years of learning steps."""
+    """And not later, where it is written into a file, or after years of gradient steps."""
     with pytest.raises(ValueError, match=field.name):
         build(field.model, **{field.name: HUGE})
 
@@ -310,8 +310,8 @@ LARGE = {
     "replay_capacity",
     "actor_learning_rate",
     "critic_learning_rate",
-    "learn_steps",
-    "late_learn_steps",
+    "gradient_steps",
+    "anneal_gradient_steps",
 }  # too slow, or sure to diverge
 
 
@@ -328,7 +328,7 @@ def test_settings_at_their_limits_train(notebook, tmp_path, monkeypatch, field):
             continue  # has no effect, and is an error therefore
         overrides = companions(field, value) | {field.name: value}
         agent = small_training.train(notebook, tmp_path / str(number), episodes=2, **overrides)
-        assert agent.decisions == 2 * 8
+        assert agent.env_steps == 2 * 8
 
 
 # ------------------------------------------------------------------------------------ wrong names
@@ -387,8 +387,8 @@ def test_overrides_that_are_none(overrides):
         ({"replay_capacity": 127}, ["batch_size", "replay_capacity"]),
         ({"learning_starts": 1_000_001}, ["learning_starts", "replay_capacity"]),
         (
-            {"importance_start": 1.0, "importance_end": 0.999},
-            ["importance_start", "importance_end"],
+            {"importance_exponent_start": 1.0, "importance_exponent_end": 0.999},
+            ["importance_exponent_start", "importance_exponent_end"],
         ),
         ({"noise_floor": 1.5}, ["noise_floor", "noise_scale"]),
         ({"noise_schedule": "linear"}, ["noise_schedule 'linear'", "noise_decay"]),

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reacher import ReacherEnvironment
-from workshop.benchmarks import (
+from tutorial.benchmarks import (
+    baseline_training,
     cleanrl_style_ddpg,
     environment_speed,
     measure,
-    peer_training,
     replay,
     report,
     scaling,
     solving,
 )
-from workshop.benchmarks.measure import Options, Recorder, Results, Target
-from workshop.benchmarks.peer_environment import Arms, progress
-from workshop.benchmarks.trees import NumpyTree, linked_tree
+from tutorial.benchmarks.baseline_environment import Arms, progress
+from tutorial.benchmarks.measure import Options, Recorder, Results, Target
+from tutorial.benchmarks.trees import NumpyTree, linked_tree
 
 whole_numbers = st.lists(st.integers(0, 2**20), min_size=1, max_size=40)
 
@@ -70,12 +70,12 @@ def test_linked_tree_carries_changes_to_the_root():
     assert np.bincount(found)[leaf.data] == leaf.priority
 
 
-# ----------------------------------------------------------------------------------- replay's peers
+# ----------------------------------------------------------------------------- replay baselines
 
 
 def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebook):
     rows, td_errors = replay.transitions(300)
-    places, batch, weights = replay.ours(rows, td_errors, notebook)()
+    indices, batch, weights = replay.ours(rows, td_errors, notebook)()
     np.testing.assert_array_equal(
         np.column_stack(
             [
@@ -86,11 +86,11 @@ def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebo
                 batch.next_observations,
             ]
         ),
-        rows[places],
+        rows[indices],
     )
     assert weights.max() == 1 and len(weights) == replay.BATCH
-    places, drawn, weights = replay.numpy_tree(rows, td_errors)()
-    np.testing.assert_array_equal(drawn, rows[places])
+    indices, drawn, weights = replay.numpy_tree(rows, td_errors)()
+    np.testing.assert_array_equal(drawn, rows[indices])
     assert weights.max() == 1 and len(weights) == replay.BATCH
     leaves, drawn, weights = replay.linked_nodes(rows, td_errors)()
     np.testing.assert_array_equal(drawn, np.stack([leaf.data for leaf in leaves]))
@@ -100,11 +100,11 @@ def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebo
 def test_cpprb_gathers_the_rows_that_it_drew():
     pytest.importorskip("cpprb")
     rows, td_errors = replay.transitions(300)
-    places, sample, weights = replay.cpprb(rows, td_errors)()
+    indices, sample, weights = replay.cpprb(rows, td_errors)()
     drawn = np.column_stack(
         [sample[name] for name in ("obs", "act", "ret", "discount", "next_obs")]
     )
-    np.testing.assert_array_equal(drawn, rows[places])
+    np.testing.assert_array_equal(drawn, rows[indices])
     assert len(weights) == replay.BATCH
 
 
@@ -112,9 +112,9 @@ def test_cpprb_gathers_the_rows_that_it_drew():
 def test_tianshou_gathers_the_rows_that_it_drew(builder):
     pytest.importorskip("tianshou")
     rows, td_errors = replay.transitions(300)
-    places, drawn, weights = builder(rows, td_errors)()
-    np.testing.assert_array_equal(drawn, rows[places])
-    assert len(np.unique(places)) > 30 and len(weights) == replay.BATCH
+    indices, drawn, weights = builder(rows, td_errors)()
+    np.testing.assert_array_equal(drawn, rows[indices])
+    assert len(np.unique(indices)) > 30 and len(weights) == replay.BATCH
 
 
 def test_a_peer_that_fails_is_named_and_no_error():
@@ -124,7 +124,7 @@ def test_a_peer_that_fails_is_named_and_no_error():
     def broken():
         raise OSError("undefined symbol: x\nand more")
 
-    calls, missing = measure.build_peers({"a": absent, "b": broken, "c": lambda: "call"})
+    calls, missing = measure.build_baselines({"a": absent, "b": broken, "c": lambda: "call"})
     assert calls == {"c": "call"}
     assert missing["a"] == "no_such_package is not installed"
     assert missing["b"] == "does not load: OSError: undefined symbol: x"
@@ -173,7 +173,7 @@ def test_progress_finds_the_first_episode_at_30():
 
 def test_sb3_environment_hands_on_truncation_and_last_observation():
     pytest.importorskip("stable_baselines3")
-    from workshop.benchmarks.sb3_training import ArmVecEnv
+    from tutorial.benchmarks.sb3_training import ArmVecEnv
 
     arms = Arms(2, seed=0)
     env = ArmVecEnv(arms)
@@ -296,7 +296,7 @@ def test_the_page_marks_targets_and_names_missing_peers():
             "row": a_row(
                 {
                     "ours": {"seconds": [1e-6, 2e-6, 6e-6]},
-                    "peer": {"missing": "peer is not installed"},
+                    "baseline": {"missing": "baseline is not installed"},
                 }
             )
         },
@@ -306,7 +306,7 @@ def test_the_page_marks_targets_and_names_missing_peers():
     assert "| small | 9 MB | **not reached** |" in page
     assert "| other | not measured | not measured |" in page
     assert "| ours | 2.0 | 1.5 to 4.0 | 3 |" in page
-    assert "| peer | peer is not installed | - | - |" in page
+    assert "| baseline | baseline is not installed | - | - |" in page
     assert "Not measured yet: Some row." in page and "Cut short" not in page
     assert page.count("Machine: P, 2 cores, 4 GiB, S.") == 1
 
@@ -339,7 +339,7 @@ def test_replay_is_held_against_the_best_peer():
     assert marks(replay.targets(measured)) == [True]
     assert "NumPy tree" in replay.targets(measured)[0].what
     assert marks(replay.targets(measured | timed(TorchRL=19))) == [False]
-    absent = {name: {"missing": "why"} for name in replay.PEERS}
+    absent = {name: {"missing": "why"} for name in replay.BASELINES}
     assert marks(replay.targets(timed(this_notebook=10) | absent)) == [None]
 
 
@@ -394,24 +394,26 @@ def test_peers_are_compared_by_their_median_seconds():
             for seed, value in enumerate(seconds)
         }
 
-    peers = list(peer_training.PEERS)
+    baselines = list(baseline_training.BASELINES)
     measured = records("this notebook, fast", 8.0, 10.0, 12.0)
-    assert marks(peer_training.targets(measured)) == [None]  # no peer was tried
-    measured |= records(peers[0], 60.0, None, 45.0) | records(peers[1], None, None, 20.0)
-    measured |= {f"{peers[2]}/0": {"missing": "stable_baselines3 is not installed"}}
-    assert marks(peer_training.targets(measured)) == [True]  # 10 s against a median of 60 s
-    assert marks(peer_training.targets(measured | records(peers[0], 15.0, 19.0, 19.0))) == [False]
-    table = peer_training.tables(measured)[0]
-    assert f"| {peers[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
-    assert f"| {peers[1]} | not within, not within, 20.0 | not within |" in table
+    assert marks(baseline_training.targets(measured)) == [None]  # no baseline was tried
+    measured |= records(baselines[0], 60.0, None, 45.0) | records(baselines[1], None, None, 20.0)
+    measured |= {f"{baselines[2]}/0": {"missing": "stable_baselines3 is not installed"}}
+    assert marks(baseline_training.targets(measured)) == [True]  # 10 s against a median of 60 s
+    assert marks(baseline_training.targets(measured | records(baselines[0], 15.0, 19.0, 19.0))) == [
+        False
+    ]
+    table = baseline_training.tables(measured)[0]
+    assert f"| {baselines[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
+    assert f"| {baselines[1]} | not within, not within, 20.0 | not within |" in table
     assert "stable_baselines3 is not installed" in table
 
 
 def test_a_failed_peer_says_why():
-    assert peer_training.failure(-15, "") == "ended by signal 15"
+    assert baseline_training.failure(-15, "") == "ended by signal 15"
     absent = "Traceback\nModuleNotFoundError: No module named 'gone'\n"
-    assert peer_training.failure(1, absent) == "gone is not installed"
-    assert peer_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
+    assert baseline_training.failure(1, absent) == "gone is not installed"
+    assert baseline_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
 
 
 def test_scaling_targets_and_figure(tmp_path):
@@ -432,7 +434,7 @@ def test_scaling_targets_and_figure(tmp_path):
 
 
 def test_an_unknown_row_is_an_error_that_names_the_known_ones(monkeypatch, capsys):
-    command = importlib.import_module("workshop.benchmarks.__main__")
+    command = importlib.import_module("tutorial.benchmarks.__main__")
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "replay,nothing"])
     with pytest.raises(SystemExit):
         command.arguments()

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 import torch
 
-from workshop.experiments.runner import EXPERIMENTS
-from workshop.paths import PROJECT
-from workshop.training import compiled, health, saving
+from tutorial.experiments.runner import EXPERIMENTS
+from tutorial.paths import PROJECT
+from tutorial.training import compiled, health, saving
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
@@ -264,7 +264,7 @@ def test_a_phase_is_computed_in_the_thread_that_calls(notebook, defaults, offset
     learner = compiled.CompiledDDPG(notebook.DDPG(scale, 4, settings))
     if "xla_cpu_scheduler_type" not in compiled.options():
         pytest.skip("this version of JAX's compiler has no option for it")
-    steps, width = settings.learn_steps, 2 * 33 + 4 + 2
+    steps, width = settings.gradient_steps, 2 * 33 + 4 + 2
     generator = np.random.default_rng(0)
     rows = compiled.aligned(np.empty(steps * settings.batch_size * width + 4, np.float32))
     rows = rows[offset // 4 :][: steps * settings.batch_size * width]
@@ -362,7 +362,7 @@ def in_another_process(code, **environment):
     program = f"""
         import sys
         sys.path[:0] = [{str(PROJECT)!r}, {str(PROJECT / "tests")!r}]
-        from workshop.notebook import definitions
+        from tutorial.notebook import definitions
     """
     done = subprocess.run(
         [
@@ -444,7 +444,7 @@ def test_all_else_can_be_compiled(defaults):
 
 
 USE_TORCH = """
-    from workshop.training import compiled
+    from tutorial.training import compiled
     assert "jax" not in sys.modules
     notebook = definitions()
     settings = notebook.make_hyperparameters("default", {})
@@ -496,7 +496,7 @@ def test_the_users_flags_are_kept_and_nothing_is_warned_of():
     code = """
         import warnings
         warnings.simplefilter("error")
-        from workshop.training import compiled
+        from tutorial.training import compiled
         assert compiled.why_no_jax() is None
         import os
         import jax

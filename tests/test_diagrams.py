@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from workshop.report import diagrams
+from tutorial.report import diagrams
 
 
 @pytest.fixture(autouse=True)

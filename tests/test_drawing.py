@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from reacher import ReacherEnvironment, drawing
-from reacher.drawing import backends, flat, look, moving, points
+from reacher.drawing import backends, flat, moving, points, style
 from reacher.drawing.scene import ArmScene, Camera, outline
 from reacher.episode import play_episode
 from reacher.task import GOAL_ORBIT
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 BACKEND = backends.working_backend()
 needs_opengl = pytest.mark.skipif(
@@ -85,7 +85,7 @@ def reddened(scene, observations):
 def pixels_of(scene, observations, part):
     """Where the camera should have a part of each arm, (arms, 2)."""
     spot = points.arm_points(np.atleast_2d(observations))[part]
-    return scene.camera.project(points.upright(spot) + scene.places)
+    return scene.camera.project(points.upright(spot) + scene.arm_positions)
 
 
 # ---------------------------------------------------------------------------------------- geometry
@@ -143,8 +143,8 @@ def test_the_camera_frames_any_number_of_arms(arms, shape, bottom):
     camera = Camera(*shape)
     around = np.concatenate(
         [
-            outline(place, look.WORKPLACE, 5.0)
-            for place in points.places(arms, points.columns_for(arms), 5.0)
+            outline(place, style.WORKPLACE, 5.0)
+            for place in points.arm_positions(arms, points.columns_for(arms), 5.0)
         ]
     )
     camera.frame(around, bottom)
@@ -166,9 +166,9 @@ def test_a_camera_can_follow_one_arm_of_many():
 @pytest.mark.parametrize("goal_size", [2.0, 5.0, 10.0])
 @pytest.mark.parametrize("arms, columns, shape", [(20, 5, (900, 540)), (6, 3, (900, 540))])
 def test_goals_of_neighbours_never_overlap_in_the_picture(arms, columns, shape, goal_size):
-    spots = points.places(arms, columns, goal_size)
+    spots = points.arm_positions(arms, columns, goal_size)
     camera = Camera(*shape)
-    camera.frame(np.concatenate([outline(place, look.WORKPLACE, goal_size) for place in spots]))
+    camera.frame(np.concatenate([outline(place, style.WORKPLACE, goal_size) for place in spots]))
     angle = np.radians(np.arange(0, 360, 10))
     goals = spots[:, None] + np.stack(
         [GOAL_ORBIT * np.sin(angle), GOAL_ORBIT * np.cos(angle), np.full(len(angle), -1.0)], -1
@@ -199,7 +199,7 @@ def test_touch_shows_by_more_than_colour():
     with ArmScene(1) as scene:
         pictures = [scene.frame(each[0]).astype(float) for each in (touched, apart)]
         center = pixels_of(scene, touched, "goal")[0]
-        ends = scene.camera.project(np.array([[0, 0, 0], [look.RING_OUTSIDE * 2.5, 0, 0]]))
+        ends = scene.camera.project(np.array([[0, 0, 0], [style.RING_OUTSIDE * 2.5, 0, 0]]))
     x, y = np.floor(center).astype(int)
     goals = [picture[y - 12 : y + 1, x - 4 : x + 5].mean((0, 1)) for picture in pictures]
     for matrix in (np.eye(3), NO_RED, NO_GREEN):
@@ -491,11 +491,11 @@ def test_a_gallery_has_a_row_for_each_recording():
         warnings.simplefilter("error")
         frames = moving.gallery(rows, "Title", width=500)
     assert len(frames) == 3
-    assert frames[0].shape == (look.LABEL_HEIGHT + 2 * look.GALLERY_ROW, 500, 3)
-    upper, lower = np.split(frames[1][look.LABEL_HEIGHT :, look.GALLERY_LABELS :], 2)
+    assert frames[0].shape == (style.LABEL_HEIGHT + 2 * style.GALLERY_ROW, 500, 3)
+    upper, lower = np.split(frames[1][style.LABEL_HEIGHT :, style.GALLERY_LABELS :], 2)
     assert (upper != lower).any() and is_blue(upper).any() and is_blue(lower).any()
     np.testing.assert_array_equal(
-        frames[0][:, : look.GALLERY_LABELS], frames[2][:, : look.GALLERY_LABELS]
+        frames[0][:, : style.GALLERY_LABELS], frames[2][:, : style.GALLERY_LABELS]
     )
 
 

@@ -14,8 +14,8 @@ import torch
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
 from reacher.task import Task
-from workshop.experiments.fidelity import episode_scores, stored_policy
-from workshop.paths import PROJECT
+from tutorial.experiments.fidelity import evaluate_policy, stored_policy
+from tutorial.paths import PROJECT
 
 BRAIN = "ReacherBrain"
 DECISIONS = 1001  # of an episode
@@ -922,7 +922,7 @@ def test_policies_trained_in_unity_score_here_what_they_scored_there(unity_polic
     for policy in policies:
         act = stored_policy(unity_policies / policy["file"], policy["layers"])
         with ReacherEnvironment(20, seed=0) as env:
-            score = np.mean([episode_scores(env, act) for _ in range(3)])
+            score = np.mean([evaluate_policy(env, act) for _ in range(3)])
         differences[policy["file"]] = score - policy["unity_score"]
     off = np.abs(list(differences.values()))
     assert off.max() <= 2.5, differences
@@ -935,7 +935,7 @@ def test_random_torques_score_here_what_they_score_in_unity():
     with ReacherEnvironment(20, seed=0) as env:
         scores = np.array(
             [
-                episode_scores(env, lambda _: generator.standard_normal((20, 4)).clip(-1, 1))
+                evaluate_policy(env, lambda _: generator.standard_normal((20, 4)).clip(-1, 1))
                 for _ in range(20)
             ]
         )

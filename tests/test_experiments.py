@@ -19,14 +19,19 @@ import psutil
 import pytest
 
 import helpers
-from workshop.experiments import runner
-from workshop.experiments.runner import Experiment, Run
-from workshop.notebook import definitions
-from workshop.paths import PROJECT
-from workshop.training.run_files import save_hyperparameters
+from tutorial.experiments import runner
+from tutorial.experiments.runner import Experiment, Run
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
+from tutorial.training.run_files import save_hyperparameters
 
 SCORES = b"episode,score,min,max,seconds\n1,2.0,1.0,3.0,2700.0\n"
-SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "learn_steps": 1, "replay_capacity": 50_000}
+SMALL = {
+    "actor_hidden": (8,),
+    "critic_hidden": (8,),
+    "gradient_steps": 1,
+    "replay_capacity": 50_000,
+}
 
 
 def small_runs(number: int) -> list[Run]:
@@ -83,7 +88,7 @@ def test_every_run_of_the_list_is_valid(notebook):
 
 
 @pytest.mark.parametrize(
-    ("folder", "names"), [("ablations", runner.ABLATIONS), ("changes", runner.CHANGES)]
+    ("folder", "names"), [("ablations_v1", runner.ABLATIONS_V1), ("ablations", runner.ABLATIONS)]
 )
 def test_each_ablation_changes_something_of_the_default(notebook, folder, names):
     usual = notebook.Hyperparameters()
@@ -191,8 +196,8 @@ for name in ("hyperparameters.json", "evaluation.csv", "scores.csv"):
 JOBS = """
 import sys
 from pathlib import Path
-from workshop.experiments import runner
-from workshop.experiments.runner import Experiment, Run
+from tutorial.experiments import runner
+from tutorial.experiments.runner import Experiment, Run
 
 out, kept, job = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 Run.command = lambda run, out: [sys.executable, "-c", job, str(run.source(out)), str(run.seed)]

@@ -14,8 +14,8 @@ import torch
 import helpers
 import small_training
 from small_training import ARMS, assert_same
-from workshop.stress import left_by
-from workshop.training import health, progress
+from tutorial.stress import left_by
+from tutorial.training import health, progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"
@@ -52,7 +52,7 @@ def uncut(notebook, tmp_path_factory):
                 tree_update(*arguments)
 
             def after_episode(agent, scores):
-                run.steps.append(agent.learning_steps)
+                run.steps.append(agent.num_updates)
                 run.updates.append(count[0])
 
             with pytest.MonkeyPatch.context() as patch:
@@ -70,7 +70,7 @@ def stops_and_goes_on(small, healthy, folder, what, kind="default", repair=None,
     with pytest.raises(FloatingPointError, match=what) as error:
         small(folder, kind, **options)
     message = str(error.value)
-    assert f"episode {FAULTY}, decision " in message and "learning step " in message
+    assert f"episode {FAULTY}, decision " in message and "gradient step " in message
     assert str(folder) in message and "resume = True" in message
     assert helpers.TrainingState(folder).load()[0] == FAULTY - 1
     assert len(helpers.read_scores(folder / "scores.csv")["score"]) == FAULTY - 1
@@ -169,7 +169,7 @@ def test_a_reward_that_is_no_number(small, uncut, tmp_path, kind, decision, valu
 
 
 class AtStep:
-    """Does something in the course of one learning step of the faulty episode.
+    """Does something in the course of one gradient step of the faulty episode.
 
     Each of these is called by that step, after `DDPG.learn` has begun.
     """
@@ -417,7 +417,7 @@ def test_a_critic_that_diverges_in_training_is_seen(notebook, tmp_path, capsys, 
         "actor_learning_rate": 0.05,
         "critic_normalization": "none",
         "actor_normalization": "none",
-        "learn_steps": 50,
+        "gradient_steps": 50,
     }
     agent = small_training.make_agent(notebook, discount=0.99, **(wild if diverging else {}))
     notebook.train_agent(Paying(), agent, tmp_path, 4)
@@ -438,8 +438,8 @@ def test_sums_do_not_drift(notebook):
     leaves, chance = 2**16, np.random.default_rng(0)
     tree = np.zeros(2 * leaves)
     for _ in range(20):
-        places = chance.integers(leaves, size=1_000_000)
-        notebook.tree_update(tree, places, 10.0 ** chance.uniform(-6, 6, len(places)))
+        indices = chance.integers(leaves, size=1_000_000)
+        notebook.tree_update(tree, indices, 10.0 ** chance.uniform(-6, 6, len(indices)))
     assert tree[1] == pytest.approx(math.fsum(tree[leaves:]), rel=1e-14)
     np.testing.assert_array_equal(tree[1:leaves], tree[2::2] + tree[3::2])
     assert (tree >= 0).all()
@@ -453,7 +453,7 @@ def test_memory_does_not_grow(notebook, tmp_path, monkeypatch):
     """
     small_training.shrink(monkeypatch.setattr)
     monkeypatch.setattr(small_training.task, "EPISODE_DECISIONS", 30)
-    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 30})
+    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 30})
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 100, settings, np.random.default_rng(0))
     memory = {}
 

@@ -11,8 +11,8 @@ import torch
 from safetensors.numpy import save_file
 
 from reacher import ReacherEnvironment
-from workshop.experiments import fidelity
-from workshop.paths import PROJECT
+from tutorial.experiments import fidelity
+from tutorial.paths import PROJECT
 
 LAYERS = ["fc1", "bn1", "relu", "fc2", "tanh"]
 
@@ -88,7 +88,7 @@ def test_the_command_plays_every_policy_and_prints_a_table(folder, actor, capsys
         def act(observations):
             return actor(torch.from_numpy(observations)).numpy()
 
-        expected = [fidelity.episode_scores(environment, act).mean() for _ in range(2)]
+        expected = [fidelity.evaluate_policy(environment, act).mean() for _ in range(2)]
     found = json.loads(out.read_text())
     assert [one["source"] for one in found["trained"]] == ["mine", "actor.safetensors"]
     for one in found["trained"]:
@@ -159,7 +159,7 @@ def test_what_is_wrong_in_the_folder_is_said_before_anything_is_played(
 ):
     damage, message = BAD[name]
     damage(folder)
-    monkeypatch.setattr(fidelity, "episode_scores", None)
+    monkeypatch.setattr(fidelity, "evaluate_policy", None)
     assert fidelity.main([str(folder)]) == 2
     error = capsys.readouterr().err
     assert re.search(message, error), error

@@ -26,7 +26,7 @@ from reacher import ReacherEnvironment, drawing
 from reacher.gymnasium import arms as gymnasium_env
 from reacher.physics import Physics
 from reacher.task import Task
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 ENV_ID = "reacher/Reacher-v0"
 BRAIN = "ReacherBrain"
@@ -131,7 +131,7 @@ def test_the_names_work_from_any_folder(script, tmp_path):
 
 ALONE = """
 import importlib, pkgutil, sys
-for name in ("helpers", "workshop", "torch", "matplotlib", "jax"):
+for name in ("helpers", "tutorial", "torch", "matplotlib", "jax"):
     sys.modules[name] = None  # importing it is an error
 import reacher
 for module in pkgutil.walk_packages(reacher.__path__, "reacher."):

@@ -18,7 +18,7 @@ from torch import nn
 
 import helpers
 from reacher import ReacherEnvironment, drawing
-from workshop.training import files
+from tutorial.training import files
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -178,10 +178,10 @@ def test_solved_against_brute_force(scores):
     assert helpers.solved_at(scores) == (solved[0] if solved else None)
 
 
-@pytest.mark.parametrize("mark", [-150.0, 0.0, 0.5, 90.0])
-def test_solved_by_the_mark_of_an_environment(mark):
-    assert helpers.solved_at([mark] * 100, mark) == 100
-    assert helpers.solved_at([mark - 0.01] * 300, mark) is None
+@pytest.mark.parametrize("reward_threshold", [-150.0, 0.0, 0.5, 90.0])
+def test_solved_by_the_mark_of_an_environment(reward_threshold):
+    assert helpers.solved_at([reward_threshold] * 100, reward_threshold) == 100
+    assert helpers.solved_at([reward_threshold - 0.01] * 300, reward_threshold) is None
 
 
 def test_without_a_mark_nothing_is_solved():
@@ -277,9 +277,9 @@ def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tm
         folder.mkdir(parents=True)
         helpers.save_networks(folder, "_best", actor=network())
         (folder / "actor_best.onnx").touch()  # the same agent for other programs
-    helpers.require_kept_agent(folder)
+    helpers.require_pretrained(folder)
     with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
-        helpers.require_kept_agent(helpers.run_folder(tmp_path, "fast", 1))
+        helpers.require_pretrained(helpers.run_folder(tmp_path, "fast", 1))
 
 
 def test_hyperparameters_come_back_with_seed_and_versions(tmp_path):
@@ -418,7 +418,7 @@ def test_scores_of_an_environment_without_a_mark_have_no_line():
             "max": score + 1,
             "seconds": score,
         },
-        mark=None,
+        reward_threshold=None,
         limits=None,
     )
     (axes,) = figure.axes
@@ -428,10 +428,11 @@ def test_scores_of_an_environment_without_a_mark_have_no_line():
 
 
 @pytest.mark.parametrize(
-    "mark, first, solved", [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None), (None, None, None)]
+    "reward_threshold, first, solved",
+    [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None), (None, None, None)],
 )
-def test_the_mark_is_the_environments(mark, first, solved):
+def test_the_mark_is_the_environments(reward_threshold, first, solved):
     scores = [25.0] + [35.0] * 99 + [35.0]
     scores[2:7] = [-65.0] * 5  # so that the first full window averages 29.9, the second 30.0
-    assert helpers.first_at(scores, mark) == first
-    assert helpers.solved_at(scores, mark) == solved
+    assert helpers.first_at(scores, reward_threshold) == first
+    assert helpers.solved_at(scores, reward_threshold) == solved

@@ -15,9 +15,9 @@ import time
 import nbformat
 import pytest
 
-from workshop import tasks
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.report.print import without_sandbox
+from tutorial import tasks
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.report.print import without_sandbox
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(

@@ -1,4 +1,4 @@
-"""Hyperparameters, networks, losses, targets, and one learning phase with every setting."""
+"""Hyperparameters, networks, losses, targets, and one update phase with every setting."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from torch import nn
 
 import helpers
 import small_training
-from workshop.report import tables
-from workshop.training.presets import PRESETS
-from workshop.training.settings import COUNTS_ONLY_IF
+from tutorial.report import tables
+from tutorial.training.presets import PRESETS
+from tutorial.training.settings import COUNTS_ONLY_IF
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 SMALL = {
@@ -72,7 +72,7 @@ def ones(size=16):
 
 
 def learn(ddpg, rows, weights=None, seed=0, with_actor=True):
-    """One learning step; the noise of the actor's loss follows from the seed."""
+    """One gradient step; the noise of the actor's loss follows from the seed."""
     noise = np.random.default_rng(seed).standard_normal((1, ddpg.noise_size), np.float32)
     return ddpg.learn(rows, ones(len(rows)) if weights is None else weights, noise, with_actor)
 
@@ -128,7 +128,10 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
             {"replay_capacity": 500, "batch_size": 600, "learning_starts": 10},
             "must not exceed replay_capacity",
         ),
-        ({"importance_start": 0.9, "importance_end": 0.5}, "importance_start"),
+        (
+            {"importance_exponent_start": 0.9, "importance_exponent_end": 0.5},
+            "importance_exponent_start",
+        ),
         ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
         ({"noise_schedule": "geometric"}, "'geometric' needs a noise_decay"),  # times 0: no noise
         ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
@@ -143,7 +146,10 @@ def test_the_default_preset_is_the_whole_system(notebook, defaults):
         ),
         ({"action_noise": "gaussian", "ou_theta": 0.5}, "'ou_theta' has no effect"),
         ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
-        ({"replay": "uniform", "importance_decisions": 5}, "'importance_decisions' has no effect"),
+        (
+            {"replay": "uniform", "importance_anneal_steps": 5},
+            "'importance_anneal_steps' has no effect",
+        ),
     ],
 )
 def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
@@ -387,7 +393,7 @@ def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(note
     before = agent.ddpg.actor.state_dict()[name].clone()
     agent.act(seen_by(4, np.random.default_rng(0)))
     assert torch.equal(agent.ddpg.actor.state_dict()[name], before)
-    notebook.learning_phase(agent, agent.settings.learn_steps)
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
     assert not torch.equal(agent.ddpg.actor.state_dict()[name], before)
     assert not agent.ddpg.actor.training and not agent.ddpg.critic.training
 
@@ -441,19 +447,19 @@ def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
 def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
     """Of a place that was drawn more than once, the newest TD error counts."""
     agent = make_agent(
-        notebook, defaults, learn_steps=20, priority_exponent=1.0, priority_epsilon=1e-4
+        notebook, defaults, gradient_steps=20, priority_exponent=1.0, priority_epsilon=1e-4
     )
     fill(notebook, agent)
     learned, updated = [], []
     learn, update = agent.ddpg.learn, agent.replay.update
     agent.ddpg.learn = lambda *inputs: learned.append(learn(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    notebook.learning_phase(agent, agent.settings.learn_steps)
-    [(places, errors)] = updated
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
+    [(indices, errors)] = updated
     np.testing.assert_array_equal(errors, [found for found, *_ in learned])
     leaves = agent.replay.tree[len(agent.replay.tree) // 2 :]
-    last = dict(zip(places.ravel(), errors.ravel(), strict=True))
-    assert len(last) < places.size
+    last = dict(zip(indices.ravel(), errors.ravel(), strict=True))
+    assert len(last) < indices.size
     for place, error in last.items():
         assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
 
@@ -462,47 +468,50 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     agent = make_agent(
         notebook,
         defaults,
-        learn_steps=1,
-        importance_start=0.4,
-        importance_end=1.0,
-        importance_decisions=600,
+        gradient_steps=1,
+        importance_exponent_start=0.4,
+        importance_exponent_end=1.0,
+        importance_anneal_steps=600,
     )
     fill(notebook, agent)
     betas, sample = [], agent.replay.sample
     agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
     for decisions in (0, 100, 300, 600, 900):
-        agent.decisions = decisions
-        notebook.learning_phase(agent, agent.settings.learn_steps)
+        agent.env_steps = decisions
+        notebook.learning_phase(agent, agent.settings.gradient_steps)
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
 def test_learning_steps_change_at_the_late_score(defaults):
-    def steps(bests, mark=30.0, **late):
-        settings = defaults(**{"learn_steps": 3, "late_learn_steps": 1, **late})
+    def steps(bests, reward_threshold=30.0, **annealed):
+        settings = defaults(**{"gradient_steps": 3, "anneal_gradient_steps": 1, **annealed})
         return [
-            helpers.steps_of_phase(
-                SimpleNamespace(settings=settings, best_score=best, mark=mark), 20
+            helpers.num_gradient_steps(
+                SimpleNamespace(
+                    settings=settings, best_score=best, reward_threshold=reward_threshold
+                ),
+                20,
             )
             for best in bests
         ]
 
-    assert steps((0.0, 19.9, 20.0, 30.0), late_score=20.0) == [3, 3, 1, 1]
-    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the mark
-    assert steps((114.2, 114.4), mark=90.0) == [3, 1]
-    assert steps((1e9,), mark=None) == [3]  # an environment that names none
-    assert steps((0.0, 38.2), late_learn_steps=5) == [3, 3]  # never more than before
-    assert steps((0.0, 38.2), late_learn_steps=None) == [3, 3]
+    assert steps((0.0, 19.9, 20.0, 30.0), anneal_score=20.0) == [3, 3, 1, 1]
+    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the reward threshold
+    assert steps((114.2, 114.4), reward_threshold=90.0) == [3, 1]
+    assert steps((1e9,), reward_threshold=None) == [3]  # an environment that names none
+    assert steps((0.0, 38.2), anneal_gradient_steps=5) == [3, 3]  # never more than before
+    assert steps((0.0, 38.2), anneal_gradient_steps=None) == [3, 3]
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
 def test_the_actor_learns_in_every_policy_delay_th_step(notebook, defaults, delay):
     """And the critic in each; across the ends of phases, and after an interruption."""
-    agent = make_agent(notebook, defaults, learn_steps=1, policy_delay=delay)
+    agent = make_agent(notebook, defaults, gradient_steps=1, policy_delay=delay)
     fill(notebook, agent)
     for step in range(1, 8):
         actor, critic = weights_of(agent.ddpg.actor), weights_of(agent.ddpg.critic)
         notebook.learning_phase(agent, 1)
-        assert agent.learning_steps == step
+        assert agent.num_updates == step
         assert (not same(actor, weights_of(agent.ddpg.actor))) == (step % delay == 0)
         assert not same(critic, weights_of(agent.ddpg.critic))
 
@@ -519,8 +528,8 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
             notebook,
             defaults,
             policy_delay=1,
-            late_score=20.0,
-            late_learning_rate=0.25,
+            anneal_score=20.0,
+            anneal_lr_factor=0.25,
             actor_learning_rate=1e-3,
             critic_learning_rate=4e-3,
         )
@@ -544,28 +553,28 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
 
 
 def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
-    def factors(number, best=38.2, **late):
-        agent = make_agent(notebook, defaults, **late)
+    def factors(number, best=38.2, **annealed):
+        agent = make_agent(notebook, defaults, **annealed)
         agent.best_score, found = best, []
         for _ in range(number):
             agent.begin_episode()
-            found.append(helpers.rate_factor(agent))
-            assert agent.learns == (helpers.fading(agent) > 0)
+            found.append(helpers.learning_rate_factor(agent))
+            assert agent.learns == (helpers.anneal_factor(agent) > 0)
             agent.end_episode(terminal=False)
         return found
 
-    assert factors(6, late_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
-    assert factors(3, late_episodes=2, late_learning_rate=0.1) == pytest.approx([0.1, 0.05, 0])
-    assert factors(3, best=38.0, late_episodes=1) == [1, 1, 1]  # not late yet
-    assert factors(3, late_episodes=None, late_learning_rate=0.5) == [0.5, 0.5, 0.5]  # no end
+    assert factors(6, anneal_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
+    assert factors(3, anneal_episodes=2, anneal_lr_factor=0.1) == pytest.approx([0.1, 0.05, 0])
+    assert factors(3, best=38.0, anneal_episodes=1) == [1, 1, 1]  # not late yet
+    assert factors(3, anneal_episodes=None, anneal_lr_factor=0.5) == [0.5, 0.5, 0.5]  # no end
 
 
 def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
     """In acting and in the actor's loss, from the same random numbers."""
 
-    def noises(late_episodes):
-        agent = make_agent(notebook, defaults, late_score=0.0, late_episodes=4)
-        agent.late_episodes, found = late_episodes, []
+    def noises(anneal_episodes):
+        agent = make_agent(notebook, defaults, anneal_score=0.0, anneal_episodes=4)
+        agent.annealed_episodes, found = anneal_episodes, []
         act, learn = agent.learner.act, agent.learner.learn_phase
         agent.learner.act = lambda seen, noise: found.append(noise.copy()) or act(seen, noise)
         agent.learner.learn_phase = lambda rows, weights, noise, with_actor: (
@@ -592,35 +601,35 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
     weights, rows = weights_of(agent.ddpg.actor), agent.replay.rows.copy()
-    steps, decisions, waiting = agent.learning_steps, agent.decisions, len(agent.new_rows)
+    steps, decisions, waiting = agent.num_updates, agent.env_steps, len(agent.new_transitions)
     assert steps > 0
     scores = notebook.run_episode(environment, agent)
     policy = functools.partial(agent.act, explore=False)
-    np.testing.assert_array_equal(scores, helpers.episode_scores(twin, policy))
-    assert same(weights, weights_of(agent.ddpg.actor)) and agent.learning_steps == steps
+    np.testing.assert_array_equal(scores, helpers.evaluate_policy(twin, policy))
+    assert same(weights, weights_of(agent.ddpg.actor)) and agent.num_updates == steps
     np.testing.assert_array_equal(agent.replay.rows, rows)
-    assert agent.decisions == decisions + small_training.DECISIONS
-    assert len(agent.new_rows) == waiting
+    assert agent.env_steps == decisions + small_training.DECISIONS
+    assert len(agent.new_transitions) == waiting
     assert agent.log["noise"] == 0
 
 
 @given(
     arms=st.integers(1, 100),
-    act_steps=st.integers(1, 100),
+    train_freq=st.integers(1, 100),
     steps=st.integers(0, 1000),
     batch=st.integers(2, 512),
     ratio=st.floats(0.01, 1000),
 )
 def test_transitions_are_not_drawn_more_often_than_replay_ratio(
-    defaults, arms, act_steps, steps, batch, ratio
+    defaults, arms, train_freq, steps, batch, ratio
 ):
     """On average over a phase; it may begin one step too many, which makes one batch."""
     settings = defaults(
-        learn_steps=steps, act_steps=act_steps, batch_size=batch, replay_ratio=ratio
+        gradient_steps=steps, train_freq=train_freq, batch_size=batch, max_samples_per_insert=ratio
     )
-    new = arms * act_steps
-    found = helpers.steps_of_phase(
-        SimpleNamespace(settings=settings, best_score=0.0, mark=30.0), arms
+    new = arms * train_freq
+    found = helpers.num_gradient_steps(
+        SimpleNamespace(settings=settings, best_score=0.0, reward_threshold=30.0), arms
     )
     assert 0 <= found <= steps and (found - 1) * batch < ratio * new
     assert found == steps or found * batch >= ratio * new
@@ -633,7 +642,7 @@ def test_the_memory_is_emptied_after_its_lifetime(notebook, defaults):
     notebook.learning_phase(agent, 5)
     assert len(agent.replay) > 0
     notebook.learning_phase(agent, 5)
-    assert agent.learning_steps == 10 and len(agent.replay) == 0
+    assert agent.num_updates == 10 and len(agent.replay) == 0
 
 
 # ------------------------------------------------------------------------------ every option works
@@ -691,9 +700,9 @@ def test_every_option_acts_and_learns(notebook, defaults, overrides):
     before = weights_of(*networks)
     fill(notebook, agent)
     assert len(agent.replay) == 4 * 29  # the last decision of each arm is dropped
-    notebook.learning_phase(agent, agent.settings.learn_steps)
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
     fill(notebook, agent)
-    assert agent.learning_steps > 0
+    assert agent.num_updates > 0
     moved = weights_of(*networks)
     assert all(tensor.isfinite().all() for tensor in moved)
     names = [name for network in networks for name, _ in network.state_dict().items()]
@@ -835,7 +844,7 @@ def test_a_new_episode_begins_with_new_noise_processes(notebook, defaults):
 
 
 def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook, defaults):
-    agent = make_agent(notebook, defaults, act_steps=1)
+    agent = make_agent(notebook, defaults, train_freq=1)
     observations = seen_by(4, np.random.default_rng(0))
     actions = agent.act(observations)
     agent.remember(observations, actions, np.zeros(4))
@@ -848,6 +857,6 @@ def test_the_same_seed_learns_the_same(notebook, defaults):
     for seed in (0, 0, 1):
         agent = make_agent(notebook, defaults, seed=seed, action_noise="ou")
         fill(notebook, agent)
-        notebook.learning_phase(agent, agent.settings.learn_steps)
+        notebook.learning_phase(agent, agent.settings.gradient_steps)
         results.append(weights_of(agent.ddpg.actor, agent.ddpg.target_critic))
     assert same(results[0], results[1]) and not same(results[0], results[2])

@@ -13,8 +13,12 @@ import pytest
 import torch
 
 import helpers
-from workshop.training import randomness
-from workshop.training.settings import noise_factor, noise_of_actions, noise_of_weights
+from tutorial.training import randomness
+from tutorial.training.settings import (
+    action_noise_parameters,
+    noise_factor,
+    weight_noise_parameters,
+)
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
@@ -22,7 +26,7 @@ OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
 
 def make_noise(notebook, defaults, shape, seed=0, **overrides):
     return notebook.Noise(
-        shape, *noise_of_actions(defaults(**overrides)), np.random.default_rng(seed)
+        shape, *action_noise_parameters(defaults(**overrides)), np.random.default_rng(seed)
     )
 
 
@@ -104,16 +108,22 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 
 def factor(
-    notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0, mark=30.0
+    notebook,
+    settings,
+    env_steps=0,
+    episodes=0,
+    average_score=0.0,
+    best_score=0.0,
+    reward_threshold=30.0,
 ):
     return noise_factor(
         SimpleNamespace(
             settings=settings,
-            decisions=decisions,
+            env_steps=env_steps,
             episodes=episodes,
             average_score=average_score,
             best_score=best_score,
-            mark=mark,
+            reward_threshold=reward_threshold,
         )
     )
 
@@ -123,18 +133,18 @@ def factor(
     [  # scale 2, floor 0.25
         (
             {"noise_schedule": "constant"},
-            {"decisions": 10**6, "episodes": 9, "best_score": 39.0},
+            {"env_steps": 10**6, "episodes": 9, "best_score": 39.0},
             2.0,
         ),
         ({"noise_schedule": "linear", "noise_decay": 0.001}, {}, 2.0),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 500}, 1.5),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 1_900}, 0.25),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 500}, 1.5),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 1_900}, 0.25),
         ({"noise_schedule": "linear", "noise_decay": 0.001}, {"episodes": 500}, 2.0),
-        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 2}, 0.5),
-        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 10}, 0.25),
+        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 2}, 0.5),
+        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 10}, 0.25),
         (
             {"noise_schedule": "episode", "noise_decay": 0.5},
-            {"episodes": 2, "decisions": 2_002},
+            {"episodes": 2, "env_steps": 2_002},
             0.5,
         ),
         ({"noise_schedule": "score"}, {"average_score": 15.0, "best_score": 30.0}, 1.0),
@@ -143,7 +153,7 @@ def factor(
         ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
         ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
         ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
-        ({"noise_schedule": "best_score"}, {"best_score": 45.0, "mark": 90.0}, 1.0),
+        ({"noise_schedule": "best_score"}, {"best_score": 45.0, "reward_threshold": 90.0}, 1.0),
     ],
 )
 def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
@@ -282,7 +292,7 @@ def test_gradients_reach_mean_and_sigma(notebook):
 
 def weight_noise(notebook, defaults, arms, **overrides):
     return notebook.Noise(
-        (arms, 10), *noise_of_weights(defaults(**overrides)), np.random.default_rng(0)
+        (arms, 10), *weight_noise_parameters(defaults(**overrides)), np.random.default_rng(0)
     )
 
 

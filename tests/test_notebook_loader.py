@@ -9,8 +9,8 @@ import sys
 import nbformat
 import pytest
 
-from workshop.notebook import definitions, load_definitions
-from workshop.paths import PROJECT
+from tutorial.notebook import definitions, load_definitions
+from tutorial.paths import PROJECT
 
 
 def write(path, *cells):
@@ -61,7 +61,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from workshop.notebook import load_definitions
+from tutorial.notebook import load_definitions
 
 function = load_definitions(Path(sys.argv[1])).double
 assert function(2) == 4

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]
@@ -102,7 +102,7 @@ def test_requirements_are_the_extras_that_the_reader_needs():
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "doc/scaling.md"])
 def test_paths_that_a_page_names_exist(page):
     text = (PROJECT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:reacher|workshop|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
+    named = re.findall(r"`((?:reacher|tutorial|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
     linked = [Path(page).parent / link for link in re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)]
     assert [path for path in (*named, *linked) if not (PROJECT / path).exists()] == []
 
@@ -111,7 +111,7 @@ def test_constraints_fit_the_requirements():
     """Each requirement has one exact version, and a version that it allows."""
     exact = {
         pin.name: pin.specifier
-        for pin in map(Requirement, lines(PROJECT / "workshop" / "constraints.txt"))
+        for pin in map(Requirement, lines(PROJECT / "tutorial" / "constraints.txt"))
     }
     for requirement in map(Requirement, lines(PROJECT / "requirements.txt")):
         [pin] = exact[requirement.name]
@@ -136,9 +136,9 @@ def test_what_is_imported_is_declared():
         "no-such-package",
     }  # a test wants it missing
     distributions = packages_distributions()
-    ours = {"helpers", "reacher", "workshop", *(path.stem for path in PROJECT.glob("tests/*.py"))}
+    ours = {"helpers", "reacher", "tutorial", *(path.stem for path in PROJECT.glob("tests/*.py"))}
     undeclared = set()
-    for folder in ("reacher", "workshop", "tests"):
+    for folder in ("reacher", "tutorial", "tests"):
         for path in (PROJECT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 names = (

@@ -358,8 +358,8 @@ def test_contrast_is_readable(scheme):
         for back in ("page", "field"):
             assert contrast(ink, back) >= 4.5, (ink, back)
     assert contrast("page", "accent") >= 4.5  # the button that plays
-    for mark in ("accent", "touched", "apart", "hand"):
-        assert contrast(mark, "page") >= 3, mark
+    for reward_threshold in ("accent", "touched", "apart", "hand"):
+        assert contrast(reward_threshold, "page") >= 3, reward_threshold
 
 
 def test_without_webgl_it_is_painted_and_says_so(episodes, tmp_path):

@@ -8,9 +8,9 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from workshop.paths import NOTEBOOK
-from workshop.report import print as printing
-from workshop.report.page import mathml, write_page
+from tutorial.paths import NOTEBOOK
+from tutorial.report import print as printing
+from tutorial.report.page import mathml, write_page
 
 
 @pytest.fixture(scope="module")

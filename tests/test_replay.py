@@ -105,10 +105,10 @@ def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, defaults, c
     for _ in range(2):  # once to fill it, once to overwrite it
         replay.add(np.zeros((capacity, 1), np.float32), np.ones(capacity))
     assert len(replay) == capacity
-    places, _, weights = replay.sample(capacity, beta=1.0)
+    indices, _, weights = replay.sample(capacity, beta=1.0)
     # Equal priorities and as many strata as places: each place once, up to a rounded edge.
-    assert len(np.unique(places)) >= capacity - 1
-    assert places.min() >= 0 and places.max() < capacity
+    assert len(np.unique(indices)) >= capacity - 1
+    assert indices.min() >= 0 and indices.max() < capacity
     np.testing.assert_array_equal(weights, np.ones(capacity, np.float32))
 
 
@@ -132,9 +132,9 @@ def test_the_ring_keeps_the_newest(make_memory, capacity, sizes):
     replay, added = make_memory(capacity), 0
     for size in sizes:
         rows = np.arange(added, added + size, dtype=np.float32)[:, None]
-        places = replay.add(rows, np.ones(size))
+        indices = replay.add(rows, np.ones(size))
         added += size
-        np.testing.assert_array_equal(places % capacity, np.arange(added - size, added) % capacity)
+        np.testing.assert_array_equal(indices % capacity, np.arange(added - size, added) % capacity)
         newest = np.arange(max(0, added - capacity), added)
         assert len(replay) == len(newest)
         np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
@@ -155,10 +155,10 @@ def test_clear_forgets_everything(make_memory):
 def test_uniform_draws_are_uniform_and_have_weight_one(notebook):
     replay = notebook.UniformReplay(20, 1, np.random.default_rng(0))
     replay.add(np.arange(10, dtype=np.float32)[:, None])
-    places, rows, weights = replay.sample(100_000, beta=0.4)
-    np.testing.assert_array_equal(rows[:, 0], places)
+    indices, rows, weights = replay.sample(100_000, beta=0.4)
+    np.testing.assert_array_equal(rows[:, 0], indices)
     # Binomial, p = 1/10: the standard deviation of a count is 95; five of them.
-    assert np.abs(np.bincount(places, minlength=10) - 10_000).max() < 5 * 95
+    assert np.abs(np.bincount(indices, minlength=10) - 10_000).max() < 5 * 95
     np.testing.assert_array_equal(weights, np.ones(100_000, np.float32))
 
 
@@ -209,7 +209,7 @@ def test_each_batch_is_stratified(notebook, defaults):
         counts = np.bincount(replay.sample(144, beta=0.4)[0], minlength=8)
         assert (np.abs(counts - 4 * priority) < 2).all()
     first = [replay.sample(2, beta=0.4)[0] for _ in range(200)]  # but random within a stratum
-    assert len({tuple(places) for places in first}) > 5
+    assert len({tuple(indices) for indices in first}) > 5
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
@@ -218,10 +218,10 @@ def test_importance_weights_follow_their_formula(notebook, defaults, beta):
     replay = memory(notebook, defaults, capacity=100, priority_exponent=0.7)
     td_errors = np.linspace(0.01, 3, 60)
     replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
-    places, rows, weights = replay.sample(32, beta)
-    np.testing.assert_array_equal(rows[:, 0], places)
+    indices, rows, weights = replay.sample(32, beta)
+    np.testing.assert_array_equal(rows[:, 0], indices)
     priority = (td_errors + 1e-4) ** 0.7
-    expected = (1 / 60 / (priority / priority.sum())[places]) ** beta
+    expected = (1 / 60 / (priority / priority.sum())[indices]) ** beta
     assert weights.dtype == np.float32 and weights.shape == (32,)
     np.testing.assert_allclose(weights, expected / expected.max(), rtol=1e-6)
 
@@ -278,7 +278,7 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
             agent.remember(seen, agent.act(seen), generator.normal(size=5))
         notebook.store_new_transitions(agent)
         held = 5 * (6 - settings.n_step)
-        assert len(agent.replay) == held and not agent.new_rows
+        assert len(agent.replay) == held and not agent.new_transitions
         leaves = leaves_of(agent.replay.tree)
         assert not leaves[held:].any()
         batch = notebook.split_rows(torch.from_numpy(agent.replay.rows[:held]), 3, 2)

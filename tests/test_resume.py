@@ -23,9 +23,9 @@ from safetensors.torch import load as load_tensors
 import helpers
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same
-from workshop.paths import NOTEBOOK
-from workshop.stress import left_by
-from workshop.training import files, progress, randomness, run, run_files, saving, scores, states
+from tutorial.paths import NOTEBOOK
+from tutorial.stress import left_by
+from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6
 
@@ -167,7 +167,7 @@ class WritesHalf:
 
 
 def announce_writes(announce, monkeypatch):
-    """Call `announce` before everything that workshop.training.files writes."""
+    """Call `announce` before everything that tutorial.training.files writes."""
 
     def opened(path, mode="r", *arguments, **options):
         file = open(path, mode, *arguments, **options)
@@ -229,13 +229,13 @@ def test_killed_at_every_file_operation(small, uncut, tmp_path):
 def interrupted(train, numbers, functions=None):
     """Call `train`, and press Ctrl-C before the lines of these numbers; return the lines so far.
 
-    Lines count in workshop/training/ and the notebook, or in these functions alone.
+    Lines count in tutorial/training/ and the notebook, or in these functions alone.
     """
     count = [0]
 
     def trace(frame, event, argument):
         code = frame.f_code
-        ours = "workshop/training" in code.co_filename or "Continuous_Control" in code.co_filename
+        ours = "tutorial/training" in code.co_filename or "Continuous_Control" in code.co_filename
         if not ours or (functions and code.co_name not in functions):
             return None
         if event == "line":
@@ -705,7 +705,7 @@ def test_a_whole_state_that_holds_something_else_changes_nothing(notebook, small
     with helpers.open_environment("", ARMS, 7) as environment:
         before = everything(agent, environment, cut)
         with pytest.raises(ValueError, match=words):
-            notebook.train_agent(environment, agent, cut, 6, resume=True, about={"seed": 0})
+            notebook.train_agent(environment, agent, cut, 6, resume=True, metadata={"seed": 0})
         assert_untouched(everything(agent, environment, cut), before)
 
 
@@ -828,7 +828,7 @@ def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
 def test_other_environments_go_on_as_well(notebook, small, tmp_path):
     """Gymnasium's, through the same interface."""
     pytest.importorskip("gymnasium")
-    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 50})
+    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 50})
 
     def train(name, episodes, resume=False):
         with helpers.open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
@@ -858,7 +858,7 @@ def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path):
     small(tmp_path / "run", episodes=3, environment=Closed())
     lines = (tmp_path / "run" / "scores.csv").read_text()
     agent = small(tmp_path / "run", environment=Closed())
-    assert agent.episodes == EPISODES and agent.decisions == EPISODES * small_training.DECISIONS
+    assert agent.episodes == EPISODES and agent.env_steps == EPISODES * small_training.DECISIONS
     assert (tmp_path / "run" / "scores.csv").read_text().startswith(lines)
 
 
@@ -940,7 +940,7 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
     """Restoring leaves nothing of what the agent was before."""
     with helpers.open_environment("", ARMS, 7) as environment:
         agent = small_training.make_agent(notebook)
-        agent.settings = agent.settings.model_copy(update={"act_steps": 3})
+        agent.settings = agent.settings.model_copy(update={"train_freq": 3})
         for _ in range(4):
             notebook.run_episode(environment, agent)
         agent.settings = small_training.make_agent(notebook).settings
@@ -954,7 +954,7 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
             resume=True,
             save_every=1,
             keep_state=True,
-            about={"seed": 0},
+            metadata={"seed": 0},
         )
     assert_same(left_by(cut), uncut())
 
@@ -974,18 +974,25 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
 
 
 def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
-    """A training that was told to go on after the mark ends at once when told to stop there."""
+    """A training that was told to go on once solved ends at once when told to stop there."""
     monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
-    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01, episodes=4).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=True, mark=0.01).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01).episodes == 6
-    small(tmp_path / "stopped", stop_when_solved=True, mark=0.01)
-    small(tmp_path / "stopped", stop_when_solved=True, mark=None)  # nothing counts as solved
+    assert (
+        small(tmp_path / "run", stop_when_solved=False, reward_threshold=0.01, episodes=4).episodes
+        == 4
+    )
+    assert small(tmp_path / "run", stop_when_solved=True, reward_threshold=0.01).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=False, reward_threshold=0.01).episodes == 6
+    small(tmp_path / "stopped", stop_when_solved=True, reward_threshold=0.01)
+    small(
+        tmp_path / "stopped", stop_when_solved=True, reward_threshold=None
+    )  # nothing counts as solved
     assert_same(left_by(tmp_path / "run"), left_by(tmp_path / "stopped"))
 
 
 @pytest.mark.parametrize(
-    "changed", [{"n_step": 2}, {"discount": 0.9, "act_steps": 4}, {"actor_hidden": (8, 9)}], ids=str
+    "changed",
+    [{"n_step": 2}, {"discount": 0.9, "train_freq": 4}, {"actor_hidden": (8, 9)}],
+    ids=str,
 )
 def test_other_settings_do_not_go_on(small, cut, changed):
     before = {name: (cut / name).read_bytes() for name in files_in(cut)}
@@ -1162,7 +1169,7 @@ def test_a_training_that_left_no_state_cannot_be_made_longer(notebook, small, tm
             tmp_path / "run",
             4,
             resume=True,
-            about={"seed": 0},
+            metadata={"seed": 0},
         )
     assert files_in(tmp_path / "run") == before
 
@@ -1260,7 +1267,7 @@ def test_curves_of_a_resumed_training_do_not_overlap(small, tmp_path):
         "noise/sigma, output",
         "replay/largest p",
         "Q/of the policy",
-        "learning steps a second",
+        "gradient steps a second",
     } <= found.keys()
     assert all(len({step for step, _ in curve}) == len(curve) for curve in found.values())
 
@@ -1280,7 +1287,7 @@ def test_no_curves_unless_wanted(tmp_path):
 
 def test_the_bar_of_a_solved_training_ends_full(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
-    small(tmp_path / "run", episodes=150, mark=0.01)
+    small(tmp_path / "run", episodes=150, reward_threshold=0.01)
     last = capsys.readouterr().err.strip().split("\r")[-1]
     assert last.startswith("2/2 episodes |") and "<00:00" in last
     small(tmp_path / "cut", episodes=150, environment=Stopped(episode=3))
@@ -1350,7 +1357,7 @@ def test_a_second_training_in_one_folder_is_refused(notebook, small, uncut, tmp_
     def second():
         before = files_in(folder)
         with pytest.raises(ValueError, match="another training runs in") as error:
-            notebook.train_agent(None, agent, folder, 6, resume=resume, about={"seed": 0})
+            notebook.train_agent(None, agent, folder, 6, resume=resume, metadata={"seed": 0})
         assert str(folder) in str(error.value) and files_in(folder) == before
         assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["run"]
         refused.append(True)

@@ -17,12 +17,12 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from workshop import tasks
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.report import run
+from tutorial import tasks
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.report import run
 
 EXECUTE = (
-    "import sys; from pathlib import Path; from workshop.report import run;"
+    "import sys; from pathlib import Path; from tutorial.report import run;"
     "run.execute(Path(sys.argv[1]), Path(sys.argv[2]), [])"
 )
 

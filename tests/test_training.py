@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import helpers
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.training import episodes
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.training import episodes
 
 BRAIN = "ReacherBrain"
 SMALL = {
@@ -26,8 +26,8 @@ SMALL = {
     "batch_size": 16,
     "learning_starts": 20,
     "replay_capacity": 20_000,
-    "learn_steps": 2,
-    "act_steps": 50,
+    "gradient_steps": 2,
+    "train_freq": 50,
 }
 
 
@@ -111,7 +111,7 @@ def same(one, other):
 def test_transitions_are_what_happened(notebook, defaults):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
     environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
-    agent = make_agent(notebook, defaults, arms=3, n_step=1, act_steps=1, learning_starts=1_000)
+    agent = make_agent(notebook, defaults, arms=3, n_step=1, train_freq=1, learning_starts=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
     notebook.store_new_transitions(agent)
@@ -135,7 +135,7 @@ def test_transitions_are_what_happened(notebook, defaults):
 def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
     environment = ShortEnvironment([1.0], decisions=6, by_time_limit=by_time_limit)
     agent = make_agent(
-        notebook, defaults, n_step=4, discount=0.5, act_steps=1, learning_starts=1_000
+        notebook, defaults, n_step=4, discount=0.5, train_freq=1, learning_starts=1_000
     )
     notebook.run_episode(environment, agent)
     notebook.store_new_transitions(agent)
@@ -148,21 +148,21 @@ def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
 
 
 def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
-    agent = make_agent(notebook, defaults, act_steps=1, learning_starts=1)
+    agent = make_agent(notebook, defaults, train_freq=1, learning_starts=1)
     before = [p.clone() for p in agent.ddpg.actor.parameters()]
     environment = ShortEnvironment([1.0], decisions=30)
-    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
-    assert (len(agent.replay), agent.decisions, agent.episodes) == (0, 0, 0)
+    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    assert (len(agent.replay), agent.env_steps, agent.episodes) == (0, 0, 0)
     assert same(before, list(agent.ddpg.actor.parameters()))
 
 
 def test_acting_and_learning_alternate_as_the_settings_say(notebook, defaults):
     """A phase after every 7 decisions, as soon as 20 transitions are held."""
-    agent = make_agent(notebook, defaults, act_steps=7, learn_steps=3, n_step=1)
+    agent = make_agent(notebook, defaults, train_freq=7, gradient_steps=3, n_step=1)
     notebook.run_episode(ShortEnvironment([1.0], decisions=50), agent)
     # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
-    assert agent.learning_steps == 3 * 6  # after 14, 21, 28, 35, 42 and 49
-    assert len(agent.replay) == 2 * 48 and len(agent.new_rows) > 0
+    assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
+    assert len(agent.replay) == 2 * 48 and len(agent.new_transitions) > 0
 
 
 # ---------------------------------------------------------------------------------- what is written
@@ -170,7 +170,7 @@ def test_acting_and_learning_alternate_as_the_settings_say(notebook, defaults):
 
 def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_path, capsys):
     """Episodes score 5, 15 and 10: the best weights are those after the second."""
-    settings = {"act_steps": 2, "learning_starts": 16}
+    settings = {"train_freq": 2, "learning_starts": 16}
     scores = train(
         notebook, defaults, tmp_path / "three", ShortEnvironment([1, 3, 2]), 3, **settings
     )
@@ -221,7 +221,7 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     with pytest.raises(KeyboardInterrupt):
         notebook.run_episode(environment, agent)
     notebook.run_episode(environment, agent)
-    rows = np.concatenate(agent.new_rows)
+    rows = np.concatenate(agent.new_transitions)
     start, end = rows[:, 0], rows[:, -33]  # the environment numbers its observations here
     first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted
     assert ((start >= first_of_second_episode) & (end > start)).all() and len(rows) == 2 * 4
@@ -301,7 +301,7 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     overrides = {
         "actor_hidden": [16, 16],
         "critic_hidden": [16, 16],
-        "learn_steps": 2,
+        "gradient_steps": 2,
         "n_step": 2,
         "noisy_noise": "ou",
     }
@@ -361,15 +361,15 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
         {
             "env_location": "gymnasium:MountainCarContinuous-v0",
             "num_agents": 1,
-            "overrides": {"learn_steps": 1},
+            "overrides": {"gradient_steps": 1},
         },
-        {"num_agents": 1, "overrides": {"discount": 0.996, "learn_steps": 1}},
+        {"num_agents": 1, "overrides": {"discount": 0.996, "gradient_steps": 1}},
         {
             "num_agents": 2,
             "goal_size": 3.0,
             "goal_speed": 2.0,
             "engine": "torch",
-            "overrides": {"discount": 0.0, "learn_steps": 1, "noisy_layers": False},
+            "overrides": {"discount": 0.0, "gradient_steps": 1, "noisy_layers": False},
         },
     ],
     ids=str,
@@ -386,9 +386,9 @@ def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, pa
     folder = tmp_path / "runs" / "default" / "seed0"
     evaluation = helpers.read_scores(folder / "evaluation.csv")
     assert evaluation["episode"].tolist() == [1, 2]
-    about = json.loads((folder / "hyperparameters.json").read_text())
-    assert about["goal_size"] == parameters.get("goal_size", 5.0)
-    assert about["engine"] == ("torch" if "engine" in parameters else "compiled")
+    metadata = json.loads((folder / "hyperparameters.json").read_text())
+    assert metadata["goal_size"] == parameters.get("goal_size", 5.0)
+    assert metadata["engine"] == ("torch" if "engine" in parameters else "compiled")
     text = "".join(
         output.get("text", "") for cell in executed.cells for output in cell.get("outputs", [])
     )
@@ -544,7 +544,7 @@ def test_nothing_is_written_into_the_checkout(tmp_path):
         num_agents=2,
         max_episodes=1,
         tensorboard=True,
-        overrides={"actor_hidden": [8], "critic_hidden": [8], "learn_steps": 1},
+        overrides={"actor_hidden": [8], "critic_hidden": [8], "gradient_steps": 1},
         out_dir=str(tmp_path / "runs"),
     )
     assert (tmp_path / "runs" / "default" / "seed0" / "scores.csv").exists()
@@ -565,7 +565,7 @@ def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, arms, few
     scores, best = [], 0.0
     for count, arm_scores in enumerate(episodes, start=1):
         scores.append(arm_scores.mean())
-        notebook.note_scores(agent, scores, arms)
+        notebook.update_scores(agent, scores, arms)
         if count >= few:
             best = max(best, episodes[count - few : count].mean())
         assert agent.best_score == pytest.approx(best)

@@ -10,7 +10,7 @@ import pytest
 
 import helpers
 import reacher
-from workshop.paths import NOTEBOOK, PROJECT
+from tutorial.paths import NOTEBOOK, PROJECT
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)
@@ -21,8 +21,8 @@ SMALL = {
     "actor_hidden": [16],
     "critic_hidden": [16],
     "batch_size": 16,
-    "act_steps": 100,
-    "learn_steps": 2,
+    "train_freq": 100,
+    "gradient_steps": 2,
     "replay_capacity": 100_000,
 }
 

@@ -16,10 +16,10 @@ from safetensors.numpy import save_file
 
 import helpers
 from reacher import watch
-from reacher.actor import actor_of, kept_actors, load_actor, read_settings
+from reacher.actor import actor_of, load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import page
 from reacher.episode import play_episode, random_torques
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 KEPT = PROJECT / "checkpoints" / "default" / "seed0"
 SETTINGS = {
@@ -104,7 +104,7 @@ def test_an_actor_needs_neither_torch_nor_the_notebooks_helpers():
 def test_actors_of_episodes_are_kept_beside_best_and_last(tmp_path):
     for suffix in ("best", "last", "episode10", "episode2", "episodeX", "target_best"):
         write_run(tmp_path, suffix=suffix)
-    assert kept_actors(tmp_path) == ["best", "last", "2", "10"]
+    assert pretrained_actors(tmp_path) == ["best", "last", "2", "10"]
     seen = np.ones((2, 33))
     np.testing.assert_array_equal(load_actor(tmp_path, "10")(seen), load_actor(tmp_path)(seen))
     assert watch.first_choice(tmp_path) == "best"

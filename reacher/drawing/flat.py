@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reacher.drawing.look import PICTURE_SIZE
 from reacher.drawing.points import arm_points, touching
+from reacher.drawing.style import PICTURE_SIZE
 from reacher.task import HAND_RADIUS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reacher.drawing import backends, flat, look
+from reacher.drawing import backends, flat, style
 from reacher.drawing.points import columns_for, require_arms
 from reacher.drawing.scene import ArmScene
 
@@ -101,9 +101,10 @@ def moving_arms(
         raise ValueError("a moving picture needs a frame or more")
     arms = len(require_arms(frames[0]))
     columns = columns or columns_for(arms)
-    bottom = look.LABEL_HEIGHT if label else 0
+    bottom = style.LABEL_HEIGHT if label else 0
     height = height or bottom + round(
-        width * look.GRID_SHAPE * -(-arms // columns) / min(columns, arms) + width * look.GRID_EDGE
+        width * style.GRID_SHAPE * -(-arms // columns) / min(columns, arms)
+        + width * style.GRID_EDGE
     )
     picture = arms_picture(arms, width, height, goal_size, columns=columns, bottom=bottom)
     try:
@@ -111,7 +112,7 @@ def moving_arms(
     finally:
         picture.close()
     if label:
-        drawn = [write(frame, [(look.CORNER, height - bottom // 2 - 4, label)]) for frame in drawn]
+        drawn = [write(frame, [(style.CORNER, height - bottom // 2 - 4, label)]) for frame in drawn]
     return animated_png(drawn[first:] + drawn[:first], milliseconds)
 
 
@@ -135,17 +136,17 @@ def gallery(
         Pictures (height, width, 3) uint8, for `animated_png` and `still_png`.
     """
     arms = len(require_arms(rows[0][2][0]))
-    side, high, top = look.GALLERY_LABELS, look.GALLERY_ROW, look.LABEL_HEIGHT
+    side, high, top = style.GALLERY_LABELS, style.GALLERY_ROW, style.LABEL_HEIGHT
     picture = arms_picture(
         arms,
         width - side,
         high,
         goal_size,
         columns=arms,
-        framed=look.GALLERY_FRAMED,
-        elevation=look.GALLERY_ELEVATION,
+        framed=style.GALLERY_FRAMED,
+        elevation=style.GALLERY_ELEVATION,
     )
-    sky = np.round(255 * np.array(look.SKY)).astype(np.uint8)
+    sky = np.round(255 * np.array(style.SKY)).astype(np.uint8)
     frames = []
     try:
         for moment in zip(*(frames for _, _, frames in rows), strict=True):
@@ -157,12 +158,12 @@ def gallery(
             frames.append(card)
     finally:
         picture.close()
-    texts = [(look.CORNER, top // 2, title, 18)]
+    texts = [(style.CORNER, top // 2, title, 18)]
     for k, (large, small, _) in enumerate(rows):
         middle = top + k * high + high // 2
         texts += [
-            (look.CORNER, middle - 13, large, 20),
-            (look.CORNER, middle + 13, small, 16, look.CARD_QUIET_TEXT),
+            (style.CORNER, middle - 13, large, 20),
+            (style.CORNER, middle + 13, small, 16, style.CARD_QUIET_TEXT),
         ]
     labelled = write(frames[0], texts)
     mask = np.zeros(labelled.shape[:2], bool)
@@ -182,7 +183,7 @@ def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.nda
 
     image = Image.fromarray(picture)
     draw = ImageDraw.Draw(image)
-    ink = look.CARD_TEXT if picture[-1, 0].mean() < 128 else look.PAGE_TEXT
+    ink = style.CARD_TEXT if picture[-1, 0].mean() < 128 else style.PAGE_TEXT
     for left, middle, text, *more in texts:
         font = ImageFont.load_default(more[0] if more else size)
         draw.text((left, middle), text, more[1] if len(more) > 1 else ink, font, anchor="lm")
@@ -190,7 +191,7 @@ def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.nda
 
 
 def animated_png(
-    pictures: Sequence[np.ndarray], milliseconds: int = 160, corner: int = look.CORNER
+    pictures: Sequence[np.ndarray], milliseconds: int = 160, corner: int = style.CORNER
 ) -> bytes:
     """Pictures (height, width, 3) uint8 as an animated PNG with rounded corners.
 
@@ -254,7 +255,7 @@ def animated_png(
     return b"".join([*file, _chunk(b"IEND", b"")])
 
 
-def still_png(picture: np.ndarray, corner: int = look.CORNER) -> bytes:
+def still_png(picture: np.ndarray, corner: int = style.CORNER) -> bytes:
     """One picture (height, width, 3) uint8 as a PNG with rounded corners."""
     return animated_png([picture], corner=corner)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from reacher.drawing import look
-from reacher.drawing.points import arm_points, columns_for, places, require_arms
+from reacher.drawing import style
+from reacher.drawing.points import arm_points, arm_positions, columns_for, require_arms
 from reacher.episode import Episode
 from reacher.task import HAND_RADIUS, STEP_REWARD
 
@@ -29,7 +29,7 @@ def page(
     episodes: Sequence[Episode],
     title: str = "Twenty arms and their goals",
     what: str = "",
-    start: int = look.PAGE_START,
+    start: int = style.PAGE_START,
     autoplay: bool = True,
     webgl: bool = True,
 ) -> str:
@@ -65,9 +65,9 @@ def page(
         "autoplay": autoplay,
         "webgl": webgl,
         "look": _look(),
-        "places": np.round(places(arms, columns_for(arms), first.goal_size), 3).tolist(),
-        "framed": _framed(look.WORKPLACE, first.goal_size),
-        "framedOne": _framed(look.ONE_ARM, first.goal_size),
+        "places": np.round(arm_positions(arms, columns_for(arms), first.goal_size), 3).tolist(),
+        "framed": _framed(style.WORKPLACE, first.goal_size),
+        "framedOne": _framed(style.ONE_ARM, first.goal_size),
         "actors": [
             {
                 "title": episode.title,
@@ -128,31 +128,31 @@ def _framed(framed, goal_size):
 
 def _look() -> dict:
     return {
-        "armRadius": look.ARM_RADIUS,
-        "baseRadius": look.BASE_RADIUS,
+        "armRadius": style.ARM_RADIUS,
+        "baseRadius": style.BASE_RADIUS,
         "handRadius": HAND_RADIUS,
-        "elbowRadius": look.ELBOW_RADIUS,
-        "postRadius": look.POST_RADIUS,
-        "floor": look.FLOOR,
-        "square": look.SQUARE,
-        "ringOutside": look.RING_OUTSIDE,
-        "ringWidth": look.RING_WIDTH,
-        "goalOpacity": look.GOAL_OPACITY,
-        "touchedOpacity": look.TOUCHED_OPACITY,
-        "sun": look.SUN_FROM,
-        "fieldOfView": look.FIELD_OF_VIEW,
-        "azimuth": look.AZIMUTH,
-        "elevation": look.ELEVATION,
-        "oneArmElevation": look.ONE_ARM_ELEVATION,
-        "lowestElevation": look.LOWEST_ELEVATION,
-        "margin": look.MARGIN,
-        "nearest": look.NEAREST,
-        "farthest": look.FARTHEST,
-        "turnSpeed": look.TURN_SPEED,
-        "wheelSpeed": look.WHEEL_SPEED,
-        "decisionSeconds": look.DECISION_SECONDS,
-        "dark": look.PAGE_DARK,
-        "light": look.PAGE_LIGHT,
+        "elbowRadius": style.ELBOW_RADIUS,
+        "postRadius": style.POST_RADIUS,
+        "floor": style.FLOOR,
+        "square": style.SQUARE,
+        "ringOutside": style.RING_OUTSIDE,
+        "ringWidth": style.RING_WIDTH,
+        "goalOpacity": style.GOAL_OPACITY,
+        "touchedOpacity": style.TOUCHED_OPACITY,
+        "sun": style.SUN_FROM,
+        "fieldOfView": style.FIELD_OF_VIEW,
+        "azimuth": style.AZIMUTH,
+        "elevation": style.ELEVATION,
+        "oneArmElevation": style.ONE_ARM_ELEVATION,
+        "lowestElevation": style.LOWEST_ELEVATION,
+        "margin": style.MARGIN,
+        "nearest": style.NEAREST,
+        "farthest": style.FARTHEST,
+        "turnSpeed": style.TURN_SPEED,
+        "wheelSpeed": style.WHEEL_SPEED,
+        "decisionSeconds": style.DECISION_SECONDS,
+        "dark": style.PAGE_DARK,
+        "light": style.PAGE_LIGHT,
     }
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from reacher.drawing import look
+from reacher.drawing import style
 from reacher.physics import HAND_OFFSET
 from reacher.task import GOAL_ORBIT, HAND_RADIUS, OBSERVATION_SIZE
 
@@ -70,12 +70,12 @@ def columns_for(arms: int) -> int:
 
 def spacing_for(goal_size: float) -> tuple[float, float]:
     """Distance of the bases within a row and from row to row, m, so that goals stay apart."""
-    radius = GOAL_ORBIT + look.RING_OUTSIDE * min(goal_size, look.LARGEST_FRAMED_GOAL) / 2
-    apart = max(look.SPACING, 2 * radius + 1)
-    return apart, max(look.ROW_SPACING, apart * look.ROW_SPACING / look.SPACING)
+    radius = GOAL_ORBIT + style.RING_OUTSIDE * min(goal_size, style.LARGEST_FRAMED_GOAL) / 2
+    apart = max(style.SPACING, 2 * radius + 1)
+    return apart, max(style.ROW_SPACING, apart * style.ROW_SPACING / style.SPACING)
 
 
-def places(arms: int, columns: int, goal_size: float) -> np.ndarray:
+def arm_positions(arms: int, columns: int, goal_size: float) -> np.ndarray:
     """Where the bases stand, (arms, 3), m, x to the right, z up: first row farthest back."""
     across, along = spacing_for(goal_size)
     arm = np.arange(arms)

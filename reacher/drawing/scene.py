@@ -13,18 +13,18 @@ import math
 import mujoco
 import numpy as np
 
-from reacher.drawing import backends, look
+from reacher.drawing import backends, style
 from reacher.drawing.points import (
     arm_points,
+    arm_positions,
     columns_for,
-    places,
     require_arms,
     touching,
     upright,
 )
 from reacher.task import GOAL_HEIGHT, GOAL_ORBIT, HAND_RADIUS
 
-WORKPLACE_OR_REACH = look.REACH, look.WORKPLACE  # framed of one arm, and of many
+WORKPLACE_OR_REACH = style.REACH, style.WORKPLACE  # framed of one arm, and of many
 FEWEST_PIXELS, MOST_PIXELS = 16, 4096  # of a side
 
 
@@ -40,8 +40,8 @@ class Camera:
         self,
         width: int,
         height: int,
-        azimuth: float = look.AZIMUTH,
-        elevation: float = look.ELEVATION,
+        azimuth: float = style.AZIMUTH,
+        elevation: float = style.ELEVATION,
     ) -> None:
         self.width, self.height = width, height
         self.azimuth, self.elevation = azimuth, elevation
@@ -52,7 +52,7 @@ class Camera:
         )
         self.right = np.array([math.sin(turn), -math.cos(turn), 0.0])
         self.up = np.cross(self.right, self.forward)
-        self.focal = max(width, height) / 2 / math.tan(math.radians(look.FIELD_OF_VIEW) / 2)
+        self.focal = max(width, height) / 2 / math.tan(math.radians(style.FIELD_OF_VIEW) / 2)
 
     @property
     def vertical_angle(self) -> float:
@@ -84,7 +84,7 @@ class Camera:
         for _ in range(20):  # what is nearer looks larger, so the middle moves with the distance
             depth = away @ self.forward
             across = np.stack([away @ self.right, away @ self.up], -1)
-            self.distance = look.MARGIN * float((np.abs(across) / slope - depth[:, None]).max())
+            self.distance = style.MARGIN * float((np.abs(across) / slope - depth[:, None]).max())
             seen = across / (self.distance + depth)[:, None]
             middle = (seen.min(0) + seen.max(0)) / 2 * self.distance
             self.target = self.target + middle[0] * self.right + middle[1] * self.up
@@ -95,7 +95,7 @@ class Camera:
 def outline(place: np.ndarray, framed: tuple[float, float, float], goal_size: float) -> np.ndarray:
     """Points (n, 3) around what a camera should frame of an arm at a place (3,)."""
     around, below, above = framed
-    goal = look.RING_OUTSIDE * min(goal_size, look.LARGEST_FRAMED_GOAL) / 2
+    goal = style.RING_OUTSIDE * min(goal_size, style.LARGEST_FRAMED_GOAL) / 2
     around = max(around, GOAL_ORBIT + goal)
     below, above = min(below, GOAL_HEIGHT - goal), max(above, GOAL_HEIGHT + goal)
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
@@ -118,7 +118,7 @@ class ArmScene:
         goal_size: diameter of the goals, m.
         columns: arms in a row; None: by `columns_for`.
         follow: None frames all arms; a number puts the camera in front of that one.
-        framed: what of an arm the camera frames, of `reacher.drawing.look`.
+        framed: what of an arm the camera frames, of `reacher.drawing.style`.
         bottom: pixels at the lower edge that the arms leave free, for a line of text.
         elevation: of the camera above the horizon, degrees; None: by the number of arms.
         backend: "glfw", "egl", "osmesa" or "cgl"; None: the first that works.
@@ -131,8 +131,8 @@ class ArmScene:
     def __init__(
         self,
         arms: int = 1,
-        width: int = look.PICTURE_SIZE,
-        height: int = look.PICTURE_SIZE,
+        width: int = style.PICTURE_SIZE,
+        height: int = style.PICTURE_SIZE,
         goal_size: float = 5.0,
         columns: int | None = None,
         follow: int | None = None,
@@ -150,13 +150,13 @@ class ArmScene:
         if follow is not None and not 0 <= follow < arms:
             raise ValueError(f"follow must be None or an arm from 0 to {arms - 1}, not {follow!r}")
         self.arms, self.goal_size = arms, goal_size
-        self.places = places(arms, columns or columns_for(arms), goal_size)
+        self.arm_positions = arm_positions(arms, columns or columns_for(arms), goal_size)
         one = arms == 1 or follow is not None
         if elevation is None:
-            elevation = look.ONE_ARM_ELEVATION if one else look.ELEVATION
+            elevation = style.ONE_ARM_ELEVATION if one else style.ELEVATION
         self.camera = Camera(width, height, elevation=elevation)
         framed = framed or WORKPLACE_OR_REACH[not one]
-        shown = self.places if follow is None else self.places[[follow]]
+        shown = self.arm_positions if follow is None else self.arm_positions[[follow]]
         self.camera.frame(
             np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom
         )
@@ -193,7 +193,7 @@ class ArmScene:
 
     def _xml(self) -> str:
         """The model that is drawn around the arms: floor, sky and light."""
-        return surroundings(self.places, self.goal_size, self.camera)
+        return surroundings(self.arm_positions, self.goal_size, self.camera)
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3) uint8 of observations (arms, 33), or (33,) of one arm.
@@ -217,7 +217,7 @@ class ArmScene:
             mujoco.mjtCatBit.mjCAT_ALL.value,
             self._scene,
         )
-        add_arms(self._scene, self._model, observations, self.places, self.goal_size)
+        add_arms(self._scene, self._model, observations, self.arm_positions, self.goal_size)
         view = mujoco.MjrRect(0, 0, self.camera.width, self.camera.height)
         mujoco.mjr_render(view, self._scene, self._drawing)
         mujoco.mjr_readPixels(self._pixels, None, view, self._drawing)
@@ -264,24 +264,26 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
         return " ".join(f"{value:.6g}" for value in values)
 
     extent = float(np.ptp(spots, axis=0).max()) / 2 + 30
-    corners, faces = ring(max(goal_size, 0.1) / 2 * look.RING_OUTSIDE, look.RING_WIDTH)
-    first, second = map(row, look.FLOOR_COLORS)
-    repeat = 1 / (2 * look.SQUARE)
-    shadows = min(look.SHADOW_SIZE, 2 ** math.ceil(math.log2(3 * max(camera.width, camera.height))))
+    corners, faces = ring(max(goal_size, 0.1) / 2 * style.RING_OUTSIDE, style.RING_WIDTH)
+    first, second = map(row, style.FLOOR_COLORS)
+    repeat = 1 / (2 * style.SQUARE)
+    shadows = min(
+        style.SHADOW_SIZE, 2 ** math.ceil(math.log2(3 * max(camera.width, camera.height)))
+    )
     return f"""<mujoco model="arms">
   <visual>
     <global offwidth="{camera.width}" offheight="{camera.height}"
             fovy="{camera.vertical_angle:.9g}"/>
-    <quality shadowsize="{shadows}" offsamples="{look.SAMPLES}" numslices="32"/>
-    <headlight ambient="{row([look.AMBIENT] * 3)}" diffuse="{row([look.HEADLIGHT] * 3)}"
-               specular="{row([look.SHINE / 2] * 3)}"/>
+    <quality shadowsize="{shadows}" offsamples="{style.SAMPLES}" numslices="32"/>
+    <headlight ambient="{row([style.AMBIENT] * 3)}" diffuse="{row([style.HEADLIGHT] * 3)}"
+               specular="{row([style.SHINE / 2] * 3)}"/>
     <map znear="{0.02 * camera.distance / extent}" zfar="{8 * camera.distance / extent}"
          haze="0.3" shadowclip="1.5"/>
-    <rgba haze="{row(look.SKY)} 1"/>
+    <rgba haze="{row(style.SKY)} 1"/>
   </visual>
   <statistic center="0 0 0" extent="{extent}"/>
   <asset>
-    <texture name="sky" type="skybox" builtin="flat" rgb1="{row(look.SKY)}" width="8" height="8"/>
+    <texture name="sky" type="skybox" builtin="flat" rgb1="{row(style.SKY)}" width="8" height="8"/>
     <texture name="squares" type="2d" builtin="checker" rgb1="{first}" rgb2="{second}"
              width="256" height="256"/>
     <material name="floor" texture="squares" texuniform="true" texrepeat="{repeat} {repeat}"
@@ -289,9 +291,9 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
     <mesh name="ring" vertex="{row(corners.ravel())}" face="{row(faces.ravel())}"/>
   </asset>
   <worldbody>
-    <light directional="true" pos="{row(look.SUN_FROM)}" dir="{row(-np.array(look.SUN_FROM))}"
-           diffuse="{row([look.SUN] * 3)}" specular="{row([look.SHINE] * 3)}"/>
-    <geom type="plane" size="0 0 1" pos="0 0 {look.FLOOR}" material="floor"/>
+    <light directional="true" pos="{row(style.SUN_FROM)}" dir="{row(-np.array(style.SUN_FROM))}"
+           diffuse="{row([style.SUN] * 3)}" specular="{row([style.SHINE] * 3)}"/>
+    <geom type="plane" size="0 0 1" pos="0 0 {style.FLOOR}" material="floor"/>
     <geom type="mesh" mesh="ring" rgba="0 0 0 0" contype="0" conaffinity="0" group="5"/>
   </worldbody>
 </mujoco>"""
@@ -336,18 +338,18 @@ def add_arms(
     }
     touched = touching(observations, goal_size)
     for base, elbow, hand in zip(point["base"], point["elbow"], point["hand"], strict=True):
-        _rod(scene, [*base[:2], look.FLOOR], base, look.POST_RADIUS, look.POST)
-        _ball(scene, base, look.BASE_RADIUS, look.BASE)
-        _rod(scene, base, elbow, look.ARM_RADIUS, look.ARM)
-        _ball(scene, elbow, look.ELBOW_RADIUS, look.ELBOW)
-        _rod(scene, elbow, hand, look.ARM_RADIUS, look.ARM)
-        _ball(scene, hand, HAND_RADIUS, look.HAND)
+        _rod(scene, [*base[:2], style.FLOOR], base, style.POST_RADIUS, style.POST)
+        _ball(scene, base, style.BASE_RADIUS, style.BASE)
+        _rod(scene, base, elbow, style.ARM_RADIUS, style.ARM)
+        _ball(scene, elbow, style.ELBOW_RADIUS, style.ELBOW)
+        _rod(scene, elbow, hand, style.ARM_RADIUS, style.ARM)
+        _ball(scene, hand, HAND_RADIUS, style.HAND)
     for goal, touch in zip(point["goal"], touched, strict=True):
         if touch:
             _ring(scene, model, goal)
-            _ball(scene, goal, goal_size / 2, look.TOUCHED_GOAL, look.TOUCHED_OPACITY, look.GLOW)
+            _ball(scene, goal, goal_size / 2, style.TOUCHED_GOAL, style.TOUCHED_OPACITY, style.GLOW)
         else:
-            _ball(scene, goal, goal_size / 2, look.GOAL, look.GOAL_OPACITY)
+            _ball(scene, goal, goal_size / 2, style.GOAL, style.GOAL_OPACITY)
 
 
 def _geom(scene, kind, size, place, turn, color, opacity=1.0, glow=0.0):
@@ -384,5 +386,5 @@ def _rod(scene, start, end, radius, color):
 def _ring(scene, model, place):
     turn = np.empty(9)  # MuJoCo turns a form to its principal axes
     mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
-    geom = _geom(scene, mujoco.mjtGeom.mjGEOM_MESH, [1.0] * 3, place, turn, look.RING, 1.0, 0.7)
+    geom = _geom(scene, mujoco.mjtGeom.mjGEOM_MESH, [1.0] * 3, place, turn, style.RING, 1.0, 0.7)
     geom.dataid = 0  # twice the mesh's number; odd numbers are convex hulls
