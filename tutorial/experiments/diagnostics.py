@@ -21,7 +21,6 @@ import helpers
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.paths import CHECKPOINTS
-from tutorial.training import compiled
 
 KEPT = CHECKPOINTS / "diagnostics"
 GALLERY = CHECKPOINTS / "gallery" / "seed0"
@@ -99,7 +98,7 @@ def record(
     )
 
     def note(agent, scores):
-        actor = compiled.synced(agent).actor
+        actor = agent.learner.synced().actor
         sigmas = helpers.sizes_of_noise(actor)
         lines.append(
             {"score": scores[-1]}

@@ -31,7 +31,6 @@ import torch
 
 import helpers
 from tutorial.experiments import study
-from tutorial.training import compiled
 
 TABLE = study.KEPT / "inside.csv"
 COLUMNS = (
@@ -77,7 +76,7 @@ class Watcher:
         played = helpers.rollout(environment, lambda seen: agent.act(seen, explore=False))
         observations, actions, rewards = (np.array(part) for part in zip(*played, strict=True))
         returns = helpers.returns_that_followed(rewards, agent.settings.discount)
-        critic = compiled.synced(agent).critic
+        critic = agent.learner.synced().critic
         with torch.no_grad():
             values = critic(
                 *(
