@@ -282,6 +282,7 @@ class CompiledLearner(Learner):
         super().__init__(ddpg)
         self.strict, self.entries, self.apart, self.changes = strict, {}, set(), 0
         self.vectors, self.newer = None, False  # newer than the numbers of ddpg
+        self.waited = False
         try:
             if reason := why_no_jax():
                 raise CannotRecord(reason)
@@ -472,37 +473,36 @@ class CompiledLearner(Learner):
                 self.notice_changes()
                 self.load()
                 variants = sorted(set(with_actor.tolist()))
-                entries = [
-                    self.entry("learn", rows[0], weights[0], noise[0], variant)
-                    for variant in variants
-                ]
-                if all(groups == self.groups for groups, _ in entries):
+                sample = rows[0], weights[0], noise[0]
+                ready, recordings = self.ready(variants, sample)
+                if not ready and self.waited:  # their own state is another than the made-up one
+                    self.entries.clear()
+                    ready, recordings = self.ready(variants, sample)
+                if ready:
                     return self.compiled_phase(
-                        variants,
-                        [recorded for _, recorded in entries],
-                        rows,
-                        weights,
-                        noise,
-                        with_actor,
+                        variants, recordings, rows, weights, noise, with_actor
                     )
                 # Until every optimiser has its averages, PyTorch computes: they begin differently.
+                self.waited = bool(with_actor.any())
                 self.synced()
                 self.take_over()
-                if with_actor.any():
-                    self.phase_facts = None  # record anew: by now all have begun
             except CannotRecord as reason:
                 self.give_way(reason)
         return super().learn_phase(rows, weights, noise, with_actor)
+
+    def ready(self, variants: Sequence[bool], sample: Sequence) -> tuple[bool, list[Recorded]]:
+        """Whether the learner has all the tensors that its recordings have, and the recordings."""
+        entries = [self.entry("learn", *sample, variant) for variant in variants]
+        return all(groups == self.groups for groups, _ in entries), [each for _, each in entries]
 
     def notice_changes(self) -> None:
         """Record anew where something has changed that a recording holds, such as a setting."""
         now = facts_of_phase(self.ddpg)
         if now != self.phase_facts:
-            self.changes += self.phase_facts is not None
+            self.changes += 1
             if self.changes > TRIES:
                 raise CannotRecord("the learner's attributes change from phase to phase")
-            if self.phase_facts is not None:
-                self.entries.clear()
+            self.entries.clear()
             self.phase_facts = now
 
     def compiled_phase(self, variants, recordings, rows, weights, noise, with_actor):

@@ -160,9 +160,6 @@ def layer_norm_backward(g, x, shape, mean, scale, weight, bias, wanted):
 
 
 def add_up(x, dims=None, keepdim=False, dtype=None):
-    if x.ndim == 2 and dims is not None and list(dims) == [0]:  # as a product, too
-        found = jnp.ones((1, x.shape[0]), x.dtype) @ x
-        return found if keepdim else found[0]
     return jnp.sum(x, axis=axes(dims), keepdims=keepdim)
 
 
@@ -532,6 +529,9 @@ class Translation:
             elif node.target == "constant":
                 number_type(node.dtype)
                 self.values[node] = jnp.asarray(node.args[0].numpy())
+            elif node.target == "t.default" and node.args[0].target == "mm.default":
+                one, other = self.argument(list(node.args[0].args))  # a gradient: as it lies there
+                self.values[node] = other.T @ one.T
             else:
                 self.values[node] = self.apply(node, self.argument(list(node.args)))
         return self.values[node]
