@@ -5,6 +5,7 @@ names stand for is in `tutorial.training` and `tutorial.report`.
 """
 # ruff: noqa: F401
 
+from reacher.compiling import njit
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
