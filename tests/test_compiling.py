@@ -10,7 +10,13 @@ import pytest
 
 from tutorial.paths import PROJECT
 
-MODULE = "from reacher.compiling import njit\n\n\n@njit\ndef double(number):\n    return 2 * number\n"
+MODULE = """
+from reacher.compiling import njit
+
+@njit
+def double(number):
+    return 2 * number
+"""
 PROGRAM = """
 import sys
 if sys.argv[1:]:  # no file may grow beyond so many bytes, as on a full disk
