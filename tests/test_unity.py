@@ -271,6 +271,19 @@ def test_player_killed_while_it_computes(one_arm):
             env.step(np.zeros(4))
 
 
+def test_a_player_that_is_stopped_is_an_error(one_arm):
+    with open_unity(one_arm) as env:
+        env.reset()
+        os.kill(env.proc1.pid, signal.SIGSTOP)
+        guard = threading.Timer(GUARD, env.proc1.kill)
+        guard.start()
+        env.communicator._timeout = 0.5  # less would do to open it as well, but not surely
+        with pytest.raises(UnityError, match=r"did not answer within 0.5 s.*stopped"):
+            env.step(np.zeros(4))
+        guard.cancel()
+        env.proc1.wait(GUARD)
+
+
 def test_interrupted_step_does_not_shift_the_answers(one_arm, interruptible):
     """Stop button in the middle of a step: the late answer must not pass for the next one's."""
     reference = embedded(1)
@@ -371,7 +384,7 @@ def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm)
         open_call.cancel()
 
 
-@pytest.mark.parametrize("stranger", ["empty", "something else"])
+@pytest.mark.parametrize("stranger", STRANGERS)
 def test_strangers_that_call_before_the_player_does_are_refused(build, stranger):
     message, method, status = STRANGERS[stranger]
     path = build(f"""
@@ -466,6 +479,20 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
     env.proc1.kill()
     with pytest.raises(UnityError, match="signal 9"):
         env.step(np.zeros(4))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_port_that_is_taken_at_one_address_is_an_error(one_arm, address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as other:
+        try:
+            other.bind((address, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {address}")
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UnityError, match=f"port {port} is in use"):
+            unityagents.UnityEnvironment(file_name=one_arm, base_port=port).close()
 
 
 def start_server(port, *options):
@@ -591,7 +618,8 @@ def test_importing_leaves_the_rest_alone():
     ("module", "install"),
     [
         ("communicator_objects", "pip install --no-deps unityagents==0.4.0"),
-        ("grpc", "pip install grpcio protobuf pillow"),
+        ("grpc", "pip install grpcio protobuf psutil pillow"),
+        ("psutil", "pip install grpcio protobuf psutil pillow"),
         ("PIL", "pip install pillow"),
     ],
 )
