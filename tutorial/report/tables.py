@@ -199,6 +199,18 @@ def fidelity_table(fidelity: Mapping) -> str:
             f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})",
         ]
     )
+    for entry in fidelity["per_arm"]:
+        unity, here = np.mean(entry["unity"]), np.mean(entry["here"])
+        lines.append(
+            [
+                f"{entry['source']}, {len(entry['unity'])} arms on the goals that they had in "
+                f"Unity; correlation of their scores {max(entry['correlations']):.2f}",
+                entry["algorithm"],
+                f"{unity:.2f}",
+                f"{here:.2f}",
+                f"{here - unity:+.2f}",
+            ]
+        )
     for where, name in (("unity", "Unity"), ("here", "here")):
         found = fidelity["random"][where]
         score = f"{found['mean']:.3f}"
