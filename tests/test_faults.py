@@ -13,8 +13,7 @@ import torch
 
 import helpers
 import small_training
-from small_training import ARMS, assert_same
-from tutorial.stress import left_by
+from small_training import ARMS, assert_same, left_by
 from tutorial.training import health, progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong

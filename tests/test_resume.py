@@ -22,9 +22,8 @@ from safetensors.torch import load as load_tensors
 
 import helpers
 import small_training
-from small_training import ARMS, KINDS, WEIGHTS, assert_same
+from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
 from tutorial.paths import NOTEBOOK
-from tutorial.stress import left_by
 from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6

@@ -9,9 +9,8 @@ from pydantic import create_model
 
 import helpers
 import small_training
-from small_training import assert_same
+from small_training import assert_same, left_by
 from tutorial.paths import CHECKPOINTS
-from tutorial.stress import left_by
 from tutorial.training import run_files, settings
 from tutorial.training.parameters import RENAMED
 
