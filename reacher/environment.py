@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from reacher.checks import MAX_SEED, integer
 from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import REWARD_THRESHOLD, Task
+from reacher.task import SOLVED_SCORE, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -37,7 +37,7 @@ class ReacherEnvironment(UnityInterface):
             answer = env.step(np.zeros((20, 4)))[brain_name]
     """
 
-    reward_threshold = REWARD_THRESHOLD
+    reward_threshold = SOLVED_SCORE
 
     def __init__(
         self,

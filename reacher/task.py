@@ -23,11 +23,13 @@ ACTION_SIZE = 4
 EPISODE_DECISIONS = 1001
 STEPS_PER_DECISION = 4  # physics steps; the action is held over them
 MAX_TORQUE = 150.0  # N m, at an action of 1
-STEP_REWARD = 0.01
+STEP_REWARD = 0.01  # of a physics step in which hand and goal overlap
+MAX_DECISION_REWARD = STEPS_PER_DECISION * STEP_REWARD  # 0.04
+MAX_SCORE = EPISODE_DECISIONS * MAX_DECISION_REWARD  # of an episode: 40.04
+SOLVED_SCORE = 30.0  # what counts as solved, for the average score of 100 episodes
 HAND_RADIUS = 1.0  # m
 GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
-REWARD_THRESHOLD = 30.0  # what counts as solved, for the average score of 100 episodes
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
 # Unity's half turn about x is a single-precision one: its quaternion is not (1, 0, 0, 0) but

@@ -26,7 +26,7 @@ import numpy as np
 
 from reacher.checks import MAX_TIMEOUT, integer, number
 from reacher.display import has_display
-from reacher.task import REWARD_THRESHOLD, checked_parameters
+from reacher.task import SOLVED_SCORE, checked_parameters
 from reacher.unity.player import find_player
 from reacher.unity.protocol import (
     API_VERSION,
@@ -87,7 +87,7 @@ def open_unity(
 class _UnityEnvironment(unityagents.UnityEnvironment):
     """The original, with another way to start the player's process and to end it."""
 
-    reward_threshold = REWARD_THRESHOLD  # as `ReacherEnvironment` has it
+    reward_threshold = SOLVED_SCORE  # as `ReacherEnvironment` has it
 
     def __init__(
         self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from reacher.task import EPISODE_DECISIONS, REWARD_THRESHOLD, Task
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE, Task
 from tutorial.training.scores import first_at
 
 
@@ -34,7 +34,7 @@ class ArmsEnv:
         seed: int = 0,
         max_episodes: float = np.inf,
         max_seconds: float = np.inf,
-        stop_at: float = REWARD_THRESHOLD,
+        stop_at: float = SOLVED_SCORE,
     ):
         self.num_agents = num_agents
         self.task = Task(num_agents, seed)
