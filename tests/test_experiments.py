@@ -23,6 +23,7 @@ from tutorial.experiments import runner
 from tutorial.experiments.runner import Experiment, Run
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.report import ablations
 from tutorial.training.run_files import load_hyperparameters, save_hyperparameters
 from tutorial.training.scores import read_scores
 
@@ -112,6 +113,10 @@ def test_ablations_change_the_present_default_and_nothing_else(notebook):
         assert settings.model_dump() == usual | overrides and experiment.engine == "auto"
         assert (CHECKPOINTS / "ablations" / name).is_dir()
     assert "a line in `ABLATIONS`," in (PROJECT / "CONTRIBUTING.md").read_text()
+
+
+def test_the_page_of_ablations_is_that_of_the_score_files():
+    assert ablations.PAGE.read_text() == ablations.page()
 
 
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):

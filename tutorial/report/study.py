@@ -112,25 +112,19 @@ def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]
     for task, area in tasks.items():
         for axis, factor in enumerate(FACTORS):
             off, on = (np.take(area, level, axis).reshape(4, -1) for level in (0, 1))
-            found[task][factor]["improvement"] = improvement([*on, *off])
+            found[task][factor]["improvement"] = improvement(*on, *off)
             if resampled:
                 found[task][factor]["improvement_interval"] = statistics.stratified_interval(
-                    dict(enumerate([*on, *off])), improvement
+                    [*on, *off], improvement
                 )
     return found
 
 
-def improvement(groups: Sequence[np.ndarray]) -> float:
+def improvement(*groups: np.ndarray) -> float:
     """How often a run with a factor is above one without it: cells with it, then those without."""
     half = len(groups) // 2
-    return float(
-        np.mean(
-            [
-                statistics.probability_of_improvement(*pair)
-                for pair in zip(groups[:half], groups[half:], strict=True)
-            ]
-        )
-    )
+    pairs = zip(groups[:half], groups[half:], strict=True)
+    return float(np.mean([statistics.probability_of_improvement(*pair) for pair in pairs]))
 
 
 TASKS = {
