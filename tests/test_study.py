@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import itertools
 import json
+import math
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_delayed_rewards_begin_anew_with_an_episode():
 
 def test_the_study_has_the_runs_of_its_plan():
     runs = study.runs_of_the_study()
-    assert len(runs) == len(set(runs)) == 4 * 8 * 12
+    assert len(runs) == len(set(runs)) == 4 * 2**3 * 12
     seeds = {run.seed for run in runs}
     assert len(seeds) == 12
     for others in (study.runs_of_the_pilot(), study.runs_of_the_sweep()):
@@ -115,7 +116,8 @@ def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
 def test_the_list_of_the_kept_study_is_printed(capsys):
     # The folder holds a table with other columns, too: diagnostics.csv.
     assert study.main(["--list", "--only", "study"]) == 0
-    assert "384 of 384 runs done" in capsys.readouterr().out
+    number = len(study.SEEDS) * len(study.TASKS) * math.prod(map(len, study.LEVELS.values()))
+    assert f"{number} of {number} runs done" in capsys.readouterr().out
 
 
 def test_measures_by_hand():

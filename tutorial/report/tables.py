@@ -110,7 +110,7 @@ def runs_table(groups: Mapping[str, Runs], reward_threshold: float = SOLVED_SCOR
     )
 
 
-def of_settings(settings: BaseModel) -> str:
+def settings_table(settings: BaseModel) -> str:
     """Name, value, meaning and source of the hyperparameters that the notebook declares itself,
     and of others that are not at their default."""
     own = type(settings).__annotations__
