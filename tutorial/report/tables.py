@@ -26,8 +26,9 @@ Runs = Mapping[str, Mapping[str, np.ndarray]]  # of several seeds, as `read_runs
 
 
 def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table; its cells are text."""
-    return "\n".join([" | ".join(head), "|".join(["---"] * len(head)), *map(" | ".join, lines)])
+    """A Markdown table; the cells of its head and of its lines are text."""
+    first, *others = (f"| {' | '.join(cells)} |" for cells in (head, *lines))
+    return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
 def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> str:
@@ -109,7 +110,7 @@ def runs_table(groups: Mapping[str, Runs], reward_threshold: float = SOLVED_SCOR
     )
 
 
-def of_settings(settings: BaseModel) -> str:
+def settings_table(settings: BaseModel) -> str:
     """Name, value, meaning and source of the hyperparameters that the notebook declares itself,
     and of others that are not at their default."""
     own = type(settings).__annotations__
