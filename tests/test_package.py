@@ -129,6 +129,15 @@ def test_every_dependency_has_a_reason():
     assert named == declared | {"unityagents"}  # which is installed without its pins
 
 
+def test_one_version():
+    """pyproject.toml, the newest entry of the changelog and the citation agree."""
+    changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, date = re.search(r"^## (\d[\w.]*) \(([\d-]+)\)$", changes, re.MULTILINE).groups()
+    citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
+    assert version == SETTINGS["version"]
+    assert f"version: {version}\n" in citation and f"date-released: {date}\n" in citation
+
+
 def test_constraints_fit_the_requirements():
     """Each requirement has one exact version, and a version that it allows."""
     exact = {
