@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from reacher.checks import MAX_SEED, integer
 from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import REWARD_THRESHOLD, Task
+from reacher.task import EPISODE_DECISIONS, REWARD_THRESHOLD, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -26,6 +26,7 @@ class ReacherEnvironment(UnityInterface):
 
     Attributes:
         reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
+        max_episode_steps: 1001, the decisions of every episode.
 
     Raises:
         TypeError, ValueError: an argument is no number of its kind, or out of range.
@@ -38,6 +39,7 @@ class ReacherEnvironment(UnityInterface):
     """
 
     reward_threshold = REWARD_THRESHOLD
+    max_episode_steps = EPISODE_DECISIONS
 
     def __init__(
         self,

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from reacher.checks import number
+from reacher.compiling import njit
 from reacher.physics import HAND_OFFSET, Physics
 
 OBSERVATION_SIZE = 33
@@ -158,7 +158,7 @@ def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
     return [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
 
 
-@numba.njit(cache=True)
+@njit
 def write_torques(actions, torques):
     """Write the torques (2 * agents, 3), N m, of the actions (agents, 4), cut to [-1, 1]."""
     for arm in range(len(actions)):
@@ -168,7 +168,7 @@ def write_torques(actions, torques):
                 torques[2 * arm + part, 2 * k] = MAX_TORQUE * share
 
 
-@numba.njit(cache=True)
+@njit
 def place_goals(angle, goal):
     """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
     for arm in range(len(angle)):
@@ -178,7 +178,7 @@ def place_goals(angle, goal):
         goal[arm, 2] = GOAL_ORBIT * np.cos(radians)
 
 
-@numba.njit(cache=True)
+@njit
 def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
     """Move the goals and pay where a hand overlaps its goal then.
 
@@ -202,7 +202,7 @@ def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards
             rewards[arm] += STEP_REWARD
 
 
-@numba.njit(cache=True)
+@njit
 def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
     """Write what `Task.observe` describes into `observations` (agents, 33).
 

@@ -1,6 +1,6 @@
-"""What a training survives, at full size: memory, saving, watching, arms, cuts, disks, company.
+"""What a training costs and arms survive, at full size: memory, saving, watching, torques.
 
-    python -m tutorial.stress                    all parts, more than an hour
+    python -m tutorial.stress                    all parts
     python -m tutorial.stress --only arms,watch  some of them
     python -m tutorial.stress --quick            tiny sizes: does the code run?
 
@@ -16,10 +16,6 @@ import gc
 import json
 import os
 import pstats
-import random
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -33,7 +29,6 @@ import helpers
 from reacher import ReacherEnvironment
 from tutorial import notebook
 from tutorial.benchmarks import measure
-from tutorial.paths import PROJECT
 
 ARMS = 20
 
@@ -55,21 +50,20 @@ def show(what: str, value, unit: str = "") -> None:
 # ---------------------------------------------------------------------------------------- trainings
 
 
-def train(folder, episodes: int, save_every: int = 10, seed: int = 0, after_episode=None) -> float:
-    """A training with the default preset and 20 arms, as in the notebook; it goes on if it can.
+def train(folder, episodes: int, save_every: int = 10, after_episode=None) -> float:
+    """A training with the default preset and 20 arms, as in the notebook.
 
-    It keeps its last state. Args: after_episode is called as train_agent says.
+    Args: after_episode is called as train_agent says.
 
     Returns:
         the seconds that it took.
     """
     definitions, folder = notebook.definitions(), Path(folder)
     torch.set_num_threads(1)
-    environment = helpers.open_environment("", ARMS, seed)
-    generator = helpers.seed_everything(seed)
+    environment = helpers.open_environment("", ARMS, 0)
+    generator = helpers.seed_everything(0)
     settings = definitions.make_hyperparameters("default", {})
     agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, ARMS, settings, generator)
-    print("training begins", flush=True)
     start = time.perf_counter()
     definitions.train_agent(
         environment,
@@ -78,49 +72,10 @@ def train(folder, episodes: int, save_every: int = 10, seed: int = 0, after_epis
         episodes,
         stop_when_solved=False,
         save_every=save_every,
-        resume=helpers.TrainingState(folder).exists(),
         after_episode=after_episode,
-        keep_state=True,
-        metadata={"seed": seed},
     )
     environment.close()
     return time.perf_counter() - start
-
-
-def left_by(folder: Path) -> dict:
-    """All that a training left but the time that it took: scores, weights, its last state."""
-    _, facts, tensors = helpers.TrainingState(folder).load()
-    timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
-    return {
-        "facts": json.dumps(timeless),
-        "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
-        "files": sorted(path.name for path in folder.iterdir()),
-        **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
-        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
-    }
-
-
-def in_a_process(folder, episodes, save_every=10, seed=0) -> subprocess.Popen:
-    """A training in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "tutorial.stress",
-        "--train",
-        str(folder),
-        str(episodes),
-        str(save_every),
-        str(seed),
-    ]
-    return subprocess.Popen(
-        command, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def finished(process: subprocess.Popen) -> None:
-    output, errors = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"a training failed:\n{output[-1000:]}\n{errors[-3000:]}")
 
 
 # --------------------------------------------------------------------------------------- the parts
@@ -129,6 +84,7 @@ def finished(process: subprocess.Popen) -> None:
 def long(quick: bool, place: Path) -> None:
     """Memory over 200 episodes, and what saving costs."""
     episodes, save_every = (4, 2) if quick else (200, 10)
+    (place / "states").mkdir()
     states, saving, lasted = helpers.TrainingState(place / "states"), [], []
 
     def measure_memory_and_saving(agent, scores):
@@ -278,82 +234,9 @@ def search(play, number: int, chance: np.random.Generator, generations: int) -> 
         frequency = np.abs(frequency[parents] + 0.05 * chance.normal(size=number))
 
 
-def cuts(quick: bool, place: Path) -> None:
-    """A training that is killed twenty times at random moments ends as one that is not."""
-    episodes, kills, chance = (2, 2, random.Random(0)) if quick else (10, 20, random.Random(0))
-    start = time.perf_counter()
-    finished(in_a_process(place / "uncut", episodes, 1))
-    one_episode = (time.perf_counter() - start) / (episodes + 2)
-    for kill in range(kills):
-        process = in_a_process(place / "cut", episodes, 1)
-        for line in process.stdout:
-            if line.startswith("training begins"):
-                break
-        time.sleep(chance.uniform(0, 1.5 * one_episode))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        done = [int(path.stem.split("_")[1]) for path in (place / "cut" / "state").glob("*.json")]
-        show(
-            f"kill {kill + 1}: ended by {process.returncode}, episodes saved", max(done, default=0)
-        )
-    finished(in_a_process(place / "cut", episodes, 1))
-    show(
-        "scores, weights and state as without the cuts",
-        left_by(place / "cut") == left_by(place / "uncut"),
-    )
-
-
-def full_disk(quick: bool, place: Path) -> None:
-    """A training on a disk that is too small, and again when there is space. Needs `mount`."""
-    episodes, disk = 3 if quick else 6, place / "disk"
-    disk.mkdir()
-    size = "9m" if quick else "40m"
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
-        capture_output=True,
-        text=True,
-    )
-    if mount.returncode:
-        show("full disk", f"not measured: {mount.stderr.strip()}")
-        return
-    try:
-        process = in_a_process(disk / "run", episodes, 1)
-        _, errors = process.communicate()
-        show("ended by", errors.strip().splitlines()[-1])
-        remains = [path.name for path in disk.rglob("*.tmp")]
-        show("half files", remains or "none")
-        show("episodes in scores.csv", len(helpers.read_scores(disk / "run/scores.csv")["score"]))
-        subprocess.run(["mount", "-o", "remount,size=400m", str(disk)], check=True)
-        finished(in_a_process(disk / "run", episodes, 1))
-        finished(in_a_process(place / "roomy", episodes, 1))
-        show(
-            "with space again: scores, weights and state as on a large disk",
-            left_by(disk / "run") == left_by(place / "roomy"),
-        )
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-def together(quick: bool, place: Path) -> None:
-    """Two trainings at once, in two processes, and each alone."""
-    episodes = 1 if quick else 4
-    both = [in_a_process(place / f"together{seed}", episodes, 2, seed) for seed in (0, 1)]
-    for process in both:
-        finished(process)
-    for seed in (0, 1):
-        finished(in_a_process(place / f"alone{seed}", episodes, 2, seed))
-        show(
-            f"seed {seed}: scores, weights and state the same in company and alone",
-            left_by(place / f"alone{seed}") == left_by(place / f"together{seed}"),
-        )
-
-
 PARTS = {
     "arms": arms,
     "watch": watch,
-    "together": together,
-    "full_disk": full_disk,
-    "cuts": cuts,
     "long": long,
 }
 
@@ -366,17 +249,7 @@ def main() -> None:
     )
     parser.add_argument("--only", default=",".join(PARTS), help="parts, by commas")
     parser.add_argument("--quick", action="store_true", help="tiny sizes")
-    parser.add_argument(
-        "--train",
-        nargs=4,
-        metavar=("FOLDER", "EPISODES", "SAVE_EVERY", "SEED"),
-        help="only train; this is how the parts begin processes",
-    )
     options = parser.parse_args()
-    if options.train:
-        folder, *numbers = options.train
-        train(folder, *map(int, numbers))
-        return
     for name in options.only.split(","):
         if name not in PARTS:
             parser.error(f"unknown part {name!r}; known are {', '.join(PARTS)}")
