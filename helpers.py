@@ -17,10 +17,12 @@ from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_cu
 from tutorial.training.randomness import normal_numbers, seed_everything, versions
 from tutorial.training.run import training_run
 from tutorial.training.run_files import (
+    has_ended,
     load_about,
     load_hyperparameters,
     load_network,
     require_pretrained,
+    require_same_run,
     run_folder,
     save_hyperparameters,
     save_networks,
