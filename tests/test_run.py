@@ -378,3 +378,24 @@ def test_the_last_run_is_printed(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         printing.main(["nothing.ipynb"])
     assert "no notebook nothing.ipynb" in capsys.readouterr().err
+
+
+def test_the_first_cell_fetches_the_project_on_colab_only(tmp_path, monkeypatch):
+    source = nbformat.read(NOTEBOOK, as_version=4).cells[2].source
+    called = []
+
+    def call(command, check):
+        called.append(command[:2])
+        if command[0] == "git":
+            (tmp_path / command[-1]).mkdir()
+
+    monkeypatch.setattr(subprocess, "run", call)
+    monkeypatch.chdir(tmp_path)
+    exec(source, {})
+    assert not called
+    monkeypatch.setitem(sys.modules, "google.colab", sys)
+    exec(source, {})
+    assert called == [["git", "clone"], [sys.executable, "-m"]] and os.getcwd() != str(tmp_path)
+    monkeypatch.chdir(PROJECT)
+    exec(source, {})
+    assert len(called) == 2

@@ -237,7 +237,7 @@ def main(name="help", *options):
         near = difflib.get_close_matches(name, TASKS, n=1)
         sys.exit(
             f"no command {name!r}"
-            + (f": did you mean {near[0]}?" if near else "")
+            + (f": did you mean {near[0]}?" if near else ".")
             + f" There are {', '.join(TASKS)}; make help says what they do"
         )
     task = TASKS[name]

@@ -96,7 +96,7 @@ def check(notebook: nbformat.NotebookNode) -> None:
             near = difflib.get_close_matches(name, Parameters.model_fields, n=1)
             raise ValueError(
                 f"unknown parameter {name!r}"
-                + (f": did you mean {near[0]!r}?" if near else "")
+                + (f": did you mean {near[0]!r}?" if near else ".")
                 + f" Known are {', '.join(Parameters.model_fields)}"
             )
     check_parameters(parameters)
