@@ -227,6 +227,7 @@ def animated_png(
     return moving_arms(
         [observations[:most] for observations in frames],
         milliseconds,
+        width=720,  # a notebook holds it
         first=first,
         label=label,
         goal_size=goal_size,
