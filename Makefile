@@ -1,4 +1,4 @@
-# make run, make test, ...: workshop/tasks.py says what there is, and works without make, too.
+# make run, make test, ...: tutorial/tasks.py says what there is, and works without make, too.
 # Another Python: make run PYTHON=python3.12. Options for the program behind: OPTIONS="...".
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ TASKS := run demo test test-extras lab lint experiments study watch pdf pictures
 .PHONY: help $(TASKS)
 
 help:
-	@$(PYTHON) -m workshop.tasks || true
+	@$(PYTHON) -m tutorial.tasks || true
 
 $(TASKS):
-	@$(PYTHON) -m workshop.tasks $@ $(OPTIONS)
+	@$(PYTHON) -m tutorial.tasks $@ $(OPTIONS)

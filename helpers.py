@@ -1,33 +1,32 @@
 """What the notebook's cells call by name: environments, seeds, files, figures.
 
 The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
-names stand for is in `workshop.training` and `workshop.report`.
+names stand for is in `tutorial.training` and `tutorial.report`.
 """
 # ruff: noqa: F401
 
-from workshop.paths import CHECKPOINTS, PROJECT
-from workshop.report.figures import COLORS, animated_png, plot_scores, record_frames
-from workshop.training.environments import GYMNASIUM, mark_of, open_environment
-from workshop.training.episodes import decisions, returns_that_followed
-from workshop.training.episodes import scores as episode_scores
-from workshop.training.evaluation import open_evaluation, values_over_torques
-from workshop.training.files import to_bytes, write_whole
-from workshop.training.health import require_finite, require_healthy
-from workshop.training.parameters import check_parameters
-from workshop.training.progress import log_means, sizes_of_noise, tensorboard_curves
-from workshop.training.randomness import normal_numbers, seed_everything, versions
-from workshop.training.run import training_run
-from workshop.training.run_files import (
+from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
+from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
+from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
+from tutorial.training.evaluation import open_evaluation, values_over_torques
+from tutorial.training.files import to_bytes, write_whole
+from tutorial.training.health import require_finite, require_healthy
+from tutorial.training.parameters import check_parameters
+from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves
+from tutorial.training.randomness import normal_numbers, seed_everything, versions
+from tutorial.training.run import training_run
+from tutorial.training.run_files import (
     load_about,
     load_hyperparameters,
     load_network,
-    require_kept_agent,
+    require_pretrained,
     run_folder,
     save_hyperparameters,
     save_networks,
 )
-from workshop.training.saving import save_state
-from workshop.training.scores import (
+from tutorial.training.saving import save_state
+from tutorial.training.scores import (
     SOLVED_SCORE,
     ScoreFile,
     first_at,
@@ -36,17 +35,17 @@ from workshop.training.scores import (
     read_scores,
     solved_at,
 )
-from workshop.training.settings import (
+from tutorial.training.settings import (
     RareSettings,
     Sizes,
-    fading,
-    is_late,
+    action_noise_parameters,
+    anneal_factor,
+    is_annealing,
+    learning_rate_factor,
     make_settings,
     noise_factor,
-    noise_of_actions,
-    noise_of_weights,
-    rate_factor,
+    num_gradient_steps,
     setting,
-    steps_of_phase,
+    weight_noise_parameters,
 )
-from workshop.training.states import TrainingState
+from tutorial.training.states import TrainingState

@@ -19,19 +19,24 @@ from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 LARGEST_FILE = 64_000_000  # bytes of weights; the default actor has 157,020
 LARGEST_SETTINGS = 1_000_000
 MOST_LAYERS, MOST_UNITS = 32, 16_384
-NORMALIZATIONS = {"input_normalization": ("fixed", "batch", "none"),
-                  "actor_normalization": ("layer", "batch", "none")}
+NORMALIZATIONS = {
+    "input_normalization": ("fixed", "batch", "none"),
+    "actor_normalization": ("layer", "batch", "none"),
+}
 EPSILON = 1e-5  # of the normalisations, as in PyTorch
 NAMED = ("best", "last")
 
 Actor = Callable[[np.ndarray], np.ndarray]
 
 
-def kept_actors(folder: Path) -> list[str]:
+def pretrained_actors(folder: Path) -> list[str]:
     """Names of the actors that a run folder holds: "best", "last", and numbers of episodes."""
     names = [name for name in NAMED if (folder / f"actor_{name}.safetensors").is_file()]
-    episodes = [int(found[1]) for path in folder.glob("actor_episode*.safetensors")
-                if (found := re.fullmatch(r"actor_episode(\d{1,9})", path.stem))]
+    episodes = [
+        int(found[1])
+        for path in folder.glob("actor_episode*.safetensors")
+        if (found := re.fullmatch(r"actor_episode(\d{1,9})", path.stem))
+    ]
     return names + [str(episode) for episode in sorted(episodes)]
 
 
@@ -42,13 +47,16 @@ def actor_path(folder: Path, name: str) -> Path:
         FileNotFoundError: there is no such folder or actor; names what there is.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(f"no run in {folder}: give a folder such as runs/default/seed0 or "
-                                "checkpoints/default/seed0")
+        raise FileNotFoundError(
+            f"no run in {folder}: give a folder such as runs/default/seed0 or "
+            "checkpoints/default/seed0"
+        )
     file = name if name in NAMED else f"episode{name}"
-    if name not in kept_actors(folder):
-        kept = ", ".join(kept_actors(folder)) or "no actor's weights"
-        raise FileNotFoundError(f"no actor {_short(name)!r} in {folder}: it holds {kept}; "
-                                "'random' needs none")
+    if name not in pretrained_actors(folder):
+        kept = ", ".join(pretrained_actors(folder)) or "no actor's weights"
+        raise FileNotFoundError(
+            f"no actor {_short(name)!r} in {folder}: it holds {kept}; 'random' needs none"
+        )
     return folder / f"actor_{file}.safetensors"
 
 
@@ -71,18 +79,25 @@ def read_settings(folder: Path) -> dict:
             if settings[name] not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}")
         hidden, slope = settings["actor_hidden"], settings["negative_slope"]
-        if not (isinstance(hidden, list) and 1 <= len(hidden) <= MOST_LAYERS
-                and all(type(units) is int and 1 <= units <= MOST_UNITS for units in hidden)):
-            raise ValueError(f"actor_hidden must be 1 to {MOST_LAYERS} sizes of layers, "
-                             f"each from 1 to {MOST_UNITS}")
+        if not (
+            isinstance(hidden, list)
+            and 1 <= len(hidden) <= MOST_LAYERS
+            and all(type(units) is int and 1 <= units <= MOST_UNITS for units in hidden)
+        ):
+            raise ValueError(
+                f"actor_hidden must be 1 to {MOST_LAYERS} sizes of layers, "
+                f"each from 1 to {MOST_UNITS}"
+            )
         if type(slope) not in (int, float) or not math.isfinite(slope):
             raise ValueError("negative_slope must be a number")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged or of another version: {_short(error)}") from None
     location = content.get("env_location", "")
     if str(location).startswith("gymnasium:"):
-        raise ValueError(f"{folder} is a run of {_short(location)}, not of arms: only arms can be "
-                         "watched here; Gymnasium's environments draw themselves")
+        raise ValueError(
+            f"{folder} is a run of {_short(location)}, not of arms: only arms can be "
+            "watched here; Gymnasium's environments draw themselves"
+        )
     return content
 
 
@@ -115,8 +130,9 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
     try:
         from safetensors.numpy import load
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("weights are read by the package safetensors: "
-                                  "pip install safetensors") from None
+        raise ModuleNotFoundError(
+            "weights are read by the package safetensors: pip install safetensors"
+        ) from None
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise ValueError(f"{path} has {size} bytes, and an actor's weights at most {LARGEST_FILE}")
@@ -139,13 +155,17 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
     """
     expected = expected_shapes(settings)
     found = {name: array.shape for name, array in weights.items()}
-    wrong = [f"{_short(name)} is {found.get(name, 'missing')}, not {expected.get(name, 'there')}"
-             for name in sorted(expected.keys() | found.keys())
-             if expected.get(name) != found.get(name)]
+    wrong = [
+        f"{_short(name)} is {found.get(name, 'missing')}, not {expected.get(name, 'there')}"
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
     if wrong:
-        raise ValueError(f"{source} holds the weights of another network than its settings say, "
-                         f"for {OBSERVATION_SIZE} observations and {ACTION_SIZE} actions: "
-                         f"{'; '.join(wrong[:3])}")
+        raise ValueError(
+            f"{source} holds the weights of another network than its settings say, "
+            f"for {OBSERVATION_SIZE} observations and {ACTION_SIZE} actions: "
+            f"{'; '.join(wrong[:3])}"
+        )
     numbers = {}
     for name, array in weights.items():
         if not (np.issubdtype(array.dtype, np.number) and np.isfinite(array).all()):
@@ -167,24 +187,33 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
 
 def expected_shapes(settings: Mapping) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors that the notebook's Actor has with these settings."""
+
     def batch(name, size):
-        return {f"{name}.{part}": (size,) for part in
-                ("weight", "bias", "running_mean", "running_var")} | {
-                    f"{name}.num_batches_tracked": ()}
+        return {
+            f"{name}.{part}": (size,) for part in ("weight", "bias", "running_mean", "running_var")
+        } | {f"{name}.num_batches_tracked": ()}
 
     def linear(name, inputs, outputs, noisy):
         shapes = {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
-        return shapes | ({f"{name}.sigma_weight": (outputs, inputs),
-                          f"{name}.sigma_bias": (outputs,)} if noisy else {})
+        return shapes | (
+            {f"{name}.sigma_weight": (outputs, inputs), f"{name}.sigma_bias": (outputs,)}
+            if noisy
+            else {}
+        )
 
     sizes, noisy = [OBSERVATION_SIZE, *settings["actor_hidden"]], bool(settings["noisy_layers"])
-    shapes = {"fixed": {"layers.0.factor": (OBSERVATION_SIZE,)}, "none": {},
-              "batch": batch("layers.0", OBSERVATION_SIZE)}[settings["input_normalization"]].copy()
+    shapes = {
+        "fixed": {"layers.0.factor": (OBSERVATION_SIZE,)},
+        "none": {},
+        "batch": batch("layers.0", OBSERVATION_SIZE),
+    }[settings["input_normalization"]].copy()
     for k, (inputs, outputs) in enumerate(itertools.pairwise(sizes), start=1):
         shapes |= linear(f"layers.{k}.0", inputs, outputs, noisy and k > 1)
-        shapes |= {"layer": {f"layers.{k}.1.weight": (outputs,), f"layers.{k}.1.bias": (outputs,)},
-                   "none": {}, "batch": batch(f"layers.{k}.1", outputs)
-                   }[settings["actor_normalization"]]
+        shapes |= {
+            "layer": {f"layers.{k}.1.weight": (outputs,), f"layers.{k}.1.bias": (outputs,)},
+            "none": {},
+            "batch": batch(f"layers.{k}.1", outputs),
+        }[settings["actor_normalization"]]
     return shapes | linear(f"layers.{len(sizes)}", sizes[-1], ACTION_SIZE, noisy)
 
 
@@ -208,5 +237,5 @@ def _normalized(x, numbers, name, kind):
 
 def _short(value: object, longest: int = 120) -> str:
     """A value of a file in a message: one short line without control characters."""
-    text = "".join(letter if letter.isprintable() else " " for letter in str(value)[:2 * longest])
+    text = "".join(letter if letter.isprintable() else " " for letter in str(value)[: 2 * longest])
     return text if len(text) <= longest else f"{text[:longest]} ..."

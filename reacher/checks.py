@@ -71,12 +71,14 @@ def actions_of_shape(actions: ArrayLike, shape: tuple[int, int], agent: str = "a
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
         raise ValueError(f"{wanted}, but some are masked")
     if array.dtype.kind not in "biuf" and not (
-            array.dtype == object and all(isinstance(one, Real) for one in array.flat)):
+        array.dtype == object and all(isinstance(one, Real) for one in array.flat)
+    ):
         kind = "other objects" if array.dtype == object else array.dtype
         raise ValueError(f"{wanted}, not {kind}")
     if array.shape not in (shape, (shape[0] * shape[1],)):
-        raise ValueError(f"actions must have shape {shape} or ({shape[0] * shape[1]},), "
-                         f"not {array.shape}")
+        raise ValueError(
+            f"actions must have shape {shape} or ({shape[0] * shape[1]},), not {array.shape}"
+        )
     try:
         with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite
             array = array.reshape(shape).astype(np.float32).astype(np.float64)
@@ -84,8 +86,9 @@ def actions_of_shape(actions: ArrayLike, shape: tuple[int, int], agent: str = "a
         raise ValueError(f"actions must be finite: {error}") from None
     if not np.isfinite(array).all():
         row, index = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"actions must be finite, but action {index} of {agent} {row} "
-                         f"is {array[row, index]}")
+        raise ValueError(
+            f"actions must be finite, but action {index} of {agent} {row} is {array[row, index]}"
+        )
     return array
 
 

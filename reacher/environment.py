@@ -39,17 +39,27 @@ class ReacherEnvironment(UnityInterface):
 
     reward_threshold = REWARD_THRESHOLD
 
-    def __init__(self, num_agents: int = 20, seed: int = 0,
-                 goal_size: float | None = None, goal_speed: float | None = None) -> None:
+    def __init__(
+        self,
+        num_agents: int = 20,
+        seed: int = 0,
+        goal_size: float | None = None,
+        goal_speed: float | None = None,
+    ) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         self._task = Task(num_agents, integer("seed", seed, 0, MAX_SEED))
         goals = {"goal_size": goal_size, "goal_speed": goal_speed}
-        self._task.set_parameters({name: value for name, value in goals.items()
-                                   if value is not None})
+        self._task.set_parameters(
+            {name: value for name, value in goals.items() if value is not None}
+        )
         super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
 
-    def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
-              lesson: int | None = None) -> dict[str, BrainInfo]:
+    def reset(
+        self,
+        train_mode: bool = True,
+        config: Mapping[str, float] | None = None,
+        lesson: int | None = None,
+    ) -> dict[str, BrainInfo]:
         """Begin a new episode in all arms.
 
         Args:
@@ -66,14 +76,19 @@ class ReacherEnvironment(UnityInterface):
         self._require_open("reset")
         if config is not None:
             if not isinstance(config, Mapping):
-                raise ValueError("config must be a mapping such as {'goal_size': 5.0}, "
-                                 f"not {config!r}")
+                raise ValueError(
+                    f"config must be a mapping such as {{'goal_size': 5.0}}, not {config!r}"
+                )
             self._task.set_parameters(config)
         self._is_reset, self.global_done = True, False
         return self._arms_answer(self._task.reset(), np.zeros(self.num_agents), done=False)
 
-    def step(self, vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
-             memory: object = None, text_action: object = None) -> dict[str, BrainInfo]:
+    def step(
+        self,
+        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        memory: object = None,
+        text_action: object = None,
+    ) -> dict[str, BrainInfo]:
         """Hold the actions for one decision: four physics steps, 0.08 s.
 
         In the 1001st decision of an episode all arms are done and, as in Unity, reset before
@@ -98,8 +113,13 @@ class ReacherEnvironment(UnityInterface):
         return self._arms_answer(observations, rewards, done, actions)
 
     def _arms_answer(self, observations, rewards, done, actions=None) -> dict[str, BrainInfo]:
-        return self._answer(observations, rewards.astype(np.float32).tolist(), done,
-                            [done] * self.num_agents, actions)
+        return self._answer(
+            observations,
+            rewards.astype(np.float32).tolist(),
+            done,
+            [done] * self.num_agents,
+            actions,
+        )
 
     def _parameters(self) -> Mapping[str, float]:
         return self._task.parameters

@@ -1,8 +1,8 @@
-"""One episode of arms, played and kept: what pictures and the page show."""
+"""One episode of arms, played and kept: what pictures show."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,36 +21,34 @@ class Episode:
         rewards: (decisions, arms) float32.
         goal_size: diameter of the goals, m.
         seed: of the goals.
-        title: who acted, in a few words.
-        facts: more about it, a line each.
     """
 
     observations: np.ndarray
     rewards: np.ndarray
     goal_size: float = RESET_PARAMETERS["goal_size"]
     seed: int = 0
-    title: str = ""
-    facts: tuple[str, ...] = ()
 
     @property
     def scores(self) -> np.ndarray:
         """Each arm's sum of rewards, (arms,)."""
         return self.rewards.sum(0, dtype=np.float64)
 
-    def named(self, title: str, *facts: str) -> Episode:
-        """The same with a title and facts."""
-        return replace(self, title=title, facts=facts)
-
 
 def random_torques(seed: int) -> Actor:
     """Clipped standard normal torques, as in the notebook's section 2.3."""
     generator = np.random.default_rng(seed)
-    return lambda observations: generator.standard_normal(
-        (len(observations), ACTION_SIZE)).clip(-1, 1)
+    return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
+        -1, 1
+    )
 
 
-def play_episode(actor: Actor, arms: int = 20, seed: int = 0,
-                 decisions: int = EPISODE_DECISIONS, **parameters: float) -> Episode:
+def play_episode(
+    actor: Actor,
+    arms: int = 20,
+    seed: int = 0,
+    decisions: int = EPISODE_DECISIONS,
+    **parameters: float,
+) -> Episode:
     """Let an actor play the first episode of `ReacherEnvironment(arms, seed)`.
 
     Args:

@@ -1,6 +1,6 @@
 """The interface of `unityagents.UnityEnvironment` 0.4.0: what environments with it share.
 
-`reacher.environment` has the Reacher with it, `reacher.gymnasium.shaped` any environment of
+`reacher.environment` has the Reacher with it, `reacher.gymnasium.unity_wrapper` any environment of
 Gymnasium with continuous actions.
 """
 
@@ -34,23 +34,26 @@ class BrainParameters:
     vector_observation_space_type: str = "continuous"
 
     def __str__(self) -> str:
-        return "\n        ".join([
-            f"Unity brain name: {self.brain_name}",
-            f"Number of Visual Observations (per agent): {self.number_visual_observations}",
-            f"Vector Observation space type: {self.vector_observation_space_type}",
-            f"Vector Observation space size (per agent): {self.vector_observation_space_size}",
-            f"Number of stacked Vector Observation: {self.num_stacked_vector_observations}",
-            f"Vector Action space type: {self.vector_action_space_type}",
-            f"Vector Action space size (per agent): {self.vector_action_space_size}",
-            f"Vector Action descriptions: {', '.join(self.vector_action_descriptions)}",
-        ])
+        return "\n        ".join(
+            [
+                f"Unity brain name: {self.brain_name}",
+                f"Number of Visual Observations (per agent): {self.number_visual_observations}",
+                f"Vector Observation space type: {self.vector_observation_space_type}",
+                f"Vector Observation space size (per agent): {self.vector_observation_space_size}",
+                f"Number of stacked Vector Observation: {self.num_stacked_vector_observations}",
+                f"Vector Action space type: {self.vector_action_space_type}",
+                f"Vector Action space size (per agent): {self.vector_action_space_size}",
+                f"Vector Action descriptions: {', '.join(self.vector_action_descriptions)}",
+            ]
+        )
 
 
 @dataclass
 class BrainInfo:
     """The answer to a reset or a step (the fields of `unityagents.BrainInfo`).
 
-    Sizes and values are those of the Reacher; `reacher.gymnasium.shaped` says what others have.
+    Sizes and values are those of the Reacher; `reacher.gymnasium.unity_wrapper` says what
+    others have.
 
     Attributes:
         vector_observations: (agents, 33) float64 that hold single-precision values, as Unity's do.
@@ -78,8 +81,8 @@ class UnityInterface:
     """What the environments with the interface of `unityagents` share.
 
     Attributes:
-        reward_threshold: the score that counts as solved, on average over 100 episodes (the mark
-            of Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+        reward_threshold: the score that counts as solved, on average over 100 episodes
+            (Gymnasium's `spec.reward_threshold`); None where nobody has set one.
 
     Args:
         name: of the environment, in its saved states.
@@ -91,8 +94,9 @@ class UnityInterface:
     reward_threshold: float | None = None
     AGENT = "arm"  # what error messages call an agent
 
-    def __init__(self, name: str, academy_name: str, num_agents: int,
-                 brain: BrainParameters) -> None:
+    def __init__(
+        self, name: str, academy_name: str, num_agents: int, brain: BrainParameters
+    ) -> None:
         self._name, self.academy_name, self.num_agents = name, academy_name, num_agents
         self.brain_names = self.external_brain_names = [brain.brain_name]
         self.brains = {brain.brain_name: brain}
@@ -109,13 +113,15 @@ class UnityInterface:
 
     def __str__(self) -> str:
         parameters = "\n\t\t".join(f"{k} -> {v}" for k, v in self._parameters().items())
-        return "\n".join([
-            f"Unity Academy name: {self.academy_name}",
-            "        Number of Brains: 1",
-            "        Number of External Brains : 1",
-            f"        Reset Parameters :\n\t\t{parameters}",
-            *map(str, self.brains.values()),
-        ])
+        return "\n".join(
+            [
+                f"Unity Academy name: {self.academy_name}",
+                "        Number of Brains: 1",
+                "        Number of External Brains : 1",
+                f"        Reset Parameters :\n\t\t{parameters}",
+                *map(str, self.brains.values()),
+            ]
+        )
 
     def state(self) -> dict:
         """What decides the future from the next reset on, for `restore`, as JSON can hold it.
@@ -129,9 +135,12 @@ class UnityInterface:
             RuntimeError: the environment is closed.
         """
         self._require_open("state")
-        return {"environment": self._name, "num_agents": self.num_agents,
-                "parameters": dict(self._parameters()),
-                "generators": [generator.bit_generator.state for generator in self._generators()]}
+        return {
+            "environment": self._name,
+            "num_agents": self.num_agents,
+            "parameters": dict(self._parameters()),
+            "generators": [generator.bit_generator.state for generator in self._generators()],
+        }
 
     def restore(self, state: Mapping) -> None:
         """Go on as the environment did whose `state()` this is, from the next reset on.
@@ -147,22 +156,31 @@ class UnityInterface:
         keys = ("environment", "num_agents", "parameters", "generators")
         if not isinstance(state, Mapping) or set(state) != set(keys):
             found = list(state) if isinstance(state, Mapping) else repr(state)
-            raise ValueError(f"a state must be a mapping with {', '.join(keys)}, as state() "
-                             f"returns it, not {found}")
+            raise ValueError(
+                f"a state must be a mapping with {', '.join(keys)}, as state() "
+                f"returns it, not {found}"
+            )
         if state["environment"] != self._name:
-            raise ValueError(f"this is a state of the environment {state['environment']!r}, "
-                             f"not of {self._name!r}")
+            raise ValueError(
+                f"this is a state of the environment {state['environment']!r}, "
+                f"not of {self._name!r}"
+            )
         if state["num_agents"] != self.num_agents:
-            raise ValueError(f"this is a state of num_agents={state['num_agents']!r}, but this "
-                             f"environment has num_agents={self.num_agents}")
+            raise ValueError(
+                f"this is a state of num_agents={state['num_agents']!r}, but this "
+                f"environment has num_agents={self.num_agents}"
+            )
         generators, parameters = state["generators"], state["parameters"]
         if not isinstance(generators, list) or len(generators) != self.num_agents:
             raise ValueError(f"generators must be a list of {self.num_agents} states")
         if not isinstance(parameters, Mapping) or set(parameters) != set(self._parameters()):
-            raise ValueError("parameters must be a mapping with "
-                             f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}")
-        self._restore([generator_from(agent, value) for agent, value in enumerate(generators)],
-                      parameters)
+            raise ValueError(
+                "parameters must be a mapping with "
+                f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}"
+            )
+        self._restore(
+            [generator_from(agent, value) for agent, value in enumerate(generators)], parameters
+        )
         self._is_reset = False
 
     def close(self) -> None:
@@ -184,8 +202,9 @@ class UnityInterface:
 
     def _require_open(self, call: str) -> None:
         if not self._is_open:
-            raise RuntimeError(f"{call}() on a closed environment: make a new "
-                               f"{type(self).__name__}")
+            raise RuntimeError(
+                f"{call}() on a closed environment: make a new {type(self).__name__}"
+            )
 
     def _require_reset(self) -> None:
         if not self._is_reset:
@@ -193,7 +212,7 @@ class UnityInterface:
 
     def _checked_actions(self, actions) -> np.ndarray:
         """Any form of actions that `step` accepts as (agents, actions) float64, or ValueError."""
-        (name, brain), = self.brains.items()
+        ((name, brain),) = self.brains.items()
         if isinstance(actions, Mapping):
             for unknown in actions.keys() - {name}:
                 raise ValueError(f"unknown brain {unknown!r}; the only one is {name!r}")
@@ -201,22 +220,30 @@ class UnityInterface:
         shape = (self.num_agents, brain.vector_action_space_size)
         return np.zeros(shape) if actions is None else actions_of_shape(actions, shape, self.AGENT)
 
-    def _answer(self, observations: np.ndarray, rewards: list[float], done: bool,
-                max_reached: list[bool], actions: np.ndarray | None = None) -> dict[str, BrainInfo]:
+    def _answer(
+        self,
+        observations: np.ndarray,
+        rewards: list[float],
+        done: bool,
+        max_reached: list[bool],
+        actions: np.ndarray | None = None,
+    ) -> dict[str, BrainInfo]:
         """One answer of all agents; `actions` are those of a running episode."""
-        (name, brain), = self.brains.items()
+        ((name, brain),) = self.brains.items()
         if actions is None or done:
             actions = np.zeros((self.num_agents, brain.vector_action_space_size))
-        return {name: BrainInfo(
-            vector_observations=observations.astype(np.float64),
-            rewards=rewards,
-            local_done=[done] * self.num_agents,
-            max_reached=max_reached,
-            agents=list(range(self.num_agents)),
-            previous_vector_actions=actions,
-            text_observations=[""] * self.num_agents,
-            previous_text_actions=[""] * self.num_agents,
-        )}
+        return {
+            name: BrainInfo(
+                vector_observations=observations.astype(np.float64),
+                rewards=rewards,
+                local_done=[done] * self.num_agents,
+                max_reached=max_reached,
+                agents=list(range(self.num_agents)),
+                previous_vector_actions=actions,
+                text_observations=[""] * self.num_agents,
+                previous_text_actions=[""] * self.num_agents,
+            )
+        }
 
 
 def generator_from(agent: int, state) -> np.random.Generator:

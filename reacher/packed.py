@@ -31,8 +31,14 @@ def packed_actor(folder: Path, name: str = "best") -> dict:
     hidden = settings["actor_hidden"]
     names = [f"layers.{k}" for k in range(len(hidden) + 2)]
     return {"bounded": True} | _packed(
-        weights, names[0], names[1:-1], names[-1], [OBSERVATION_SIZE, *hidden, ACTION_SIZE],
-        settings, settings["actor_normalization"])
+        weights,
+        names[0],
+        names[1:-1],
+        names[-1],
+        [OBSERVATION_SIZE, *hidden, ACTION_SIZE],
+        settings,
+        settings["actor_normalization"],
+    )
 
 
 def packed_critic(folder: Path) -> dict | None:
@@ -49,20 +55,36 @@ def packed_critic(folder: Path) -> dict | None:
         hidden, joins = settings["critic_hidden"], settings["critic_action_layer"] - 1
         names = [f"blocks.{k}" for k in range(len(hidden))]
         return {"bounded": False, "joins": joins} | _packed(
-            weights, "scaling", names, "output", [OBSERVATION_SIZE, *hidden, 1], settings,
-            settings["critic_normalization"], joins)
+            weights,
+            "scaling",
+            names,
+            "output",
+            [OBSERVATION_SIZE, *hidden, 1],
+            settings,
+            settings["critic_normalization"],
+            joins,
+        )
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds the weights of another network than its settings say: "
-                         f"{error}") from None
+        raise ValueError(
+            f"{path} holds the weights of another network than its settings say: {error}"
+        ) from None
 
 
-def _packed(weights: Mapping[str, np.ndarray], scaling: str, blocks: Sequence[str], output: str,
-            sizes: Sequence[int], settings: Mapping, normalization: str,
-            joins: int | None = None) -> dict:
+def _packed(
+    weights: Mapping[str, np.ndarray],
+    scaling: str,
+    blocks: Sequence[str],
+    output: str,
+    sizes: Sequence[int],
+    settings: Mapping,
+    normalization: str,
+    joins: int | None = None,
+) -> dict:
     """Sizes, slope and numbers (base64 of float32) of a network with these names of layers."""
     numbers = []
-    for k, (name, inputs, outputs) in enumerate(zip([*blocks, output], sizes, sizes[1:],
-                                                    strict=False)):
+    for k, (name, inputs, outputs) in enumerate(
+        zip([*blocks, output], sizes, sizes[1:], strict=False)
+    ):
         linear = name if name == output else f"{name}.0"
         weight = weights[f"{linear}.weight"].astype(np.float64)
         bias = weights[f"{linear}.bias"].astype(np.float64)
@@ -82,8 +104,12 @@ def _packed(weights: Mapping[str, np.ndarray], scaling: str, blocks: Sequence[st
     row = np.concatenate([np.ravel(each) for each in numbers]).astype("<f4")
     if not np.isfinite(row).all():
         raise ValueError("there are numbers that are not finite")
-    return {"sizes": list(sizes), "normalized": normalization == "layer",
-            "slope": settings["negative_slope"], "numbers": base64.b64encode(row).decode()}
+    return {
+        "sizes": list(sizes),
+        "normalized": normalization == "layer",
+        "slope": settings["negative_slope"],
+        "numbers": base64.b64encode(row).decode(),
+    }
 
 
 def _affine(weights: Mapping[str, np.ndarray], name: str, kind: str) -> tuple:
@@ -92,7 +118,9 @@ def _affine(weights: Mapping[str, np.ndarray], name: str, kind: str) -> tuple:
         return np.ones(1), np.zeros(1)
     if kind == "fixed":
         return weights[f"{name}.factor"].astype(np.float64), np.zeros(1)
-    mean, variance, factor, shift = (weights[f"{name}.{part}"].astype(np.float64) for part in (
-        "running_mean", "running_var", "weight", "bias"))
+    mean, variance, factor, shift = (
+        weights[f"{name}.{part}"].astype(np.float64)
+        for part in ("running_mean", "running_var", "weight", "bias")
+    )
     factor = factor / np.sqrt(variance + EPSILON)
     return factor, shift - mean * factor

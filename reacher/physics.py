@@ -95,8 +95,18 @@ class Physics:
             torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
         """
         model, data = self.model, self.data
-        drive_joints(torques, self.velocity, self._rates, self.rotation, self._axis, self._anchor,
-                     self._center_of_mass, self._mass, self._inertia, self._joint_torques)
+        drive_joints(
+            torques,
+            self.velocity,
+            self._rates,
+            self.rotation,
+            self._axis,
+            self._anchor,
+            self._center_of_mass,
+            self._mass,
+            self._inertia,
+            self._joint_torques,
+        )
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
         mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
@@ -111,8 +121,9 @@ class Physics:
 
 
 @numba.njit(cache=True)
-def drive_joints(torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia,
-                 joint_torque):
+def drive_joints(
+    torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia, joint_torque
+):
     """Write the torques about the joints that have the effect of force_eff and torque_eff.
 
     One compiled call; what each argument is stands in the three functions that it calls.
@@ -181,9 +192,11 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
             rx = center_of_mass[b, 0] - anchor[j, 0]
             ry = center_of_mass[b, 1] - anchor[j, 1]
             rz = center_of_mass[b, 2] - anchor[j, 2]
-            torque += (axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
-                       + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
-                       + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx))
+            torque += (
+                axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
+                + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
+                + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx)
+            )
         torques[j] = torque
 
 

@@ -98,8 +98,15 @@ class Task:
         write_torques(actions, self._torques)
         for _ in range(STEPS_PER_DECISION):
             # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
-            move_goals_and_pay(self._goal_speed, physics.position, physics.rotation, reach,
-                               self._goal_angle, self._goal, rewards)
+            move_goals_and_reward(
+                self._goal_speed,
+                physics.position,
+                physics.rotation,
+                reach,
+                self._goal_angle,
+                self._goal,
+                rewards,
+            )
             physics.step(self._torques)
         self.decisions += 1
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
@@ -122,8 +129,14 @@ class Task:
         """
         observations = np.empty((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
         physics = self.physics
-        write_observations(physics.position, physics.quaternion, physics.velocity, self._goal,
-                           self._goal_speed, observations)
+        write_observations(
+            physics.position,
+            physics.quaternion,
+            physics.velocity,
+            self._goal,
+            self._goal_speed,
+            observations,
+        )
         return observations
 
 
@@ -131,10 +144,13 @@ def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
     """Reset parameters as floats, or the ValueError of `Task.set_parameters`."""
     for name in parameters:
         if name not in RESET_PARAMETERS:
-            raise ValueError(f"unknown reset parameter {name!r}; "
-                             f"known are {', '.join(RESET_PARAMETERS)}")
-    return {name: number(f"reset parameter {name!r}", value, 0, 1e6)
-            for name, value in parameters.items()}
+            raise ValueError(
+                f"unknown reset parameter {name!r}; known are {', '.join(RESET_PARAMETERS)}"
+            )
+    return {
+        name: number(f"reset parameter {name!r}", value, 0, 1e6)
+        for name, value in parameters.items()
+    }
 
 
 def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
@@ -163,7 +179,7 @@ def place_goals(angle, goal):
 
 
 @numba.njit(cache=True)
-def move_goals_and_pay(speed, position, rotation, reach, angle, goal, rewards):
+def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
     """Move the goals and pay where a hand overlaps its goal then.
 
     Args:

@@ -1,11 +1,12 @@
 """Play with trained arms in the browser: `python -m reacher.watch RUN ...` writes one HTML file.
 
-    python -m reacher.watch checkpoints/gallery/seed0 checkpoints/default/seed0
+    python -m reacher.watch --out site/index.html
     python -m reacher.watch runs/default/seed0 --open
 
 RUN is the folder of a training run, with hyperparameters.json and an actor's weights; of several
 folders the reader of the page chooses among all actors. The arms are simulated in the page. The
-file needs no network, no server and no kernel.
+file needs no network, no server and no kernel. Without RUN it has the actors of
+checkpoints/gallery/seed0 and checkpoints/default/seed0, which are those of one training.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from reacher.actor import actor_path, kept_actors, load_actor, read_settings
+from reacher.actor import actor_path, load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import Choice, page
 from reacher.episode import play_episode, random_torques
 from reacher.packed import packed_actor, packed_critic
@@ -26,12 +27,18 @@ from reacher.task import RESET_PARAMETERS
 
 SEED = 1000  # of the goals; trainings begin with seeds from 0 on
 OUT = Path("runs") / "watch.html"
+RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/default/seed0")
 MOST_ARMS = 40
 STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"
 
 
-def watch_page(*folders: str | os.PathLike, arms: int = 20, seed: int = SEED,
-               embedded: bool = False, **parameters: float) -> str:
+def watch_page(
+    *folders: str | os.PathLike,
+    arms: int = 20,
+    seed: int = SEED,
+    embedded: bool = False,
+    **parameters: float,
+) -> str:
     """The page of all actors in the folders of runs, in that order, after random torques.
 
     Args:
@@ -54,11 +61,12 @@ def watch_page(*folders: str | os.PathLike, arms: int = 20, seed: int = SEED,
     scores, critic, about = [], None, []
     for folder in map(Path, folders):
         settings = read_settings(folder)
-        about.append(", ".join(f"{key} {settings[key]}" for key in ("preset", "seed")
-                               if key in settings))
+        about.append(
+            ", ".join(f"{key} {settings[key]}" for key in ("preset", "seed") if key in settings)
+        )
         scores = read_curve(folder) or scores
         critic = packed_critic(folder) or critic
-        names = kept_actors(folder) or ["best"]  # which says what is missing
+        names = pretrained_actors(folder) or ["best"]  # which says what is missing
         if "best" in names[:1]:
             names = [name for name in names[1:] if not same(folder, name)] + ["best"]
         for name in names:
@@ -69,12 +77,15 @@ def watch_page(*folders: str | os.PathLike, arms: int = 20, seed: int = SEED,
                 episode = scores.index(max(scores)) + 1
                 title = f"{episode} episodes, the best actor"
             choices.append(Choice(name, title, score(load_actor(folder, name)), network, episode))
-    what = f"{arms} arm{'s' * (arms > 1)}, simulated in this page. Its actor was trained by " \
-           f"the notebook ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click" \
-           " an arm."
+    what = (
+        f"{arms} arm{'s' * (arms > 1)}, simulated in this page. Its actor was trained by "
+        f"the notebook ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click"
+        " an arm."
+    )
     still = STILL.read_bytes() if STILL.is_file() else b""
-    return page(choices, critic, scores, arms, seed, what=what, still=still, embedded=embedded,
-                **parameters)
+    return page(
+        choices, critic, scores, arms, seed, what=what, still=still, embedded=embedded, **parameters
+    )
 
 
 def same(folder: Path, name: str) -> bool:
@@ -99,21 +110,35 @@ def read_curve(folder: Path) -> list[float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m reacher.watch",
-                                     description=__doc__.splitlines()[0])
-    parser.add_argument("runs", type=Path, metavar="RUN", nargs="+", help="folder of a run")
+    parser = argparse.ArgumentParser(
+        prog="python -m reacher.watch", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("runs", type=Path, metavar="RUN", nargs="*", help="folder of a run")
     parser.add_argument("--arms", type=int, default=20, help="1 to 40 (20)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the goals ({SEED})")
-    parser.add_argument("--goal-size", type=float, default=RESET_PARAMETERS["goal_size"],
-                        help="diameter, m (%(default)g)")
-    parser.add_argument("--goal-speed", type=float, default=RESET_PARAMETERS["goal_speed"],
-                        help="largest, degrees per physics step (%(default)g)")
+    parser.add_argument(
+        "--goal-size",
+        type=float,
+        default=RESET_PARAMETERS["goal_size"],
+        help="diameter, m (%(default)g)",
+    )
+    parser.add_argument(
+        "--goal-speed",
+        type=float,
+        default=RESET_PARAMETERS["goal_speed"],
+        help="largest, degrees per physics step (%(default)g)",
+    )
     parser.add_argument("--out", type=Path, default=OUT, help=f"the file ({OUT})")
     parser.add_argument("--open", action="store_true", help="open it in the browser")
     options = parser.parse_args(arguments)
     try:
-        content = watch_page(*options.runs, arms=options.arms, seed=options.seed,
-                             goal_size=options.goal_size, goal_speed=options.goal_speed)
+        content = watch_page(
+            *(options.runs or RUNS),
+            arms=options.arms,
+            seed=options.seed,
+            goal_size=options.goal_size,
+            goal_speed=options.goal_speed,
+        )
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(content, encoding="utf-8")
     except (OSError, ModuleNotFoundError, TypeError, ValueError) as error:

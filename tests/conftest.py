@@ -9,8 +9,8 @@ import matplotlib
 import pytest
 import torch
 
-from workshop.notebook import definitions
-from workshop.paths import PROJECT
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more

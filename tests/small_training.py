@@ -22,21 +22,31 @@ import torch
 
 import helpers
 from reacher import task
-from workshop.notebook import definitions
-from workshop.paths import PROJECT
-from workshop.training import episodes, files, run_files, saving
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
+from tutorial.training import episodes, files, run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
-SMALL = {"actor_hidden": (8, 8), "critic_hidden": (8, 8), "batch_size": 16, "learning_starts": 20,
-         "replay_capacity": 5_000, "act_steps": 5, "learn_steps": 2}
+SMALL = {
+    "actor_hidden": (8, 8),
+    "critic_hidden": (8, 8),
+    "batch_size": 16,
+    "learning_starts": 20,
+    "replay_capacity": 5_000,
+    "train_freq": 5,
+    "gradient_steps": 2,
+}
 BATCH = {f"{part}_normalization": "batch" for part in ("input", "actor", "critic")}
 KINDS = {  # different things to remember
     "default": {},  # prioritized replay, NoisyNet, Gaussian noise on the actions
     "uniform replay and OU noise": {
-        "replay": "uniform", "noisy_layers": False, "action_noise": "ou"},
+        "replay": "uniform",
+        "noisy_layers": False,
+        "action_noise": "ou",
+    },
     "batch normalisation": BATCH | {"noisy_noise": "ou", "zero_target_critic": True},
     "lifetime": {"replay_lifetime": 7, "new_priority": "max", "priority_error": "squared"},
-    "an end of learning": {"late_score": 0.0, "late_episodes": 2},  # after two of six episodes
+    "an end of learning": {"anneal_score": 0.0, "anneal_episodes": 2},  # after two of six episodes
     "ring that wraps around": {"replay_capacity": 70, "n_step": 1, "actor_gradient_clip": 0.5},
 }
 
@@ -59,20 +69,44 @@ def make_agent(notebook, kind="default", **overrides):
     return notebook.Agent(notebook.OBSERVATION_SCALE, 4, ARMS, settings, generator)
 
 
-def train(notebook, folder, kind="default", episodes=6, save_every=1, environment=None,
-          stop_when_solved=True, after_episode=None, mark=30.0, keep_state=True, **overrides):
+def train(
+    notebook,
+    folder,
+    kind="default",
+    episodes=6,
+    save_every=1,
+    environment=None,
+    stop_when_solved=True,
+    after_episode=None,
+    reward_threshold=30.0,
+    keep_state=True,
+    **overrides,
+):
     """Train as the notebook does, and go on where there is something to go on from."""
     folder = Path(folder)
     environment = environment or helpers.open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
-    notebook.train_agent(environment, agent, folder, episodes, stop_when_solved, save_every,
-                         helpers.TrainingState(folder).exists(), after_episode, mark, keep_state,
-                         {"seed": 0})
+    notebook.train_agent(
+        environment,
+        agent,
+        folder,
+        episodes,
+        stop_when_solved,
+        save_every,
+        helpers.TrainingState(folder).exists(),
+        after_episode,
+        reward_threshold,
+        keep_state,
+        {"seed": 0},
+    )
     return agent
 
 
-WEIGHTS = [f"{network}_{which}.safetensors" for network in ("actor", "critic")
-           for which in ("best", "last")]
+WEIGHTS = [
+    f"{network}_{which}.safetensors"
+    for network in ("actor", "critic")
+    for which in ("best", "last")
+]
 
 
 def assert_same(one: dict, other: dict) -> None:
@@ -84,13 +118,18 @@ def assert_same(one: dict, other: dict) -> None:
 
 # ----------------------------------------------------------------------------- in another process
 
+
 class Forks:
     """Small trainings in processes of their own, which end as they are told to."""
 
     def __init__(self):
         self.server = subprocess.Popen(
-            [sys.executable, __file__], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": str(PROJECT)})
+            [sys.executable, __file__],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        )
 
     def train(self, folder, cut=None, kill_at=None, file_limit=None, **options):
         """Train in a fork; return how that ended.
@@ -108,8 +147,12 @@ class Forks:
             `ended` (0 for well, minus the number of a signal), `operations` on files, and the
             `output`.
         """
-        order = {"cut": cut, "kill_at": kill_at, "file_limit": file_limit,
-                 "options": {"folder": str(folder), **options}}
+        order = {
+            "cut": cut,
+            "kill_at": kill_at,
+            "file_limit": file_limit,
+            "options": {"folder": str(folder), **options},
+        }
         print(json.dumps(order), file=self.server.stdin, flush=True)
         return json.loads(self.server.stdout.readline())
 
@@ -128,8 +171,7 @@ class CutShort:
         self.environment = helpers.open_environment("", ARMS, 0)
         self.left, self.seconds = decision, seconds
         if send:
-            signal.signal(signal.SIGVTALRM,
-                          lambda *_: os.kill(os.getpid(), getattr(signal, send)))
+            signal.signal(signal.SIGVTALRM, lambda *_: os.kill(os.getpid(), getattr(signal, send)))
 
     def __getattr__(self, name):
         return getattr(self.environment, name)
@@ -147,7 +189,7 @@ def warm_up(notebook) -> None:
     notebook.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
-    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
+    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
 
 
 def serve() -> None:
@@ -167,8 +209,12 @@ def serve() -> None:
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         operations = os.read(from_child, 100)
         os.close(from_child)
-        print(json.dumps({"ended": ended, "output": log.read_text(),
-                          "operations": int(operations or 0)}), flush=True)
+        print(
+            json.dumps(
+                {"ended": ended, "output": log.read_text(), "operations": int(operations or 0)}
+            ),
+            flush=True,
+        )
     shutil.rmtree(log.parent)
 
 

@@ -20,27 +20,46 @@ import pytest
 import helpers
 import small_training
 from reacher.physics import MAX_AGENTS
-from workshop.notebook import definitions
-from workshop.paths import NOTEBOOK
-from workshop.report import tables
-from workshop.training import run_files
-from workshop.training.parameters import Parameters
-from workshop.training.presets import PRESETS
+from tutorial.notebook import definitions
+from tutorial.paths import NOTEBOOK
+from tutorial.report import tables
+from tutorial.training import run_files
+from tutorial.training.parameters import Parameters
+from tutorial.training.presets import PRESETS
 
 HUGE = 10**5000  # Python refuses to write so many digits
 DEFINITIONS = definitions()
 MODELS = {"hyperparameters": DEFINITIONS.Hyperparameters, "parameters": Parameters}
 PARAMETERS = {
-    "preset": "default", "seed": 0, "num_agents": 2, "max_episodes": 1, "stop_when_solved": True,
-    "env_location": "", "goal_size": 5.0, "goal_speed": 1.0, "engine": "torch", "out_dir": "runs",
-    "overrides": {}, "train": True, "resume": False, "save_every": 1, "evaluate_every": 5,
-    "keep_state": False, "tensorboard": False, "test_episodes": 1}
+    "preset": "default",
+    "seed": 0,
+    "num_agents": 2,
+    "max_episodes": 1,
+    "stop_when_solved": True,
+    "env_location": "",
+    "goal_size": 5.0,
+    "goal_speed": 1.0,
+    "engine": "torch",
+    "out_dir": "runs",
+    "overrides": {},
+    "train": True,
+    "resume": False,
+    "save_every": 1,
+    "evaluate_every": 5,
+    "keep_state": False,
+    "tensorboard": False,
+    "test_episodes": 1,
+}
 COMPANIONS = {  # what a value at its limit needs beside it
-    "noise_floor": {"noise_scale": 10.0}, "importance_end": {"importance_start": 0.0},
+    "noise_floor": {"noise_scale": 10.0},
+    "importance_exponent_end": {"importance_exponent_start": 0.0},
     "replay_capacity": {"batch_size": 2, "learning_starts": 1},
     "critic_action_layer": {"critic_hidden": (8,) * 8},
-    "noise_decay": {"noise_schedule": "geometric"}, "ou_theta": {"action_noise": "ou"},
-    "ou_sigma": {"action_noise": "ou"}, "negative_slope": {"actor_normalization": "none"}}
+    "noise_decay": {"noise_schedule": "geometric"},
+    "ou_theta": {"action_noise": "ou"},
+    "ou_sigma": {"action_noise": "ou"},
+    "negative_slope": {"actor_normalization": "none"},
+}
 
 
 def build(model, **values):
@@ -89,8 +108,9 @@ def declared(annotation, metadata=()):
 
 def limit(field, kind):
     """The value of a limit of this kind, such as annotated_types.Ge, or None."""
-    values = [getattr(each, kind.__name__.lower()) for each in field.limits
-              if isinstance(each, kind)]
+    values = [
+        getattr(each, kind.__name__.lower()) for each in field.limits if isinstance(each, kind)
+    ]
     return values[0] if values else None
 
 
@@ -98,8 +118,10 @@ def at_limits(field):
     """The smallest and the largest values that are allowed."""
     if int in field.kinds or float in field.kinds:
         number = int if int in field.kinds else float
-        for inclusive, exclusive, inwards in ((annotated_types.Ge, annotated_types.Gt, math.inf),
-                                              (annotated_types.Le, annotated_types.Lt, -math.inf)):
+        for inclusive, exclusive, inwards in (
+            (annotated_types.Ge, annotated_types.Gt, math.inf),
+            (annotated_types.Le, annotated_types.Lt, -math.inf),
+        ):
             if limit(field, inclusive) is not None:
                 yield number(limit(field, inclusive))
             elif limit(field, exclusive) is not None:
@@ -112,7 +134,7 @@ def at_limits(field):
     elif bool in field.kinds:
         yield from (True, False)
     elif str in field.kinds:
-        yield from ("x", Path("x"))[:1 + (len(field.kinds) > 1)]
+        yield from ("x", Path("x"))[: 1 + (len(field.kinds) > 1)]
     elif dict not in field.kinds:
         yield from field.kinds
     if type(None) in field.kinds:
@@ -122,8 +144,12 @@ def at_limits(field):
 def beyond_limits(field):
     """The nearest values that are not allowed, and how the message names the limit."""
     number = int if int in field.kinds else float
-    for kind, outwards in ((annotated_types.Ge, -math.inf), (annotated_types.Gt, -math.inf),
-                           (annotated_types.Le, math.inf), (annotated_types.Lt, math.inf)):
+    for kind, outwards in (
+        (annotated_types.Ge, -math.inf),
+        (annotated_types.Gt, -math.inf),
+        (annotated_types.Le, math.inf),
+        (annotated_types.Lt, math.inf),
+    ):
         value = limit(field, kind)
         if value is None:
             continue
@@ -141,8 +167,26 @@ def beyond_limits(field):
 def of_wrong_types(field):
     """Values of other types, and how the message says what is allowed."""
     if int in field.kinds:
-        for value in (True, False, "3", "", 3.0, 2.5, math.nan, math.inf, [], [3], {}, b"3", 3j,
-                      np.int64(3), np.float64(3), np.bool_(True), Fraction(3), object()):
+        for value in (
+            True,
+            False,
+            "3",
+            "",
+            3.0,
+            2.5,
+            math.nan,
+            math.inf,
+            [],
+            [3],
+            {},
+            b"3",
+            3j,
+            np.int64(3),
+            np.float64(3),
+            np.bool_(True),
+            Fraction(3),
+            object(),
+        ):
             yield value, "valid integer"
     elif float in field.kinds:
         for value in (True, False, "0.1", "", [], [0.1], {}, b"1", 1j, HUGE, -HUGE, object()):
@@ -153,8 +197,12 @@ def of_wrong_types(field):
         for value in (3, "8", "", {}, {8}, None, 8.5, np.array([8, 8]), object()):
             yield value, "valid tuple"
         for element in (0, -1, 4097, HUGE, True, 8.0, "8", None, [8], math.nan, np.int64(8)):
-            yield (8, element), "integer" if not isinstance(element, int) or isinstance(
-                element, bool) else "than or equal to"
+            yield (
+                (8, element),
+                "integer"
+                if not isinstance(element, int) or isinstance(element, bool)
+                else "than or equal to",
+            )
         for value in ((), []):
             yield value, "at least 1"
         yield (8,) * 9, "at most 8"
@@ -171,8 +219,21 @@ def of_wrong_types(field):
             yield "", "at least 1 character"
     else:
         text = field.kinds[0]
-        for value in ("", text.upper(), f" {text}", f"{text}s", text[:-1], 0, True, None, [text],
-                      {}, b"x", math.nan, object()):
+        for value in (
+            "",
+            text.upper(),
+            f" {text}",
+            f"{text}s",
+            text[:-1],
+            0,
+            True,
+            None,
+            [text],
+            {},
+            b"x",
+            math.nan,
+            object(),
+        ):
             yield value, text
     if type(None) not in field.kinds and (int in field.kinds or float in field.kinds):
         yield None, "valid integer" if int in field.kinds else "valid number"
@@ -227,28 +288,38 @@ def test_values_at_the_limits_are_taken(field):
             build("parameters", **{field.name: value})
             continue
         settings = DEFINITIONS.Hyperparameters(**{field.name: value} | companions(field, value))
-        assert getattr(settings, field.name) == (
-            tuple(value) if isinstance(value, list) else value)
+        assert getattr(settings, field.name) == (tuple(value) if isinstance(value, list) else value)
         text = json.dumps(settings.model_dump())
         assert DEFINITIONS.Hyperparameters(**json.loads(text)) == settings
         tables.of_settings(settings)
 
 
-@pytest.mark.parametrize("field", [
-    field for field in FIELDS if int in field.kinds], ids=lambda field: field.name)
+@pytest.mark.parametrize(
+    "field", [field for field in FIELDS if int in field.kinds], ids=lambda field: field.name
+)
 def test_a_huge_number_is_an_error_at_once(field):
-    """And not later, where it is written into a file, or after years of learning steps."""
+    """And not later, where it is written into a file, or after years of gradient steps."""
     with pytest.raises(ValueError, match=field.name):
         build(field.model, **{field.name: HUGE})
 
 
-LARGE = {"actor_hidden", "critic_hidden", "batch_size", "replay_capacity", "actor_learning_rate",
-         "critic_learning_rate", "learn_steps", "late_learn_steps"}  # too slow, or sure to diverge
+LARGE = {
+    "actor_hidden",
+    "critic_hidden",
+    "batch_size",
+    "replay_capacity",
+    "actor_learning_rate",
+    "critic_learning_rate",
+    "gradient_steps",
+    "anneal_gradient_steps",
+}  # too slow, or sure to diverge
 
 
-@pytest.mark.parametrize("field", [
-    field for field in FIELDS if field.model == "hyperparameters" and field.name not in LARGE],
-    ids=lambda field: field.name)
+@pytest.mark.parametrize(
+    "field",
+    [field for field in FIELDS if field.model == "hyperparameters" and field.name not in LARGE],
+    ids=lambda field: field.name,
+)
 def test_settings_at_their_limits_train(notebook, tmp_path, monkeypatch, field):
     monkeypatch.setattr(small_training, "DECISIONS", 8)
     small_training.shrink(monkeypatch.setattr)
@@ -257,21 +328,34 @@ def test_settings_at_their_limits_train(notebook, tmp_path, monkeypatch, field):
             continue  # has no effect, and is an error therefore
         overrides = companions(field, value) | {field.name: value}
         agent = small_training.train(notebook, tmp_path / str(number), episodes=2, **overrides)
-        assert agent.decisions == 2 * 8
+        assert agent.env_steps == 2 * 8
 
 
 # ------------------------------------------------------------------------------------ wrong names
 
+
 def misspelt(name):
     """The name with a letter less, a letter twice, two letters exchanged, and in other ways."""
     middle = len(name) // 2
-    return {name[:-1], name[1:], name + "s", name[:middle] + name[middle - 1:], name.upper(),
-            name.replace("_", ""), name.replace("_", "-"), f" {name}", f"{name} ",
-            name[:middle - 1] + name[middle] + name[middle - 1] + name[middle + 1:]} - {name}
+    return {
+        name[:-1],
+        name[1:],
+        name + "s",
+        name[:middle] + name[middle - 1 :],
+        name.upper(),
+        name.replace("_", ""),
+        name.replace("_", "-"),
+        f" {name}",
+        f"{name} ",
+        name[: middle - 1] + name[middle] + name[middle - 1] + name[middle + 1 :],
+    } - {name}
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field.model != "parameters"],
-                         ids=lambda field: field.name)
+@pytest.mark.parametrize(
+    "field",
+    [field for field in FIELDS if field.model != "parameters"],
+    ids=lambda field: field.name,
+)
 def test_misspelt_names_are_errors(field):
     known = set(MODELS[field.model].model_fields)
     for name in misspelt(field.name) - known:
@@ -280,8 +364,9 @@ def test_misspelt_names_are_errors(field):
         assert repr(name) in str(error.value) or f"{name} = " in str(error.value), name
 
 
-@pytest.mark.parametrize("preset", ["", "Default", "default ", "sac", None, 3, True, [], {},
-                                    ("default",), math.nan])
+@pytest.mark.parametrize(
+    "preset", ["", "Default", "default ", "sac", None, 3, True, [], {}, ("default",), math.nan]
+)
 def test_an_unknown_preset_is_an_error_that_names_all(preset):
     with pytest.raises(ValueError, match="unknown preset") as error:
         DEFINITIONS.make_hyperparameters(preset, {})
@@ -295,14 +380,20 @@ def test_overrides_that_are_none(overrides):
         DEFINITIONS.make_hyperparameters("default", overrides)
 
 
-@pytest.mark.parametrize("overrides, words", [
-    ({"critic_action_layer": 3}, ["critic_action_layer is 3", "2 layers"]),
-    ({"replay_capacity": 127}, ["batch_size", "replay_capacity"]),
-    ({"learning_starts": 1_000_001}, ["learning_starts", "replay_capacity"]),
-    ({"importance_start": 1.0, "importance_end": 0.999}, ["importance_start", "importance_end"]),
-    ({"noise_floor": 1.5}, ["noise_floor", "noise_scale"]),
-    ({"noise_schedule": "linear"}, ["noise_schedule 'linear'", "noise_decay"]),
-])
+@pytest.mark.parametrize(
+    "overrides, words",
+    [
+        ({"critic_action_layer": 3}, ["critic_action_layer is 3", "2 layers"]),
+        ({"replay_capacity": 127}, ["batch_size", "replay_capacity"]),
+        ({"learning_starts": 1_000_001}, ["learning_starts", "replay_capacity"]),
+        (
+            {"importance_exponent_start": 1.0, "importance_exponent_end": 0.999},
+            ["importance_exponent_start", "importance_exponent_end"],
+        ),
+        ({"noise_floor": 1.5}, ["noise_floor", "noise_scale"]),
+        ({"noise_schedule": "linear"}, ["noise_schedule 'linear'", "noise_decay"]),
+    ],
+)
 def test_settings_that_contradict_each_other(overrides, words):
     with pytest.raises(ValueError) as error:
         DEFINITIONS.make_hyperparameters("default", overrides)
@@ -311,12 +402,18 @@ def test_settings_that_contradict_each_other(overrides, words):
 
 # ---------------------------------------------------------------------------- the parameters' cell
 
+
 def parameters_cell():
     """Names and values of the notebook's cell of parameters."""
-    (cell,) = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-               if "parameters" in cell.metadata.get("tags", ())]
-    return {statement.targets[0].id: ast.literal_eval(statement.value)
-            for statement in ast.parse(cell.source).body}
+    (cell,) = [
+        cell
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if "parameters" in cell.metadata.get("tags", ())
+    ]
+    return {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(cell.source).body
+    }
 
 
 def test_the_notebook_checks_all_its_parameters():
@@ -335,12 +432,14 @@ def test_several_wrong_parameters_are_all_named():
 def test_a_parameter_that_is_missing_is_named():
     for name in PARAMETERS:
         with pytest.raises(ValueError, match=name):
-            helpers.check_parameters({key: value for key, value in PARAMETERS.items()
-                                        if key != name})
+            helpers.check_parameters(
+                {key: value for key, value in PARAMETERS.items() if key != name}
+            )
 
 
-@pytest.mark.parametrize("name, value", [("overrides", {"n_step": 5}), ("resume", True),
-                                         ("overrides", {"n_step": HUGE})])
+@pytest.mark.parametrize(
+    "name, value", [("overrides", {"n_step": 5}), ("resume", True), ("overrides", {"n_step": HUGE})]
+)
 def test_parameters_without_effect_are_errors(name, value):
     with pytest.raises(ValueError, match=f"{name} = .* has no effect with train = False"):
         helpers.check_parameters(PARAMETERS | {"train": False, name: value})
@@ -356,10 +455,13 @@ def test_the_largest_number_of_arms_is_the_environments(tmp_path):
 
 # -------------------------------------------------------------------------- folders and locations
 
+
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("below", [
-    "file", "file/below", "n" * 300, "deep/" * 1_000, "n" * 5_000, "with\0zero"],
-    ids=lambda name: name[:10] + str(len(name)))
+@pytest.mark.parametrize(
+    "below",
+    ["file", "file/below", "n" * 300, "deep/" * 1_000, "n" * 5_000, "with\0zero"],
+    ids=lambda name: name[:10] + str(len(name)),
+)
 def test_a_folder_that_cannot_be_made(notebook, tmp_path, below, resume):
     """The superuser may write anywhere, so these cannot be made by anyone."""
     (tmp_path / "file").write_text("mine")
@@ -382,11 +484,19 @@ def test_a_folder_where_nothing_can_be_written(tmp_path, monkeypatch):
         run_files.begin_run(tmp_path / "run", {})
 
 
-@pytest.mark.parametrize("location, words", [
-    ("nowhere", "does not exist"), (Path("nowhere"), "does not exist"), (NOTEBOOK, "no.* Unity"),
-    ("gymnasium:", "must name an environment"), ("gymnasium:Nope-v0", "'Nope-v0'"),
-    ("gymnasium:CartPole-v1", "only continuous actions"), ("gymnasium", "does not exist"),
-    ("Gymnasium:Pendulum-v1", "does not exist")])
+@pytest.mark.parametrize(
+    "location, words",
+    [
+        ("nowhere", "does not exist"),
+        (Path("nowhere"), "does not exist"),
+        (NOTEBOOK, "no.* Unity"),
+        ("gymnasium:", "must name an environment"),
+        ("gymnasium:Nope-v0", "'Nope-v0'"),
+        ("gymnasium:CartPole-v1", "only continuous actions"),
+        ("gymnasium", "does not exist"),
+        ("Gymnasium:Pendulum-v1", "does not exist"),
+    ],
+)
 def test_an_environment_that_there_is_not(location, words):
     with pytest.raises(ValueError, match=words):
         helpers.open_environment(location, 2, 0)
@@ -397,14 +507,22 @@ def test_an_environment_that_there_is_not(location, words):
 HEADER = "episode,score,min,max,seconds\n"
 LINES = "1,0.5,0.1,0.9,2.0\n2,1.5,1.1,1.9,4.0\n"
 UNREADABLE = {
-    "empty": b"", "only_a_header": HEADER.encode(), "cut": (HEADER + LINES)[:-3].encode(),
-    "cut_line": (HEADER + LINES + "3,0.5").encode(), "other_columns": b"step,reward\n1,2\n",
-    "more_columns": (HEADER + "1,0.5,0.1,0.9,2.0,7\n").encode(), "no_header": LINES.encode(),
-    "words": (HEADER + "1,good,0.1,0.9,2.0\n").encode(), "zeros": bytes(500),
-    "latin": "episode,score,r\xe9sum\xe9\n".encode("latin-1"), "bytes": bytes(range(256)),
-    "pickle": pickle.dumps({"score": 1}), "a_long_line": b"1" * 2 * csv.field_size_limit(),
+    "empty": b"",
+    "only_a_header": HEADER.encode(),
+    "cut": (HEADER + LINES)[:-3].encode(),
+    "cut_line": (HEADER + LINES + "3,0.5").encode(),
+    "other_columns": b"step,reward\n1,2\n",
+    "more_columns": (HEADER + "1,0.5,0.1,0.9,2.0,7\n").encode(),
+    "no_header": LINES.encode(),
+    "words": (HEADER + "1,good,0.1,0.9,2.0\n").encode(),
+    "zeros": bytes(500),
+    "latin": "episode,score,r\xe9sum\xe9\n".encode("latin-1"),
+    "bytes": bytes(range(256)),
+    "pickle": pickle.dumps({"score": 1}),
+    "a_long_line": b"1" * 2 * csv.field_size_limit(),
     "a_long_field": (HEADER + "1," + "5" * 2 * csv.field_size_limit()).encode(),
-    "blank_lines": (HEADER + "\n\n").encode(), "json": b'{"score": [1, 2]}',
+    "blank_lines": (HEADER + "\n\n").encode(),
+    "json": b'{"score": [1, 2]}',
 }
 
 
@@ -431,8 +549,9 @@ def test_the_rest_is_drawn_where_files_cannot_be_read(tmp_path):
     assert runs[f"seed{first}"]["score"].tolist() == [0.5, 1.5]
     named = [str(warning.message) for warning in caught]
     assert len(named) == len(UNREADABLE) + 1
-    assert all(any(f"seed{number}/scores.csv" in text for text in named)
-               for number in (*range(first), 99))
+    assert all(
+        any(f"seed{number}/scores.csv" in text for text in named) for number in (*range(first), 99)
+    )
 
 
 def test_no_readable_score_file_is_a_clear_error(tmp_path):
@@ -441,8 +560,10 @@ def test_no_readable_score_file_is_a_clear_error(tmp_path):
             helpers.read_runs(folder)
     (tmp_path / "seed0").mkdir()
     (tmp_path / "seed0" / "scores.csv").write_bytes(b"")
-    with pytest.warns(UserWarning, match="left out"), \
-            pytest.raises(FileNotFoundError, match="no score file that can be read"):
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(FileNotFoundError, match="no score file that can be read"),
+    ):
         helpers.read_runs(tmp_path)
 
 

@@ -13,24 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reacher import ReacherEnvironment
-from workshop.benchmarks import (
+from tutorial.benchmarks import (
+    baseline_training,
     cleanrl_style_ddpg,
     environment_speed,
     measure,
-    peer_training,
     replay,
     report,
     scaling,
     solving,
 )
-from workshop.benchmarks.measure import Options, Recorder, Results, Target
-from workshop.benchmarks.peer_environment import Arms, progress
-from workshop.benchmarks.trees import NumpyTree, linked_tree
+from tutorial.benchmarks.baseline_environment import Arms, progress
+from tutorial.benchmarks.measure import Options, Recorder, Results, Target
+from tutorial.benchmarks.trees import NumpyTree, linked_tree
 
 whole_numbers = st.lists(st.integers(0, 2**20), min_size=1, max_size=40)
 
 
 # ------------------------------------------------------------------------------------------- trees
+
 
 @given(data=st.data(), priorities=whole_numbers)
 def test_numpy_tree_finds_leaves_like_a_cumulative_sum(data, priorities):
@@ -69,17 +70,27 @@ def test_linked_tree_carries_changes_to_the_root():
     assert np.bincount(found)[leaf.data] == leaf.priority
 
 
-# ----------------------------------------------------------------------------------- replay's peers
+# ----------------------------------------------------------------------------- replay baselines
+
 
 def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebook):
     rows, td_errors = replay.transitions(300)
-    places, batch, weights = replay.ours(rows, td_errors, notebook)()
-    np.testing.assert_array_equal(np.column_stack(
-        [batch.observations, batch.actions, batch.returns, batch.discounts,
-         batch.next_observations]), rows[places])
+    indices, batch, weights = replay.ours(rows, td_errors, notebook)()
+    np.testing.assert_array_equal(
+        np.column_stack(
+            [
+                batch.observations,
+                batch.actions,
+                batch.returns,
+                batch.discounts,
+                batch.next_observations,
+            ]
+        ),
+        rows[indices],
+    )
     assert weights.max() == 1 and len(weights) == replay.BATCH
-    places, drawn, weights = replay.numpy_tree(rows, td_errors)()
-    np.testing.assert_array_equal(drawn, rows[places])
+    indices, drawn, weights = replay.numpy_tree(rows, td_errors)()
+    np.testing.assert_array_equal(drawn, rows[indices])
     assert weights.max() == 1 and len(weights) == replay.BATCH
     leaves, drawn, weights = replay.linked_nodes(rows, td_errors)()
     np.testing.assert_array_equal(drawn, np.stack([leaf.data for leaf in leaves]))
@@ -89,10 +100,11 @@ def test_the_notebooks_replay_and_its_like_gather_the_rows_that_they_drew(notebo
 def test_cpprb_gathers_the_rows_that_it_drew():
     pytest.importorskip("cpprb")
     rows, td_errors = replay.transitions(300)
-    places, sample, weights = replay.cpprb(rows, td_errors)()
-    drawn = np.column_stack([sample[name] for name in ("obs", "act", "ret", "discount",
-                                                       "next_obs")])
-    np.testing.assert_array_equal(drawn, rows[places])
+    indices, sample, weights = replay.cpprb(rows, td_errors)()
+    drawn = np.column_stack(
+        [sample[name] for name in ("obs", "act", "ret", "discount", "next_obs")]
+    )
+    np.testing.assert_array_equal(drawn, rows[indices])
     assert len(weights) == replay.BATCH
 
 
@@ -100,9 +112,9 @@ def test_cpprb_gathers_the_rows_that_it_drew():
 def test_tianshou_gathers_the_rows_that_it_drew(builder):
     pytest.importorskip("tianshou")
     rows, td_errors = replay.transitions(300)
-    places, drawn, weights = builder(rows, td_errors)()
-    np.testing.assert_array_equal(drawn, rows[places])
-    assert len(np.unique(places)) > 30 and len(weights) == replay.BATCH
+    indices, drawn, weights = builder(rows, td_errors)()
+    np.testing.assert_array_equal(drawn, rows[indices])
+    assert len(np.unique(indices)) > 30 and len(weights) == replay.BATCH
 
 
 def test_a_peer_that_fails_is_named_and_no_error():
@@ -112,13 +124,14 @@ def test_a_peer_that_fails_is_named_and_no_error():
     def broken():
         raise OSError("undefined symbol: x\nand more")
 
-    calls, missing = measure.build_peers({"a": absent, "b": broken, "c": lambda: "call"})
+    calls, missing = measure.build_baselines({"a": absent, "b": broken, "c": lambda: "call"})
     assert calls == {"c": "call"}
     assert missing["a"] == "no_such_package is not installed"
     assert missing["b"] == "does not load: OSError: undefined symbol: x"
 
 
 # ---------------------------------------------------------------------------------- the environment
+
 
 def test_arms_score_like_the_environment_and_report_the_true_last_observation():
     """After the last decision: the next episode's first observation, and the old one's last."""
@@ -160,7 +173,7 @@ def test_progress_finds_the_first_episode_at_30():
 
 def test_sb3_environment_hands_on_truncation_and_last_observation():
     pytest.importorskip("stable_baselines3")
-    from workshop.benchmarks.sb3_training import ArmVecEnv
+    from tutorial.benchmarks.sb3_training import ArmVecEnv
 
     arms = Arms(2, seed=0)
     env = ArmVecEnv(arms)
@@ -176,6 +189,7 @@ def test_sb3_environment_hands_on_truncation_and_last_observation():
 
 
 # --------------------------------------------------------------------------- the CleanRL-style DDPG
+
 
 def test_cleanrl_style_update_moves_towards_its_targets():
     """Repeated on one batch with a discount of 0, the critic learns the rewards."""
@@ -210,6 +224,7 @@ def test_cleanrl_style_memory_overwrites_the_oldest():
 
 
 # ----------------------------------------------------------------------------- timing and results
+
 
 def test_candidates_take_turns_and_the_order_alternates(monkeypatch):
     monkeypatch.setattr(measure, "calls_within", lambda call, seconds: 1)
@@ -254,8 +269,10 @@ def test_a_cut_run_goes_on_where_it_was_cut_on_the_same_machine_only(tmp_path):
 
 # ------------------------------------------------------------------------------------------- report
 
-HERE = {"machine": {"processor": "P", "cores": "2", "memory": "4 GiB", "system": "S"},
-        "versions": {"python": "3"}}
+HERE = {
+    "machine": {"processor": "P", "cores": "2", "memory": "4 GiB", "system": "S"},
+    "versions": {"python": "3"},
+}
 
 
 def a_row(measured, finished=True, here=HERE):
@@ -263,21 +280,33 @@ def a_row(measured, finished=True, here=HERE):
 
 
 def a_module(*targets):
-    return types.SimpleNamespace(TITLE="Some row", EXPLANATION="What it is.",
-                                 targets=lambda measured: list(targets))
+    return types.SimpleNamespace(
+        TITLE="Some row", EXPLANATION="What it is.", targets=lambda measured: list(targets)
+    )
 
 
 def test_the_page_marks_targets_and_names_missing_peers():
-    module = a_module(Target("quick", "3 times", True), Target("small", "9 MB", False),
-                      Target("other", "not measured", None))
-    page = report.render({"row": a_row({"ours": {"seconds": [1e-6, 2e-6, 6e-6]},
-                                        "peer": {"missing": "peer is not installed"}})},
-                         {"row": module, "late": a_module()})
+    module = a_module(
+        Target("quick", "3 times", True),
+        Target("small", "9 MB", False),
+        Target("other", "not measured", None),
+    )
+    page = report.render(
+        {
+            "row": a_row(
+                {
+                    "ours": {"seconds": [1e-6, 2e-6, 6e-6]},
+                    "baseline": {"missing": "baseline is not installed"},
+                }
+            )
+        },
+        {"row": module, "late": a_module()},
+    )
     assert "| quick | 3 times | reached |" in page
     assert "| small | 9 MB | **not reached** |" in page
     assert "| other | not measured | not measured |" in page
     assert "| ours | 2.0 | 1.5 to 4.0 | 3 |" in page
-    assert "| peer | peer is not installed | - | - |" in page
+    assert "| baseline | baseline is not installed | - | - |" in page
     assert "Not measured yet: Some row." in page and "Cut short" not in page
     assert page.count("Machine: P, 2 cores, 4 GiB, S.") == 1
 
@@ -285,8 +314,10 @@ def test_the_page_marks_targets_and_names_missing_peers():
 def test_the_page_says_what_was_cut_quick_or_measured_elsewhere():
     modules = {"one": a_module(), "two": a_module()}
     other = {**HERE, "versions": {"python": "4"}}
-    rows = {"one": a_row({"a": {"seconds": [1.0]}}, finished=False),
-            "two": a_row({"a": {"seconds": [1.0]}}, here=other)}
+    rows = {
+        "one": a_row({"a": {"seconds": [1.0]}}, finished=False),
+        "two": a_row({"a": {"seconds": [1.0]}}, here=other),
+    }
     page = report.render(rows, modules, quick=True)
     assert page.count("Cut short") == 1 and "Quick run" in page
     assert page.count("Versions: python 3.") == 1 and page.count("Versions: python 4.") == 1
@@ -298,8 +329,9 @@ def marks(targets):
 
 
 def timed(**microseconds):
-    return {name.replace("_", " "): {"seconds": [1e-6 * value]}
-            for name, value in microseconds.items()}
+    return {
+        name.replace("_", " "): {"seconds": [1e-6 * value]} for name, value in microseconds.items()
+    }
 
 
 def test_replay_is_held_against_the_best_peer():
@@ -307,69 +339,94 @@ def test_replay_is_held_against_the_best_peer():
     assert marks(replay.targets(measured)) == [True]
     assert "NumPy tree" in replay.targets(measured)[0].what
     assert marks(replay.targets(measured | timed(TorchRL=19))) == [False]
-    absent = {name: {"missing": "why"} for name in replay.PEERS}
+    absent = {name: {"missing": "why"} for name in replay.BASELINES}
     assert marks(replay.targets(timed(this_notebook=10) | absent)) == [None]
 
 
 def test_environment_targets():
     seconds = {"environment": 2.0, "bare MuJoCo": 0.9, "bare MuJoCo, swinging": 1.7}
-    measured = {f"{arms} arms, {name}": {"seconds": [value]} for arms in (20, 1000)
-                for name, value in seconds.items()}
+    measured = {
+        f"{arms} arms, {name}": {"seconds": [value]}
+        for arms in (20, 1000)
+        for name, value in seconds.items()
+    }
     assert marks(environment_speed.targets(measured)) == [True, True, False, True]
 
 
 def test_solving_targets_need_every_seed():
     def run(training, first=5, solved=100):
-        return {"training": training, "floor": 20.0, "floor, PyTorch": 30.0, "to 30": 5.0,
-                "whole notebook": 99.0, "solved at": solved, "first at 30": first,
-                "mean of 1-100": 38.0}
+        return {
+            "training": training,
+            "floor": 20.0,
+            "floor, PyTorch": 30.0,
+            "to 30": 5.0,
+            "whole notebook": 99.0,
+            "solved at": solved,
+            "first at 30": first,
+            "mean of 1-100": 38.0,
+        }
 
-    measured = {f"{preset}, seed {seed}": run(seconds) for preset, values in
-                (("fast", (50.0, 59.0, 70.0)), ("default", (60.0, 100.0, 61.0)))
-                for seed, seconds in enumerate(values)}
+    measured = {
+        f"{preset}, seed {seed}": run(seconds)
+        for preset, values in (("fast", (50.0, 59.0, 70.0)), ("default", (60.0, 100.0, 61.0)))
+        for seed, seconds in enumerate(values)
+    }
     assert marks(solving.targets(measured)) == [True] * 5  # 59 s, 61 s, floors 20 and 30 s
     measured["default, seed 0"] = run(200.0)
     assert marks(solving.targets(measured)) == [True, False, True, True, True]
     measured["fast, seed 1"] = run(None, first=None, solved=None)
     assert marks(solving.targets(measured)) == [False] * 5
-    assert "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |" in solving.tables(
-        measured)[0]
+    assert (
+        "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |"
+        in solving.tables(measured)[0]
+    )
     assert marks(solving.targets({})) == [None] * 5
 
 
 def test_peers_are_compared_by_their_median_seconds():
     def records(name, *seconds):
-        return {f"{name}/{seed}": {"scores": [31.0], "seconds to 30": value,
-                                   "decisions to 30": value and 1001}
-                for seed, value in enumerate(seconds)}
+        return {
+            f"{name}/{seed}": {
+                "scores": [31.0],
+                "seconds to 30": value,
+                "decisions to 30": value and 1001,
+            }
+            for seed, value in enumerate(seconds)
+        }
 
-    peers = list(peer_training.PEERS)
+    baselines = list(baseline_training.BASELINES)
     measured = records("this notebook, fast", 8.0, 10.0, 12.0)
-    assert marks(peer_training.targets(measured)) == [None]  # no peer was tried
-    measured |= records(peers[0], 60.0, None, 45.0) | records(peers[1], None, None, 20.0)
-    measured |= {f"{peers[2]}/0": {"missing": "stable_baselines3 is not installed"}}
-    assert marks(peer_training.targets(measured)) == [True]  # 10 s against a median of 60 s
-    assert marks(peer_training.targets(measured | records(peers[0], 15.0, 19.0, 19.0))) == [False]
-    table = peer_training.tables(measured)[0]
-    assert f"| {peers[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
-    assert f"| {peers[1]} | not within, not within, 20.0 | not within |" in table
+    assert marks(baseline_training.targets(measured)) == [None]  # no baseline was tried
+    measured |= records(baselines[0], 60.0, None, 45.0) | records(baselines[1], None, None, 20.0)
+    measured |= {f"{baselines[2]}/0": {"missing": "stable_baselines3 is not installed"}}
+    assert marks(baseline_training.targets(measured)) == [True]  # 10 s against a median of 60 s
+    assert marks(baseline_training.targets(measured | records(baselines[0], 15.0, 19.0, 19.0))) == [
+        False
+    ]
+    table = baseline_training.tables(measured)[0]
+    assert f"| {baselines[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
+    assert f"| {baselines[1]} | not within, not within, 20.0 | not within |" in table
     assert "stable_baselines3 is not installed" in table
 
 
 def test_a_failed_peer_says_why():
-    assert peer_training.failure(-15, "") == "ended by signal 15"
+    assert baseline_training.failure(-15, "") == "ended by signal 15"
     absent = "Traceback\nModuleNotFoundError: No module named 'gone'\n"
-    assert peer_training.failure(1, absent) == "gone is not installed"
-    assert peer_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
+    assert baseline_training.failure(1, absent) == "gone is not installed"
+    assert baseline_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
 
 
 def test_scaling_targets_and_figure(tmp_path):
-    measured = {f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
-                for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)}
+    measured = {
+        f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
+        for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)
+    }
     for arms, value in zip(scaling.ARMS, (1, 2, 10, 190), strict=True):
-        measured |= {f"{arms} arms, environment": {"seconds": [value]},
-                     f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
-                     f"{arms} arms, memory": {"MB": 1.0}}
+        measured |= {
+            f"{arms} arms, environment": {"seconds": [value]},
+            f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
+            f"{arms} arms, memory": {"MB": 1.0},
+        }
     assert marks(scaling.targets(measured)) == [True, True, False]
     scaling.draw(measured, tmp_path / "scaling.png")
     assert (tmp_path / "scaling.png").stat().st_size > 5_000
@@ -377,7 +434,7 @@ def test_scaling_targets_and_figure(tmp_path):
 
 
 def test_an_unknown_row_is_an_error_that_names_the_known_ones(monkeypatch, capsys):
-    command = importlib.import_module("workshop.benchmarks.__main__")
+    command = importlib.import_module("tutorial.benchmarks.__main__")
     monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "replay,nothing"])
     with pytest.raises(SystemExit):
         command.arguments()

@@ -21,30 +21,56 @@ import numpy as np
 import pytest
 import torch
 
-from workshop.experiments.runner import EXPERIMENTS
-from workshop.paths import PROJECT
-from workshop.training import compiled, health, saving
+from tutorial.experiments.runner import EXPERIMENTS
+from tutorial.paths import PROJECT
+from tutorial.training import compiled, health, saving
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
-SMALL = {"actor_hidden": (16, 16), "critic_hidden": (16, 16), "batch_size": BATCH,
-         "learning_starts": 20, "replay_capacity": 1000}
+SMALL = {
+    "actor_hidden": (16, 16),
+    "critic_hidden": (16, 16),
+    "batch_size": BATCH,
+    "learning_starts": 20,
+    "replay_capacity": 1000,
+}
 ROOM = 30  # ten operations, and the two neighbours of a number are both possible, and luck
 ROUNDING = 2.0**-24  # relative, float32
 
-PLAIN = {"actor_normalization": "none", "critic_normalization": "none",
-         "input_normalization": "none", "noisy_layers": False}
+PLAIN = {
+    "actor_normalization": "none",
+    "critic_normalization": "none",
+    "input_normalization": "none",
+    "noisy_layers": False,
+}
 OPTIONS = [
-    {}, PLAIN | {"critic_hidden": (16, 8, 16), "critic_action_layer": 3},
+    {},
+    PLAIN | {"critic_hidden": (16, 8, 16), "critic_action_layer": 3},
     {"input_normalization": "none", "actor_normalization": "none", "critic_action_layer": 2},
     {"critic_normalization": "none", "noisy_layers": False, "negative_slope": 0.1},
-    {"actor_hidden": (8, 4, 6), "critic_hidden": (8,), "initialization": "fan_in",
-     "zero_target_critic": True, "tau": 1.0},
+    {
+        "actor_hidden": (8, 4, 6),
+        "critic_hidden": (8,),
+        "initialization": "fan_in",
+        "zero_target_critic": True,
+        "tau": 1.0,
+    },
     {"actor_hidden": (1,), "critic_hidden": (1, 1), "weight_decay": 0.01},
-    {"actor_gradient_clip": 0.05, "critic_gradient_clip": 0.1, "weight_decay": 0.01,
-     "actor_learning_rate": 1e-4, "critic_learning_rate": 3e-3},
-    {"actor_gradient_clip": 1e6, "critic_gradient_clip": 1e6, "tau": 1e-3,
-     "actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": 64},
+    {
+        "actor_gradient_clip": 0.05,
+        "critic_gradient_clip": 0.1,
+        "weight_decay": 0.01,
+        "actor_learning_rate": 1e-4,
+        "critic_learning_rate": 3e-3,
+    },
+    {
+        "actor_gradient_clip": 1e6,
+        "critic_gradient_clip": 1e6,
+        "tau": 1e-3,
+        "actor_hidden": (128, 128),
+        "critic_hidden": (128, 128),
+        "batch_size": 64,
+    },
 ]
 
 
@@ -67,9 +93,12 @@ def make_step(learner, number):
     """Arguments of `learn` for the step of this number; the actor learns in every second."""
     generator = np.random.default_rng([1, number])
     size = learner.settings.batch_size
-    return (make_rows(size, number), generator.uniform(0.1, 1.0, size).astype(np.float32),
-            generator.standard_normal((1, learner.noise_size), dtype=np.float32),
-            number % 2 == 0)
+    return (
+        make_rows(size, number),
+        generator.uniform(0.1, 1.0, size).astype(np.float32),
+        generator.standard_normal((1, learner.noise_size), dtype=np.float32),
+        number % 2 == 0,
+    )
 
 
 def train(learner, steps, begin=1):
@@ -92,8 +121,11 @@ def neighbour(ddpg, seed=0):
 
 def tensors_of(ddpg):
     """Every number of a learner: networks and averages of the optimisers."""
-    found = {f"{name}.{key}": tensor for name, network in ddpg.networks().items()
-             for key, tensor in network.state_dict().items()}
+    found = {
+        f"{name}.{key}": tensor
+        for name, network in ddpg.networks().items()
+        for key, tensor in network.state_dict().items()
+    }
     for name, optimizer in ddpg.optimizers().items():
         for index, averages in optimizer.state_dict()["state"].items():
             found |= {f"{name}.{index}.{key}": tensor for key, tensor in averages.items()}
@@ -102,9 +134,13 @@ def tensors_of(ddpg):
 
 def differences(one, other):
     """The largest difference of each network."""
-    return {name: max((a - b).abs().max().item() for a, b in zip(
-        network.parameters(), other.networks()[name].parameters(), strict=True))
-        for name, network in one.networks().items()}
+    return {
+        name: max(
+            (a - b).abs().max().item()
+            for a, b in zip(network.parameters(), other.networks()[name].parameters(), strict=True)
+        )
+        for name, network in one.networks().items()
+    }
 
 
 def same_bits(one, other):
@@ -113,6 +149,7 @@ def same_bits(one, other):
 
 
 # ---------------------------------------------------------------------------------- same numbers
+
 
 @pytest.mark.parametrize("overrides", OPTIONS, ids=str)
 def test_both_engines_learn_the_same(notebook, defaults, overrides):
@@ -131,15 +168,17 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
             assert len(losses) == len(twin_losses)
             scale = np.abs(errors).max()
             np.testing.assert_allclose(twins, errors, rtol=0, atol=ROOM * 100 * ROUNDING * scale)
-            np.testing.assert_allclose(twin_losses, losses, rtol=0,
-                                       atol=ROOM * 100 * ROUNDING * (1 + scale**2))
+            np.testing.assert_allclose(
+                twin_losses, losses, rtol=0, atol=ROOM * 100 * ROUNDING * (1 + scale**2)
+            )
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("overrides", [{}, EXPERIMENTS["pendulum"].overrides], ids=["", "pendulum"])
 @pytest.mark.parametrize("scale", [[1.0, 1.0, 8.0], [1.0] * 33], ids=len)
-def test_the_notebooks_comparison_stays_within_its_bound(notebook, defaults, scale, overrides,
-                                                         seed):
+def test_the_notebooks_comparison_stays_within_its_bound(
+    notebook, defaults, scale, overrides, seed
+):
     """Where rounding wakes a silent unit, too: so with Pendulum's three inputs and seed 2."""
     torch.manual_seed(seed)
     actions = 1 if len(scale) == 3 else 4
@@ -185,8 +224,12 @@ def test_noise_of_one_row_and_a_row_for_each_are_the_same_formula(notebook, defa
     twin = compiled.CompiledDDPG(make_ddpg(notebook, defaults))
     rows = make_rows(20)[:, :3].copy()
     noise = np.random.default_rng(0).standard_normal((1, twin.noise_size), dtype=np.float32)
-    np.testing.assert_allclose(twin.act(rows, noise), twin.act(rows, np.repeat(noise, 20, 0)),
-                               rtol=0, atol=3 * 10 * 128 * ROUNDING)
+    np.testing.assert_allclose(
+        twin.act(rows, noise),
+        twin.act(rows, np.repeat(noise, 20, 0)),
+        rtol=0,
+        atol=3 * 10 * 128 * ROUNDING,
+    )
 
 
 @pytest.mark.parametrize("engine", ["torch", "compiled"])
@@ -196,13 +239,14 @@ def test_a_phase_is_its_steps(notebook, defaults, overrides, engine):
     one, other = (make_ddpg(notebook, defaults, **overrides) for _ in range(2))
     steps, phase = (compiled.learner(ddpg, engine) for ddpg in (one, other))
     singly = train(steps, 6)
-    rows, weights, noise, with_actor = map(np.stack, zip(*(
-        make_step(phase, number) for number in range(1, 7)), strict=True))
+    rows, weights, noise, with_actor = map(
+        np.stack, zip(*(make_step(phase, number) for number in range(1, 7)), strict=True)
+    )
     errors, losses = phase.learn_phase(rows, weights, noise, with_actor)
     assert losses.shape == (6, 2) and not losses[~with_actor, 1].any()
     for k, (expected, *expected_losses) in enumerate(singly):
         np.testing.assert_allclose(errors[k], expected, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(losses[k][:len(expected_losses)], expected_losses, atol=1e-5)
+        np.testing.assert_allclose(losses[k][: len(expected_losses)], expected_losses, atol=1e-5)
     if engine == "compiled":
         steps.sync(), phase.sync()
         assert steps.steps == phase.steps
@@ -220,17 +264,20 @@ def test_a_phase_is_computed_in_the_thread_that_calls(notebook, defaults, offset
     learner = compiled.CompiledDDPG(notebook.DDPG(scale, 4, settings))
     if "xla_cpu_scheduler_type" not in compiled.options():
         pytest.skip("this version of JAX's compiler has no option for it")
-    steps, width = settings.learn_steps, 2 * 33 + 4 + 2
+    steps, width = settings.gradient_steps, 2 * 33 + 4 + 2
     generator = np.random.default_rng(0)
     rows = compiled.aligned(np.empty(steps * settings.batch_size * width + 4, np.float32))
-    rows = rows[offset // 4:][:steps * settings.batch_size * width]
+    rows = rows[offset // 4 :][: steps * settings.batch_size * width]
     rows = rows.reshape(steps, settings.batch_size, width)
     rows[...] = generator.standard_normal(rows.shape)
 
     def learn():
-        learner.learn_phase(rows, np.ones(rows.shape[:2], np.float32),
-                            generator.standard_normal((steps, 1, learner.noise_size), np.float32),
-                            np.arange(steps) % 2 == 0)
+        learner.learn_phase(
+            rows,
+            np.ones(rows.shape[:2], np.float32),
+            generator.standard_normal((steps, 1, learner.noise_size), np.float32),
+            np.arange(steps) % 2 == 0,
+        )
         learner.td_errors(rows.reshape(-1, width)[:200])
 
     learn()  # compiles
@@ -263,6 +310,7 @@ def test_an_actors_loss_with_other_noise_is_an_error(notebook, defaults):
 
 # ------------------------------------------------------------------------- one format, same bits
 
+
 @pytest.mark.parametrize("overrides", [{}, PLAIN, {"zero_target_critic": True}], ids=str)
 def test_taking_over_and_writing_back_changes_no_bit(notebook, defaults, overrides):
     ddpg = make_ddpg(notebook, defaults, **overrides)
@@ -280,7 +328,8 @@ def test_a_state_of_either_engine_is_one_of_the_other(notebook, defaults):
     train(plain, 4), train(twin, 4), twin.sync()
     states = saving.learner_tensors(plain), saving.learner_tensors(base)
     assert [(name, tensor.shape, tensor.dtype) for name, tensor in states[0].items()] == [
-        (name, tensor.shape, tensor.dtype) for name, tensor in states[1].items()]
+        (name, tensor.shape, tensor.dtype) for name, tensor in states[1].items()
+    ]
 
     other = make_ddpg(notebook, defaults, seed=1)
     saving.restore_learner(other, states[0])  # from PyTorch to compiled
@@ -313,12 +362,21 @@ def in_another_process(code, **environment):
     program = f"""
         import sys
         sys.path[:0] = [{str(PROJECT)!r}, {str(PROJECT / "tests")!r}]
-        from workshop.notebook import definitions
+        from tutorial.notebook import definitions
     """
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c",
-         textwrap.dedent(program) + textwrap.dedent(code)],
-        capture_output=True, text=True, env=os.environ | environment, cwd=PROJECT)
+        [
+            sys.executable,
+            "-W",
+            "error::UserWarning",
+            "-c",
+            textwrap.dedent(program) + textwrap.dedent(code),
+        ],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        cwd=PROJECT,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -348,6 +406,7 @@ def test_two_processes_compute_the_same_bits():
 
 # ------------------------------------------------------------------------------- watching numbers
 
+
 def test_a_number_that_is_none_is_seen(notebook, defaults):
     for field in ("actor", "critic"):
         ddpg = make_ddpg(notebook, defaults)
@@ -366,12 +425,15 @@ def test_a_number_that_is_none_is_seen(notebook, defaults):
 
 # ------------------------------------------------------------------------- where it cannot be used
 
-@pytest.mark.parametrize("name", ["input_normalization", "actor_normalization",
-                                  "critic_normalization"])
+
+@pytest.mark.parametrize(
+    "name", ["input_normalization", "actor_normalization", "critic_normalization"]
+)
 def test_batch_normalisation_is_left_to_pytorch(notebook, defaults, name):
     settings = defaults(**{name: "batch"})
     assert compiled.why_not(settings) == (
-        f'batch normalisation ({name} = "batch") is left to PyTorch')
+        f'batch normalisation ({name} = "batch") is left to PyTorch'
+    )
     with pytest.raises(ValueError, match="left to PyTorch"):
         compiled.CompiledDDPG(make_ddpg(notebook, defaults, **{name: "batch"}))
 
@@ -382,7 +444,7 @@ def test_all_else_can_be_compiled(defaults):
 
 
 USE_TORCH = """
-    from workshop.training import compiled
+    from tutorial.training import compiled
     assert "jax" not in sys.modules
     notebook = definitions()
     settings = notebook.make_hyperparameters("default", {})
@@ -398,20 +460,31 @@ def test_nothing_of_jax_is_imported_before_it_is_used():
     assert in_another_process(USE_TORCH)[0] == "None\n"
 
 
-@pytest.mark.parametrize("content, reason", [
-    (None, "JAX is not installed (no module named 'jax'): pip install jax"),
-    ("import jaxlib_that_is_not_there",
-     "JAX is not installed (no module named 'jaxlib_that_is_not_there'): pip install jax"),
-    ("raise RuntimeError('jaxlib is version 1, but\\n2 is needed')",
-     "JAX is installed but does not work: RuntimeError: jaxlib is version 1, but"),
-    ("", "JAX is installed but does not work: AttributeError: module 'jax' has no attribute "
-         "'config'"),
-    ("raise SystemError", "JAX is installed but does not work: SystemError: "),
-])
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        (None, "JAX is not installed (no module named 'jax'): pip install jax"),
+        (
+            "import jaxlib_that_is_not_there",
+            "JAX is not installed (no module named 'jaxlib_that_is_not_there'): pip install jax",
+        ),
+        (
+            "raise RuntimeError('jaxlib is version 1, but\\n2 is needed')",
+            "JAX is installed but does not work: RuntimeError: jaxlib is version 1, but",
+        ),
+        (
+            "",
+            "JAX is installed but does not work: AttributeError: module 'jax' has no attribute "
+            "'config'",
+        ),
+        ("raise SystemError", "JAX is installed but does not work: SystemError: "),
+    ],
+)
 def test_pytorch_trains_without_a_jax_that_works(tmp_path, content, reason):
     if content is None:  # as if there were none
         code = "\n    sys.modules['jax'] = None" + USE_TORCH.replace(
-            'assert "jax" not in sys.modules', "")
+            'assert "jax" not in sys.modules', ""
+        )
         assert "JAX" in in_another_process(code)[0]
         return
     (tmp_path / "jax.py").write_text(content)
@@ -423,7 +496,7 @@ def test_the_users_flags_are_kept_and_nothing_is_warned_of():
     code = """
         import warnings
         warnings.simplefilter("error")
-        from workshop.training import compiled
+        from tutorial.training import compiled
         assert compiled.why_no_jax() is None
         import os
         import jax
@@ -432,5 +505,4 @@ def test_the_users_flags_are_kept_and_nothing_is_warned_of():
     """
     assert in_another_process(code) == ("None None cpu float32\n", "")
     flags = "--xla_cpu_prefer_vector_width=256"
-    assert in_another_process(code, XLA_FLAGS=flags, NPROC="2") == (
-        f"{flags} 2 cpu float32\n", "")
+    assert in_another_process(code, XLA_FLAGS=flags, NPROC="2") == (f"{flags} 2 cpu float32\n", "")

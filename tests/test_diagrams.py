@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from workshop.report import diagrams
+from tutorial.report import diagrams
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +21,11 @@ def test_the_drawn_walk_ends_where_the_draw_does(notebook, value):
     notebook.tree_update(tree, np.arange(4), np.array([1.0, 2.0, 3.0, 4.0]))
     [leaf] = notebook.tree_find(tree, np.array([value]))
     texts = diagrams.draw_tree(tree, value).axes[0].texts
-    marked = [text.get_text() for text in texts
-              if text.get_text().startswith("leaf") and text.get_color() == diagrams.ORANGE]
+    marked = [
+        text.get_text()
+        for text in texts
+        if text.get_text().startswith("leaf") and text.get_color() == diagrams.ORANGE
+    ]
     assert marked == [f"leaf {leaf}"]
 
 
@@ -32,8 +35,8 @@ def test_value_travels_n_cells_a_sweep():
         rows = np.asarray(axes.images[0].get_array())
         for row, sweep in zip(rows, (1, 2, 4), strict=True):
             reached = min(20, n * sweep)
-            assert (row > 0).sum() == reached and (row[20 - reached:] > 0).all()
-            np.testing.assert_allclose(row[20 - reached:], 0.9 ** np.arange(reached - 1, -1, -1))
+            assert (row > 0).sum() == reached and (row[20 - reached :] > 0).all()
+            np.testing.assert_allclose(row[20 - reached :], 0.9 ** np.arange(reached - 1, -1, -1))
 
 
 def test_windows_are_those_of_the_buffer(notebook):
@@ -48,12 +51,18 @@ def test_windows_are_those_of_the_buffer(notebook):
     drawn = [text for text in texts if "reward" in text]
     assert [text[:8] for text in drawn] == expected
     assert [text for text in texts if text.startswith("dropped")] == [
-        "dropped: its successor is not known"]
+        "dropped: its successor is not known"
+    ]
 
 
-@pytest.mark.parametrize("draw", [diagrams.draw_arm, diagrams.draw_flow,
-                                  lambda: diagrams.draw_noise({"a": np.zeros(9), "b": np.ones(9)},
-                                                              0.08)])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        diagrams.draw_arm,
+        diagrams.draw_flow,
+        lambda: diagrams.draw_noise({"a": np.zeros(9), "b": np.ones(9)}, 0.08),
+    ],
+)
 def test_the_others_draw(draw):
     figure = draw()
     figure.canvas.draw()

@@ -13,22 +13,33 @@ import pytest
 from PIL import Image
 
 from reacher import ReacherEnvironment, drawing
-from reacher.drawing import backends, flat, look, moving, points
+from reacher.drawing import backends, flat, moving, points, style
 from reacher.drawing.scene import ArmScene, Camera, outline
 from reacher.episode import play_episode
 from reacher.task import GOAL_ORBIT
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 BACKEND = backends.working_backend()
-needs_opengl = pytest.mark.skipif(BACKEND is None, reason="no OpenGL backend works here: on "
-                                  "Debian, apt-get install libosmesa6")
+needs_opengl = pytest.mark.skipif(
+    BACKEND is None, reason="no OpenGL backend works here: on Debian, apt-get install libosmesa6"
+)
 COLUMNS_OF_GREY = np.array([0.299, 0.587, 0.114])
 # How colours look without red or without green receptors: Machado, Oliveira and Fernandes (2009),
 # severity 1, on linear light.
-NO_RED = np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
-                   [-0.003882, -0.048116, 1.051998]])
-NO_GREEN = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
-                     [-0.011820, 0.042940, 0.968881]])
+NO_RED = np.array(
+    [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ]
+)
+NO_GREEN = np.array(
+    [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ]
+)
 
 
 def seen_without(matrix, colors):
@@ -74,10 +85,11 @@ def reddened(scene, observations):
 def pixels_of(scene, observations, part):
     """Where the camera should have a part of each arm, (arms, 2)."""
     spot = points.arm_points(np.atleast_2d(observations))[part]
-    return scene.camera.project(points.upright(spot) + scene.places)
+    return scene.camera.project(points.upright(spot) + scene.arm_positions)
 
 
 # ---------------------------------------------------------------------------------------- geometry
+
 
 @needs_opengl
 def test_hand_and_goal_are_where_the_camera_projects_them():
@@ -89,11 +101,14 @@ def test_hand_and_goal_are_where_the_camera_projects_them():
         picture = scene.frame(observations[0])
         for mask, part in ((is_blue(picture), "hand"), (reddened(scene, observations), "goal")):
             assert mask.sum() > 100
-            np.testing.assert_allclose(middle_of(mask), pixels_of(scene, observations, part)[0],
-                                       atol=1.5)
+            np.testing.assert_allclose(
+                middle_of(mask), pixels_of(scene, observations, part)[0], atol=1.5
+            )
         # x goes to the right, Unity's y up.
-        right, up = scene.camera.project(np.array([[0, 0, 0], [5.0, 0, 0]])), \
-            scene.camera.project(np.array([[0, 0, 0], [0, 0, 5.0]]))
+        right, up = (
+            scene.camera.project(np.array([[0, 0, 0], [5.0, 0, 0]])),
+            scene.camera.project(np.array([[0, 0, 0], [0, 0, 5.0]])),
+        )
     assert right[1, 0] - right[0, 0] > 30 and up[0, 1] - up[1, 1] > 30
 
 
@@ -104,7 +119,7 @@ def test_each_of_many_arms_is_at_its_place():
         picture = scene.frame(observations)
         hands = pixels_of(scene, observations, "hand")
     for x, y in np.floor(hands).astype(int):
-        assert is_blue(picture[y - 2:y + 3, x - 2:x + 3]).sum() >= 9, (x, y)
+        assert is_blue(picture[y - 2 : y + 3, x - 2 : x + 3]).sum() >= 9, (x, y)
     assert len(np.unique(np.round(hands), axis=0)) == 20
 
 
@@ -119,13 +134,19 @@ def test_a_goal_has_its_own_size(goal_size):
     assert (mask.sum() / np.pi) ** 0.5 == pytest.approx(radius, abs=0.7)  # half covered pixels
 
 
-@pytest.mark.parametrize("arms, shape", [(1, (480, 480)), (2, (900, 300)), (7, (640, 480)),
-                                         (20, (900, 540)), (45, (400, 800))])
+@pytest.mark.parametrize(
+    "arms, shape",
+    [(1, (480, 480)), (2, (900, 300)), (7, (640, 480)), (20, (900, 540)), (45, (400, 800))],
+)
 @pytest.mark.parametrize("bottom", [0, 40])
 def test_the_camera_frames_any_number_of_arms(arms, shape, bottom):
     camera = Camera(*shape)
-    around = np.concatenate([outline(place, look.WORKPLACE, 5.0)
-                             for place in points.places(arms, points.columns_for(arms), 5.0)])
+    around = np.concatenate(
+        [
+            outline(place, style.WORKPLACE, 5.0)
+            for place in points.arm_positions(arms, points.columns_for(arms), 5.0)
+        ]
+    )
     camera.frame(around, bottom)
     x, y = np.moveaxis(camera.project(around), -1, 0)
     assert x.min() >= 0 and x.max() <= shape[0] and y.min() >= 0 and y.max() <= shape[1] - bottom
@@ -145,12 +166,13 @@ def test_a_camera_can_follow_one_arm_of_many():
 @pytest.mark.parametrize("goal_size", [2.0, 5.0, 10.0])
 @pytest.mark.parametrize("arms, columns, shape", [(20, 5, (900, 540)), (6, 3, (900, 540))])
 def test_goals_of_neighbours_never_overlap_in_the_picture(arms, columns, shape, goal_size):
-    spots = points.places(arms, columns, goal_size)
+    spots = points.arm_positions(arms, columns, goal_size)
     camera = Camera(*shape)
-    camera.frame(np.concatenate([outline(place, look.WORKPLACE, goal_size) for place in spots]))
+    camera.frame(np.concatenate([outline(place, style.WORKPLACE, goal_size) for place in spots]))
     angle = np.radians(np.arange(0, 360, 10))
-    goals = spots[:, None] + np.stack([GOAL_ORBIT * np.sin(angle), GOAL_ORBIT * np.cos(angle),
-                                       np.full(len(angle), -1.0)], -1)
+    goals = spots[:, None] + np.stack(
+        [GOAL_ORBIT * np.sin(angle), GOAL_ORBIT * np.cos(angle), np.full(len(angle), -1.0)], -1
+    )
     pixel = camera.project(goals)
     depth = (goals - camera.target) @ camera.forward + camera.distance
     radius = camera.focal * goal_size / 2 / depth
@@ -161,6 +183,7 @@ def test_goals_of_neighbours_never_overlap_in_the_picture(arms, columns, shape, 
 
 
 # ------------------------------------------------------------------------------- touch and motion
+
 
 def touch_and_not():
     """The same arm with its goal around the hand, and just too far away."""
@@ -176,19 +199,20 @@ def test_touch_shows_by_more_than_colour():
     with ArmScene(1) as scene:
         pictures = [scene.frame(each[0]).astype(float) for each in (touched, apart)]
         center = pixels_of(scene, touched, "goal")[0]
-        ends = scene.camera.project(np.array([[0, 0, 0], [look.RING_OUTSIDE * 2.5, 0, 0]]))
+        ends = scene.camera.project(np.array([[0, 0, 0], [style.RING_OUTSIDE * 2.5, 0, 0]]))
     x, y = np.floor(center).astype(int)
-    goals = [picture[y - 12:y + 1, x - 4:x + 5].mean((0, 1)) for picture in pictures]
+    goals = [picture[y - 12 : y + 1, x - 4 : x + 5].mean((0, 1)) for picture in pictures]
     for matrix in (np.eye(3), NO_RED, NO_GREEN):
         bright, dark = (seen_without(matrix, color) @ COLUMNS_OF_GREY for color in goals)
         assert bright - dark > 45
     ring = round(x + ends[1, 0] - ends[0, 0])  # outside the goal, at its right
-    beside = [picture[y - 6:y + 7, ring - 4:ring + 5].max() for picture in pictures]
+    beside = [picture[y - 6 : y + 7, ring - 4 : ring + 5].max() for picture in pictures]
     assert beside[0] > 220 and beside[1] < 120
 
 
-@pytest.mark.parametrize("matrix", [np.eye(3), NO_RED, NO_GREEN],
-                         ids=["all colours", "no red", "no green"])
+@pytest.mark.parametrize(
+    "matrix", [np.eye(3), NO_RED, NO_GREEN], ids=["all colours", "no red", "no green"]
+)
 def test_flat_touch_shows_by_more_than_colour(matrix):
     """Greys of both goals were 14 of 255 apart, and there was no ring."""
     greys, rings = [], []
@@ -233,6 +257,7 @@ def test_drawing_changes_no_number():
 
 
 # ---------------------------------------------------------------------------------------- backends
+
 
 def test_without_opengl_the_arms_are_flat_and_one_line_says_what_to_install(monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
@@ -292,8 +317,12 @@ with ArmScene(1, 64, 64) as scene:
 
 @pytest.mark.parametrize("name", ["glfw", "egl", "osmesa", "cgl"])
 def test_each_backend_that_is_there_draws(name):
-    done = subprocess.run([sys.executable, "-c", BACKEND_PROGRAM, str(PROJECT)],
-                          env=environment_with(MUJOCO_GL=name), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BACKEND_PROGRAM, str(PROJECT)],
+        env=environment_with(MUJOCO_GL=name),
+        capture_output=True,
+        text=True,
+    )
     if done.returncode == 7 or "invalid value for environment variable" in done.stderr:
         pytest.skip(f"{name} does not work here")
     assert done.returncode == 0, done.stderr
@@ -302,8 +331,7 @@ def test_each_backend_that_is_there_draws(name):
 def environment_with(**more):
     import os
 
-    return {name: value for name, value in os.environ.items()
-            if name != "PYOPENGL_PLATFORM"} | more
+    return {name: value for name, value in os.environ.items() if name != "PYOPENGL_PLATFORM"} | more
 
 
 MEMORY_PROGRAM = """
@@ -336,8 +364,13 @@ print(ten, thousand, used())
 @needs_opengl
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_thousand_frames_take_no_more_memory_than_ten_and_closing_leaks_nothing():
-    done = subprocess.run([sys.executable, "-c", MEMORY_PROGRAM, str(PROJECT)], check=True,
-                          env=environment_with(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY_PROGRAM, str(PROJECT)],
+        check=True,
+        env=environment_with(),
+        capture_output=True,
+        text=True,
+    )
     ten, thousand, reopened = map(float, done.stdout.split())
     assert thousand - ten < 5
     assert reopened - ten < 8  # of 12 scenes, each of some MB
@@ -354,6 +387,7 @@ def test_a_closed_scene_says_so_and_closes_again():
 
 # ------------------------------------------------------------------------------------------ errors
 
+
 @needs_opengl
 def test_only_arms_can_be_drawn():
     with ArmScene(2, 64, 64) as scene:
@@ -366,9 +400,15 @@ def test_only_arms_can_be_drawn():
         moving.moving_arms([])
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"width": 5}, "from 16 to 4096"), ({"height": 10_000}, "from 16 to 4096"),
-    ({"follow": 3}, "from 0 to 0"), ({"follow": -1}, "from 0 to 0")])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"width": 5}, "from 16 to 4096"),
+        ({"height": 10_000}, "from 16 to 4096"),
+        ({"follow": 3}, "from 0 to 0"),
+        ({"follow": -1}, "from 0 to 0"),
+    ],
+)
 def test_a_bad_size_or_arm_is_a_clear_error(options, message):
     with pytest.raises(ValueError, match=message):
         ArmScene(1, **options)
@@ -389,12 +429,13 @@ def test_any_goal_size_can_be_drawn(goal_size):
 
 # --------------------------------------------------------------------------------- moving pictures
 
+
 def some_pictures(count=5, height=60, width=90):
     """A square that moves over a shaded page."""
     page = np.tile(np.linspace(20, 120, width).astype(np.uint8)[None, :, None], (height, 1, 3))
     pictures = [page.copy() for _ in range(count)]
     for k, picture in enumerate(pictures):
-        picture[20:30, 10 * k + 5:10 * k + 15] = (250, 40, 40)
+        picture[20:30, 10 * k + 5 : 10 * k + 15] = (250, 40, 40)
     return pictures
 
 
@@ -416,8 +457,9 @@ def test_an_animated_png_shows_each_picture():
 
 
 def test_a_frame_holds_only_what_changed():
-    still, moves = (moving.animated_png(pictures) for pictures in
-                    ([some_pictures()[0]] * 50, some_pictures(8)))
+    still, moves = (
+        moving.animated_png(pictures) for pictures in ([some_pictures()[0]] * 50, some_pictures(8))
+    )
     one = moving.still_png(some_pictures()[0])
     assert len(still) < len(one) + 50 * 100
     assert len(moves) < 8 * len(one)
@@ -427,29 +469,34 @@ def test_a_frame_holds_only_what_changed():
 def test_moving_arms_begin_with_the_frame_that_is_asked_for_and_end_before_it():
     episode = swinging(2, decisions=5)
     content = moving.moving_arms(list(episode.observations), 80, width=200, first=2, label="two")
-    assert content == moving.moving_arms(list(episode.observations), 80, width=200, first=2,
-                                         label="two")
+    assert content == moving.moving_arms(
+        list(episode.observations), 80, width=200, first=2, label="two"
+    )
     later = moving.moving_arms(list(episode.observations[2:3]), 80, width=200, label="two")
     one, all_ = (Image.open(io.BytesIO(each)) for each in (later, content))
     assert all_.n_frames == 6 and all_.size == one.size
-    difference = np.abs(np.asarray(one.convert("RGB")).astype(int)
-                        - np.asarray(all_.convert("RGB")).astype(int))
+    difference = np.abs(
+        np.asarray(one.convert("RGB")).astype(int) - np.asarray(all_.convert("RGB")).astype(int)
+    )
     assert np.mean(difference) < 2  # palettes differ
 
 
 @needs_opengl
 def test_a_gallery_has_a_row_for_each_recording():
-    rows = [(f"{k} episodes", "score", list(swinging(3, seed, 2).observations))
-            for k, seed in enumerate((1, 2))]
+    rows = [
+        (f"{k} episodes", "score", list(swinging(3, seed, 2).observations))
+        for k, seed in enumerate((1, 2))
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         frames = moving.gallery(rows, "Title", width=500)
     assert len(frames) == 3
-    assert frames[0].shape == (look.LABEL_HEIGHT + 2 * look.GALLERY_ROW, 500, 3)
-    upper, lower = np.split(frames[1][look.LABEL_HEIGHT:, look.GALLERY_LABELS:], 2)
+    assert frames[0].shape == (style.LABEL_HEIGHT + 2 * style.GALLERY_ROW, 500, 3)
+    upper, lower = np.split(frames[1][style.LABEL_HEIGHT :, style.GALLERY_LABELS :], 2)
     assert (upper != lower).any() and is_blue(upper).any() and is_blue(lower).any()
-    np.testing.assert_array_equal(frames[0][:, :look.GALLERY_LABELS],
-                                  frames[2][:, :look.GALLERY_LABELS])
+    np.testing.assert_array_equal(
+        frames[0][:, : style.GALLERY_LABELS], frames[2][:, : style.GALLERY_LABELS]
+    )
 
 
 def test_an_episode_is_that_of_the_environment():

@@ -14,8 +14,8 @@ import torch
 from reacher import ReacherEnvironment
 from reacher.physics import Physics, effective_wrenches
 from reacher.task import Task
-from workshop.experiments.fidelity import episode_scores, stored_policy
-from workshop.paths import PROJECT
+from tutorial.experiments.fidelity import evaluate_policy, stored_policy
+from tutorial.paths import PROJECT
 
 BRAIN = "ReacherBrain"
 DECISIONS = 1001  # of an episode
@@ -24,8 +24,7 @@ GRAVITY = 9.81  # m/s^2
 
 # Unity's half turn about x in single precision, as every public notebook prints it.
 HALF_TURN_W = float(np.float32(-4.37113883e-08))
-HANGING = [0, -4, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6,
-           0, -10, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6]
+HANGING = [0, -4, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6, 0, -10, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6]
 
 
 def random_actions(decisions, agents, seed=0):
@@ -42,6 +41,7 @@ def assert_same(answer, expected):
 
 
 # ------------------------------------------------------------------------------------ observations
+
 
 def test_the_first_observation_is_the_published_one():
     with ReacherEnvironment(num_agents=20, seed=3) as env:
@@ -105,6 +105,7 @@ def test_what_is_observed_of_the_bodies_hangs_together():
 
 # ----------------------------------------------------------------------------- episodes and rewards
 
+
 def test_an_episode_has_1001_decisions_and_the_next_one_follows_by_itself():
     agents = 3
     with ReacherEnvironment(agents, seed=5) as env, ReacherEnvironment(agents, seed=5) as twin:
@@ -115,8 +116,9 @@ def test_an_episode_has_1001_decisions_and_the_next_one_follows_by_itself():
             last = decision == DECISIONS
             assert answer.local_done == answer.max_reached == [last] * agents
             assert answer.rewards == [np.float32(0.04)] * agents
-        np.testing.assert_array_equal(answer.vector_observations[:, :26],
-                                      np.tile(HANGING, (agents, 1)))
+        np.testing.assert_array_equal(
+            answer.vector_observations[:, :26], np.tile(HANGING, (agents, 1))
+        )
         np.testing.assert_array_equal(answer.previous_vector_actions, np.zeros((agents, 4)))
 
         # The second episode is the one that an explicit reset would have begun.
@@ -149,8 +151,14 @@ def test_rewards_add_up_from_hand_and_goal():
             least, most = np.zeros(agents), np.zeros(agents)
             for _ in range(4):
                 angle = angle + speed
-                goal = np.stack([8 * np.sin(np.radians(angle)), np.full(agents, -1.0),
-                                 8 * np.cos(np.radians(angle))], axis=1)
+                goal = np.stack(
+                    [
+                        8 * np.sin(np.radians(angle)),
+                        np.full(agents, -1.0),
+                        8 * np.cos(np.radians(angle)),
+                    ],
+                    axis=1,
+                )
                 distance = np.linalg.norm(physics.hand - goal, axis=1)
                 # The observed speed is float32: 1200 steps may misplace a goal by 1e-5 m.
                 least += 0.01 * (distance <= size / 2 + 1 - 1e-4)
@@ -164,8 +172,11 @@ def test_rewards_add_up_from_hand_and_goal():
 def test_a_decision_pays_whole_hundredths_up_to_four():
     with ReacherEnvironment(100, seed=0) as env:
         env.reset(config={"goal_size": 12.0})
-        seen = {reward for actions in random_actions(200, 100)
-                for reward in env.step(actions)[BRAIN].rewards}
+        seen = {
+            reward
+            for actions in random_actions(200, 100)
+            for reward in env.step(actions)[BRAIN].rewards
+        }
     assert seen == {float(np.float32(pay)) for pay in (0, 0.01, 0.02, 0.03, 0.04)}
 
 
@@ -213,6 +224,7 @@ def test_a_bad_goal_at_construction_is_an_error(name, value):
 
 # --------------------------------------------------------------------------------------- interface
 
+
 def test_academy_and_brain_are_described_as_in_unityagents():
     with ReacherEnvironment() as env:
         assert env.brain_names == env.external_brain_names == [BRAIN]
@@ -227,8 +239,12 @@ def test_academy_and_brain_are_described_as_in_unityagents():
         assert brain.number_visual_observations == 0
         assert list(brain.camera_resolutions) == []
         assert list(brain.vector_action_descriptions) == [""] * 4
-        for line in ("Unity Academy name: Academy", "goal_size -> 5.0", "goal_speed -> 1.0",
-                     "Vector Action space size (per agent): 4"):
+        for line in (
+            "Unity Academy name: Academy",
+            "goal_size -> 5.0",
+            "goal_speed -> 1.0",
+            "Vector Action space size (per agent): 4",
+        ):
             assert line in str(env)
         assert env.global_done is None
         env.reset()
@@ -242,16 +258,29 @@ def test_an_answer_has_the_fields_and_types_of_unityagents():
             assert list(answer) == [BRAIN]
             info = answer[BRAIN]
             assert set(vars(info)) == {
-                "vector_observations", "rewards", "local_done", "max_reached", "agents",
-                "previous_vector_actions", "visual_observations", "text_observations", "memories",
-                "previous_text_actions"}
+                "vector_observations",
+                "rewards",
+                "local_done",
+                "max_reached",
+                "agents",
+                "previous_vector_actions",
+                "visual_observations",
+                "text_observations",
+                "memories",
+                "previous_text_actions",
+            }
             assert info.vector_observations.shape == (20, 33)
             assert info.vector_observations.dtype == np.float64
             # Unity sends single precision.
-            np.testing.assert_array_equal(info.vector_observations,
-                                          info.vector_observations.astype(np.float32))
-            for name, kind in (("rewards", float), ("local_done", bool), ("max_reached", bool),
-                               ("agents", int)):
+            np.testing.assert_array_equal(
+                info.vector_observations, info.vector_observations.astype(np.float32)
+            )
+            for name, kind in (
+                ("rewards", float),
+                ("local_done", bool),
+                ("max_reached", bool),
+                ("agents", int),
+            ):
                 values = getattr(info, name)
                 assert type(values) is list and [type(value) for value in values] == [kind] * 20
             assert info.visual_observations == [] and info.memories.size == 0
@@ -261,9 +290,17 @@ def test_an_answer_has_the_fields_and_types_of_unityagents():
 
 def test_all_forms_of_actions_mean_the_same():
     actions = random_actions(1, 3)[0]
-    forms = [actions, actions.ravel(), actions.astype(np.float32), actions.tolist(),
-             actions.ravel().tolist(), torch.from_numpy(actions), {BRAIN: actions},
-             {BRAIN: actions.ravel().tolist()}, np.asfortranarray(actions)]
+    forms = [
+        actions,
+        actions.ravel(),
+        actions.astype(np.float32),
+        actions.tolist(),
+        actions.ravel().tolist(),
+        torch.from_numpy(actions),
+        {BRAIN: actions},
+        {BRAIN: actions.ravel().tolist()},
+        np.asfortranarray(actions),
+    ]
     with ReacherEnvironment(3, seed=1) as env:
         answers = []
         for form in forms:
@@ -278,8 +315,10 @@ def test_no_actions_stand_for_zeros_and_large_ones_are_cut():
     with ReacherEnvironment(2, seed=0) as env, ReacherEnvironment(2, seed=0) as twin:
         env.reset(), twin.reset()
         for action, same in ((np.ones((2, 4)), np.full((2, 4), 7.0)), (-np.ones(8), [-1.5] * 8)):
-            np.testing.assert_array_equal(env.step(action)[BRAIN].vector_observations,
-                                          twin.step(same)[BRAIN].vector_observations)
+            np.testing.assert_array_equal(
+                env.step(action)[BRAIN].vector_observations,
+                twin.step(same)[BRAIN].vector_observations,
+            )
         for nothing in (None, {}, {BRAIN: None}):
             assert_same(env.step(nothing), twin.step(np.zeros((2, 4))))
         assert_same(env.step(), twin.step(np.zeros((2, 4))))
@@ -324,40 +363,79 @@ BAD_CALLS = {
     "text": (lambda env: env.step("left"), ValueError, "numbers"),
     "NaN": (lambda env: env.step(NAN_ACTIONS), ValueError, "action 2 of arm 1 is nan"),
     "infinite": (lambda env: env.step(INFINITE_ACTIONS), ValueError, "action 3 of arm 1 is -inf"),
-    "other brain": (lambda env: env.step({"OtherBrain": np.zeros((3, 4))}), ValueError,
-                    "OtherBrain"),
-    "unknown key": (lambda env: env.reset(config={"goal_size": 9.0, "goal_sise": 4.0}), ValueError,
-                    "goal_sise"),
-    "negative size": (lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": -1.0}),
-                      ValueError, "goal_size"),
-    "action beyond single precision": (lambda env: env.step(np.full(12, 1e39)), ValueError,
-                                       "action 0 of arm 0 is inf"),
-    "tensor with gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), ValueError,
-                             "requires grad"),
+    "other brain": (
+        lambda env: env.step({"OtherBrain": np.zeros((3, 4))}),
+        ValueError,
+        "OtherBrain",
+    ),
+    "unknown key": (
+        lambda env: env.reset(config={"goal_size": 9.0, "goal_sise": 4.0}),
+        ValueError,
+        "goal_sise",
+    ),
+    "negative size": (
+        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": -1.0}),
+        ValueError,
+        "goal_size",
+    ),
+    "action beyond single precision": (
+        lambda env: env.step(np.full(12, 1e39)),
+        ValueError,
+        "action 0 of arm 0 is inf",
+    ),
+    "tensor with gradient": (
+        lambda env: env.step(torch.ones(12, requires_grad=True)),
+        ValueError,
+        "requires grad",
+    ),
     "huge size": (lambda env: env.reset(config={"goal_size": 10**400}), ValueError, "goal_size"),
-    "NaN size": (lambda env: env.reset(config={"goal_size": float("nan")}), ValueError,
-                 "goal_size"),
-    "infinite speed": (lambda env: env.reset(config={"goal_speed": float("inf")}), ValueError,
-                       "goal_speed"),
+    "NaN size": (
+        lambda env: env.reset(config={"goal_size": float("nan")}),
+        ValueError,
+        "goal_size",
+    ),
+    "infinite speed": (
+        lambda env: env.reset(config={"goal_speed": float("inf")}),
+        ValueError,
+        "goal_speed",
+    ),
     "text as size": (lambda env: env.reset(config={"goal_size": "5"}), ValueError, "goal_size"),
     "bool as size": (lambda env: env.reset(config={"goal_size": True}), ValueError, "goal_size"),
-    "infinite half precision": (lambda env: env.reset(config={"goal_size": np.float16("inf")}),
-                                ValueError, "goal_size"),
-    "complex": (lambda env: env.step(np.ones((3, 4), complex)), ValueError,
-                r"real numbers of shape \(3, 4\), not complex128"),
+    "infinite half precision": (
+        lambda env: env.reset(config={"goal_size": np.float16("inf")}),
+        ValueError,
+        "goal_size",
+    ),
+    "complex": (
+        lambda env: env.step(np.ones((3, 4), complex)),
+        ValueError,
+        r"real numbers of shape \(3, 4\), not complex128",
+    ),
     "complex in a list": (lambda env: env.step([1j] * 12), ValueError, "not complex128"),
     "dates": (lambda env: env.step(np.full(12, "2020", "M8[Y]")), ValueError, "not datetime64"),
     "durations": (lambda env: env.step(np.ones(12, "m8[s]")), ValueError, "not timedelta64"),
     "masked": (lambda env: env.step(np.ma.masked_equal(np.arange(12.0), 3)), ValueError, "masked"),
-    "masked rows": (lambda env: env.step([np.ma.masked_equal(np.arange(4.0), 3)] * 3), ValueError,
-                    "masked"),
-    "structured": (lambda env: env.step(np.zeros(12, [("torque", float)])), ValueError,
-                   "real numbers"),
+    "masked rows": (
+        lambda env: env.step([np.ma.masked_equal(np.arange(4.0), 3)] * 3),
+        ValueError,
+        "masked",
+    ),
+    "structured": (
+        lambda env: env.step(np.zeros(12, [("torque", float)])),
+        ValueError,
+        "real numbers",
+    ),
     "numeric strings": (lambda env: env.step(["0.5"] * 12), ValueError, "real numbers.*not <U3"),
-    "numeric strings as objects": (lambda env: env.step(np.full(12, "1", object)), ValueError,
-                                   "real numbers.*other objects"),
-    "an integer beyond double precision": (lambda env: env.step([10**400] * 12), ValueError,
-                                           "finite.*too large"),
+    "numeric strings as objects": (
+        lambda env: env.step(np.full(12, "1", object)),
+        ValueError,
+        "real numbers.*other objects",
+    ),
+    "an integer beyond double precision": (
+        lambda env: env.step([10**400] * 12),
+        ValueError,
+        "finite.*too large",
+    ),
     "no mapping": (lambda env: env.reset(config=[("goal_size", 5.0)]), ValueError, "mapping"),
 }
 
@@ -428,8 +506,17 @@ def test_a_number_of_arms_that_is_no_integer_is_an_error(number):
         ReacherEnvironment(num_agents=number)
 
 
-@pytest.mark.parametrize("seed, kind", [(-1, ValueError), (2**63, ValueError), (1.0, TypeError),
-                                        ("0", TypeError), (None, TypeError), (False, TypeError)])
+@pytest.mark.parametrize(
+    "seed, kind",
+    [
+        (-1, ValueError),
+        (2**63, ValueError),
+        (1.0, TypeError),
+        ("0", TypeError),
+        (None, TypeError),
+        (False, TypeError),
+    ],
+)
 def test_a_bad_seed_is_an_error(seed, kind):
     with pytest.raises(kind, match="seed must be"):
         ReacherEnvironment(1, seed=seed)
@@ -467,8 +554,14 @@ def test_the_same_seed_gives_the_same_numbers_in_this_and_in_a_fresh_process(cap
     for _ in range(2):
         exec(EPISODES, {})
     here = capsys.readouterr().out.split()
-    fresh = subprocess.run([sys.executable, "-c", EPISODES], cwd=PROJECT, text=True,
-                           capture_output=True, check=True, timeout=120).stdout.split()
+    fresh = subprocess.run(
+        [sys.executable, "-c", EPISODES],
+        cwd=PROJECT,
+        text=True,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    ).stdout.split()
     assert here == 2 * fresh and len(fresh[0]) == 2 * hashlib.sha256().digest_size
 
 
@@ -503,13 +596,18 @@ def test_an_arm_does_not_depend_on_the_number_of_arms():
 
 # ----------------------------------------------------------------------------------------- physics
 
+
 def rotation(quaternion):
     """Rotation matrices (..., 3, 3), body to world, of quaternions (..., 4) in order w, x, y, z."""
     w, x, y, z = np.moveaxis(np.asarray(quaternion, dtype=float), -1, 0)
-    return np.stack([
-        np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], -1),
-        np.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], -1),
-        np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1)], -2)
+    return np.stack(
+        [
+            np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], -1),
+            np.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], -1),
+            np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1),
+        ],
+        -2,
+    )
 
 
 def capsule(radius, length, density):
@@ -519,8 +617,9 @@ def capsule(radius, length, density):
     caps = density * 4 / 3 * np.pi * radius**3
     along = cylinder * radius**2 / 2 + caps * 2 / 5 * radius**2
     # Each half ball: 2/5 m r^2 about the ball's centre; its centre of mass lies 3/8 r further out.
-    across = (cylinder * (3 * radius**2 + straight**2) / 12
-              + caps * (2 / 5 * radius**2 + straight**2 / 4 + 3 / 8 * straight * radius))
+    across = cylinder * (3 * radius**2 + straight**2) / 12 + caps * (
+        2 / 5 * radius**2 + straight**2 / 4 + 3 / 8 * straight * radius
+    )
     return cylinder + caps, np.array([across, along, across])
 
 
@@ -562,10 +661,12 @@ def test_masses_and_inertia_are_those_of_the_shapes():
 def test_effective_wrenches_against_their_formula():
     generator = np.random.default_rng(0)
     bodies = 200
-    torques, joint, velocity = (generator.normal(scale=scale, size=(bodies, k))
-                                for scale, k in ((100, 3), (5, 6), (5, 6)))
-    turn = rotation((lambda q: q / np.linalg.norm(q, axis=1, keepdims=True))(
-        generator.normal(size=(bodies, 4))))
+    torques, joint, velocity = (
+        generator.normal(scale=scale, size=(bodies, k)) for scale, k in ((100, 3), (5, 6), (5, 6))
+    )
+    turn = rotation(
+        (lambda q: q / np.linalg.norm(q, axis=1, keepdims=True))(generator.normal(size=(bodies, 4)))
+    )
     mass, inertia = generator.uniform(0.5, 2, bodies), generator.uniform(0.1, 4, (bodies, 3))
     wrench = np.empty((bodies, 6))
     effective_wrenches(torques, velocity, joint, turn, mass, inertia, wrench)
@@ -615,13 +716,17 @@ class Arms:
         arms = len(turn)
         shoulder = np.tile([0, 0.02, 0], (arms, 1))
         elbow = center[:, 0] + 3 * turn[:, 0, :, 1]
-        axes = [(np.tile([1.0, 0, 0], (arms, 1)), shoulder, 0), (turn[:, 0, :, 2], shoulder, 0),
-                (turn[:, 0, :, 0], elbow, 1), (turn[:, 1, :, 2], elbow, 1)]
+        axes = [
+            (np.tile([1.0, 0, 0], (arms, 1)), shoulder, 0),
+            (turn[:, 0, :, 2], shoulder, 0),
+            (turn[:, 0, :, 0], elbow, 1),
+            (turn[:, 1, :, 2], elbow, 1),
+        ]
         matrix = np.zeros((arms, 12, 4))
         for k, (axis, anchor, first_body) in enumerate(axes):
             for body in range(first_body, 2):
-                matrix[:, 6 * body:6 * body + 3, k] = axis
-                matrix[:, 6 * body + 3:6 * body + 6, k] = np.cross(axis, center[:, body] - anchor)
+                matrix[:, 6 * body : 6 * body + 3, k] = axis
+                matrix[:, 6 * body + 3 : 6 * body + 6, k] = np.cross(axis, center[:, body] - anchor)
         return matrix
 
     def free_velocity(self, torques):
@@ -720,8 +825,9 @@ def test_the_arms_stay_joined_and_untwisted():
         np.testing.assert_allclose(turn[:, 0, 0, 2], 0, atol=1e-9)  # z of A across the world's x
         twist = np.einsum("ai,ai->a", turn[:, 1, :, 2], turn[:, 0, :, 0])
         np.testing.assert_allclose(twist, 0, atol=1e-9)  # z of B across x of A
-        np.testing.assert_allclose(physics.hand, center[:, 1] + (3 - FOREARM_CENTER)
-                                   * turn[:, 1, :, 1], atol=1e-5)
+        np.testing.assert_allclose(
+            physics.hand, center[:, 1] + (3 - FOREARM_CENTER) * turn[:, 1, :, 1], atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("mode", [0, 1])
@@ -735,8 +841,12 @@ def test_small_swings_have_the_periods_of_a_double_pendulum(axis, mode):
     drag by less.
     """
     to_center, to_joint, d = 4.02, 7.02, 3 + FOREARM_CENTER
-    mass = np.array([[INERTIA[0, 0] + to_center**2 + to_joint**2, to_joint * d],
-                     [to_joint * d, INERTIA[1, 0] + d**2]])
+    mass = np.array(
+        [
+            [INERTIA[0, 0] + to_center**2 + to_joint**2, to_joint * d],
+            [to_joint * d, INERTIA[1, 0] + d**2],
+        ]
+    )
     stiffness = GRAVITY * np.diag([to_center + to_joint, d])
     squared, shapes = np.linalg.eig(np.linalg.solve(mass, stiffness))
     order = np.argsort(squared)
@@ -761,6 +871,7 @@ def test_small_swings_have_the_periods_of_a_double_pendulum(axis, mode):
 
 
 # ---------------------------------------------------------------------------------------- fidelity
+
 
 def warnings_counted(task):
     """How often MuJoCo warned of anything."""
@@ -811,7 +922,7 @@ def test_policies_trained_in_unity_score_here_what_they_scored_there(unity_polic
     for policy in policies:
         act = stored_policy(unity_policies / policy["file"], policy["layers"])
         with ReacherEnvironment(20, seed=0) as env:
-            score = np.mean([episode_scores(env, act) for _ in range(3)])
+            score = np.mean([evaluate_policy(env, act) for _ in range(3)])
         differences[policy["file"]] = score - policy["unity_score"]
     off = np.abs(list(differences.values()))
     assert off.max() <= 2.5, differences
@@ -822,7 +933,11 @@ def test_random_torques_score_here_what_they_score_in_unity():
     """Unity: 0.127 on average (36 episodes of 20 arms), and 26 of 41 single arms at exactly 0."""
     generator = np.random.default_rng(0)
     with ReacherEnvironment(20, seed=0) as env:
-        scores = np.array([episode_scores(env, lambda _: generator.standard_normal((20, 4))
-                                          .clip(-1, 1)) for _ in range(20)])
+        scores = np.array(
+            [
+                evaluate_policy(env, lambda _: generator.standard_normal((20, 4)).clip(-1, 1))
+                for _ in range(20)
+            ]
+        )
     assert abs(scores.mean() - 0.127) <= 0.02
     assert 0.52 <= (scores == 0).mean() <= 0.72

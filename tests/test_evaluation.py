@@ -9,9 +9,9 @@ import helpers
 import small_training
 from reacher import task
 from small_training import ARMS
-from workshop.training import episodes
-from workshop.training import evaluation as evaluation_module
-from workshop.training.evaluation import Evaluation
+from tutorial.training import episodes
+from tutorial.training import evaluation as evaluation_module
+from tutorial.training.evaluation import Evaluation
 
 
 def sideways(observations):
@@ -27,7 +27,7 @@ def short_episodes(monkeypatch):
 def test_an_episode_is_what_the_interface_tells():
     with helpers.open_environment("", 3, 5) as one, helpers.open_environment("", 3, 5) as other:
         answer = one.reset()["ReacherBrain"]
-        for seen, done, paid in episodes.decisions(other, sideways):
+        for seen, done, paid in episodes.rollout(other, sideways):
             np.testing.assert_array_equal(seen, answer.vector_observations.astype(np.float32))
             answer = one.step(done)["ReacherBrain"]
             np.testing.assert_array_equal(paid, answer.rewards)
@@ -53,8 +53,16 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
         environment = helpers.open_environment("", ARMS, 0)
         agent = small_training.make_agent(notebook)
         evaluation = helpers.open_evaluation("", ARMS, every=every)
-        scores = notebook.train_agent(environment, agent, tmp_path / folder, episodes, save_every=1,
-                                      resume=resume, keep_state=True, evaluation=evaluation)
+        scores = notebook.train_agent(
+            environment,
+            agent,
+            tmp_path / folder,
+            episodes,
+            save_every=1,
+            resume=resume,
+            keep_state=True,
+            evaluation=evaluation,
+        )
         return scores, agent
 
     whole, agent = train("whole")
@@ -63,14 +71,16 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with helpers.open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
-        last = episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
+        last = episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()
 
     train("cut", episodes=3)
     assert train("cut", resume=True)[0] == whole
-    lines = [[line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
-             for folder in ("whole", "cut")]
+    lines = [
+        [line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
+        for folder in ("whole", "cut")
+    ]
     assert lines[0] == lines[1]
 
 

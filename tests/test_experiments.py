@@ -19,14 +19,19 @@ import psutil
 import pytest
 
 import helpers
-from workshop.experiments import runner
-from workshop.experiments.runner import Experiment, Run
-from workshop.notebook import definitions
-from workshop.paths import PROJECT
-from workshop.training.run_files import save_hyperparameters
+from tutorial.experiments import runner
+from tutorial.experiments.runner import Experiment, Run
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
+from tutorial.training.run_files import save_hyperparameters
 
 SCORES = b"episode,score,min,max,seconds\n1,2.0,1.0,3.0,2700.0\n"
-SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "learn_steps": 1, "replay_capacity": 50_000}
+SMALL = {
+    "actor_hidden": (8,),
+    "critic_hidden": (8,),
+    "gradient_steps": 1,
+    "replay_capacity": 50_000,
+}
 
 
 def small_runs(number: int) -> list[Run]:
@@ -46,9 +51,17 @@ def settings_of(run, **changes):
     settings = definitions().make_hyperparameters(experiment.preset, experiment.overrides)
     with tempfile.TemporaryDirectory() as folder:
         save_hyperparameters(
-            Path(folder), settings.model_dump() | changes, preset=experiment.preset, seed=run.seed,
-            num_agents=experiment.num_agents, env_location=experiment.env_location,
-            engine="torch", evaluate_every=0, goal_size=5.0, goal_speed=1.0)
+            Path(folder),
+            settings.model_dump() | changes,
+            preset=experiment.preset,
+            seed=run.seed,
+            num_agents=experiment.num_agents,
+            env_location=experiment.env_location,
+            engine="torch",
+            evaluate_every=0,
+            goal_size=5.0,
+            goal_speed=1.0,
+        )
         return (Path(folder) / "hyperparameters.json").read_bytes()
 
 
@@ -59,7 +72,10 @@ def assert_kept(kept, runs):
         assert list(scores["episode"]) == [1, 2] and np.isfinite(scores["score"]).all()
         assert helpers.load_hyperparameters(run.folder(kept))["actor_hidden"] == [8]
         assert sorted(os.listdir(run.folder(kept))) == [
-            "evaluation.csv", "hyperparameters.json", "scores.csv"]
+            "evaluation.csv",
+            "hyperparameters.json",
+            "scores.csv",
+        ]
 
 
 def test_every_run_of_the_list_is_valid(notebook):
@@ -67,19 +83,20 @@ def test_every_run_of_the_list_is_valid(notebook):
     for name, experiment in runner.EXPERIMENTS.items():
         assert re.fullmatch(r"(\w+/)?[\w.]+", name) and experiment.seeds >= 1
         notebook.make_hyperparameters(experiment.preset, experiment.overrides)
-    logs = {Run(name, experiment, 0).file_name for name, experiment in
-            runner.EXPERIMENTS.items()}
+    logs = {Run(name, experiment, 0).file_name for name, experiment in runner.EXPERIMENTS.items()}
     assert len(logs) == len(runner.EXPERIMENTS)
 
 
-@pytest.mark.parametrize(("folder", "names"), [
-    ("ablations", runner.ABLATIONS), ("changes", runner.CHANGES)])
+@pytest.mark.parametrize(
+    ("folder", "names"), [("ablations_v1", runner.ABLATIONS_V1), ("ablations", runner.ABLATIONS)]
+)
 def test_each_ablation_changes_something_of_the_default(notebook, folder, names):
     usual = notebook.Hyperparameters()
     seen = set()
     for name in names:
         settings = notebook.make_hyperparameters(
-            "default", runner.EXPERIMENTS[f"{folder}/{name}"].overrides)
+            "default", runner.EXPERIMENTS[f"{folder}/{name}"].overrides
+        )
         assert settings != usual, name
         seen.add(settings.model_dump_json())
     assert len(seen) == len(names)  # and no two the same
@@ -89,14 +106,20 @@ def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):
     """And a run that fails is told by name, while the others go on."""
     for seed in (0, 2):
         keep_pendulum(seed, tmp_path)
-    monkeypatch.setattr(runner.Run, "command", lambda run, out: [
-        "python3", "-c", "import sys; sys.exit('the reason')"])
+    monkeypatch.setattr(
+        runner.Run,
+        "command",
+        lambda run, out: ["python3", "-c", "import sys; sys.exit('the reason')"],
+    )
     arguments = ["--only", "pendulum", "--kept", str(tmp_path), "--out", str(tmp_path / "out")]
     assert runner.main([*arguments, "--list"]) == 0
     assert capsys.readouterr().out.split("\n")[:4] == [
-        *(f"{f'pendulum seed {seed}':44} {state}"
-          for seed, state in enumerate(("done", "to do", "done"))),
-        "2 of 3 runs done, 1.5 hours of training by their score files"]
+        *(
+            f"{f'pendulum seed {seed}':44} {state}"
+            for seed, state in enumerate(("done", "to do", "done"))
+        ),
+        "2 of 3 runs done, 1.5 hours of training by their score files",
+    ]
     assert runner.main(arguments) == 1
     printed = capsys.readouterr().out
     assert "1/1 pendulum seed 1: FAILED" in printed and "the reason" in printed
@@ -110,7 +133,8 @@ def test_every_kept_run_has_the_settings_of_the_list(capsys):
 
 
 def test_a_kept_run_with_other_settings_is_trained_anew_only_when_told(
-        monkeypatch, tmp_path, capsys):
+    monkeypatch, tmp_path, capsys
+):
     """Its old files, one of which the new run does not write, go with it."""
     for seed in range(3):
         keep_pendulum(seed, tmp_path, **({"n_step": 7} if seed == 1 else {}))
@@ -172,8 +196,8 @@ for name in ("hyperparameters.json", "evaluation.csv", "scores.csv"):
 JOBS = """
 import sys
 from pathlib import Path
-from workshop.experiments import runner
-from workshop.experiments.runner import Experiment, Run
+from tutorial.experiments import runner
+from tutorial.experiments.runner import Experiment, Run
 
 out, kept, job = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 Run.command = lambda run, out: [sys.executable, "-c", job, str(run.source(out)), str(run.seed)]
@@ -186,9 +210,14 @@ runner.keep_all(runner.train_here(runs, out, 2), 20, kept)
 def test_ctrl_c_cancels_what_waits_and_stops_what_runs(tmp_path):
     """Twenty jobs, two at a time: two end, two are cut with the processes under them."""
     out, kept = tmp_path / "out", tmp_path / "kept"
-    process = subprocess.Popen([sys.executable, "-c", JOBS, str(out), str(kept), JOB], cwd=PROJECT,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOBS, str(out), str(kept), JOB],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     family, end = [], time.monotonic() + 120
     try:
         while len(family) < 4 or not all((out / f"began{seed}").exists() for seed in (2, 3)):

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 import helpers
-from workshop.experiments import export
-from workshop.paths import PROJECT
+from tutorial.experiments import export
+from tutorial.paths import PROJECT
 
 KEPT = [PROJECT / "checkpoints" / preset / "seed0" for preset in ("default", "fast")]
 

@@ -14,8 +14,8 @@ import torch
 import helpers
 import small_training
 from small_training import ARMS, assert_same
-from workshop.stress import left_by
-from workshop.training import health, progress
+from tutorial.stress import left_by
+from tutorial.training import health, progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"
@@ -52,14 +52,13 @@ def uncut(notebook, tmp_path_factory):
                 tree_update(*arguments)
 
             def after_episode(agent, scores):
-                run.steps.append(agent.learning_steps)
+                run.steps.append(agent.num_updates)
                 run.updates.append(count[0])
 
             with pytest.MonkeyPatch.context() as patch:
                 small_training.shrink(patch.setattr)
                 patch.setattr(notebook, "tree_update", update)
-                small_training.train(notebook, folder, kind, EPISODES,
-                                     after_episode=after_episode)
+                small_training.train(notebook, folder, kind, EPISODES, after_episode=after_episode)
             run.outcome = left_by(folder)
         return known[kind]
 
@@ -71,7 +70,7 @@ def stops_and_goes_on(small, healthy, folder, what, kind="default", repair=None,
     with pytest.raises(FloatingPointError, match=what) as error:
         small(folder, kind, **options)
     message = str(error.value)
-    assert f"episode {FAULTY}, decision " in message and "learning step " in message
+    assert f"episode {FAULTY}, decision " in message and "gradient step " in message
     assert str(folder) in message and "resume = True" in message
     assert helpers.TrainingState(folder).load()[0] == FAULTY - 1
     assert len(helpers.read_scores(folder / "scores.csv")["score"]) == FAULTY - 1
@@ -83,6 +82,7 @@ def stops_and_goes_on(small, healthy, folder, what, kind="default", repair=None,
 
 
 # --------------------------------------------------------------------- numbers from the environment
+
 
 class Faulty:
     """The real environment, one of whose answers is spoilt.
@@ -130,33 +130,46 @@ def reward(value):
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("kind", ["default", "uniform replay and OU noise"])
-@pytest.mark.parametrize("decision, value", [
-    (0, math.nan), (1, math.nan), (5, math.nan), (0, 1e39), (9, math.inf), (4, -math.inf)])
+@pytest.mark.parametrize(
+    "decision, value",
+    [(0, math.nan), (1, math.nan), (5, math.nan), (0, 1e39), (9, math.inf), (4, -math.inf)],
+)
 def test_an_observation_that_is_no_number(small, uncut, tmp_path, kind, decision, value):
     """It stops before anything acts on it. 1e39 is more than single precision holds."""
     environment = Faulty(decision, observation(value))
-    message = stops_and_goes_on(small, uncut(kind), tmp_path, "an observation is not finite",
-                                kind, environment=environment)
+    message = stops_and_goes_on(
+        small, uncut(kind), tmp_path, "an observation is not finite", kind, environment=environment
+    )
     assert environment.calls == decision
     assert f"decision {(FAULTY - 1) * small_training.DECISIONS + decision}" in message
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("kind", ["default", "uniform replay and OU noise"])
-@pytest.mark.parametrize("decision, value", [
-    (1, math.nan), (6, math.nan), (small_training.DECISIONS, math.nan), (1, 1e39), (6, math.inf),
-    (small_training.DECISIONS, -math.inf)])
+@pytest.mark.parametrize(
+    "decision, value",
+    [
+        (1, math.nan),
+        (6, math.nan),
+        (small_training.DECISIONS, math.nan),
+        (1, 1e39),
+        (6, math.inf),
+        (small_training.DECISIONS, -math.inf),
+    ],
+)
 def test_a_reward_that_is_no_number(small, uncut, tmp_path, kind, decision, value):
     environment = Faulty(decision, reward(value))
-    stops_and_goes_on(small, uncut(kind), tmp_path, "a reward is not finite", kind,
-                      environment=environment)
+    stops_and_goes_on(
+        small, uncut(kind), tmp_path, "a reward is not finite", kind, environment=environment
+    )
     assert environment.calls == decision
 
 
 # --------------------------------------------------------------------------- numbers of the learner
 
+
 class AtStep:
-    """Does something in the course of one learning step of the faulty episode.
+    """Does something in the course of one gradient step of the faulty episode.
 
     Each of these is called by that step, after `DDPG.learn` has begun.
     """
@@ -224,41 +237,65 @@ class AtStep:
 
 LOSSES = ["critic_loss", "actor_loss"]
 GRADIENTS = [("critic", 0), ("critic", -1), ("actor", 0), ("actor", -1)]
-TENSORS = [("critic", "output.bias"), ("critic", "blocks.0.1.weight"), ("actor", "layers.3.bias"),
-           ("actor", "layers.2.0.sigma_weight"), ("target_actor", "layers.3.weight"),
-           ("target_critic", "output.weight")]
-STATISTICS = [("actor", "layers.1.1.running_var"), ("critic", "blocks.1.1.running_mean"),
-              ("actor", "layers.0.running_mean"), ("target_critic", "scaling.running_var")]
+TENSORS = [
+    ("critic", "output.bias"),
+    ("critic", "blocks.0.1.weight"),
+    ("actor", "layers.3.bias"),
+    ("actor", "layers.2.0.sigma_weight"),
+    ("target_actor", "layers.3.weight"),
+    ("target_critic", "output.weight"),
+]
+STATISTICS = [
+    ("actor", "layers.1.1.running_var"),
+    ("critic", "blocks.1.1.running_mean"),
+    ("actor", "layers.0.running_mean"),
+    ("target_critic", "scaling.running_var"),
+]
 
 
 def learner_faults():
     """Names of faults; how to set each; what the error says; the kind of training."""
     for value in (math.nan, math.inf):
         for name in LOSSES:
-            yield (f"{name} {value}", lambda at, name=name, value=value: at.replace(
-                name, lambda loss: loss * value), "is not finite", "default")
+            yield (
+                f"{name} {value}",
+                lambda at, name=name, value=value: at.replace(name, lambda loss: loss * value),
+                "is not finite",
+                "default",
+            )
         for network, index in GRADIENTS:
-            yield (f"gradient {network} {index} {value}",
-                   lambda at, network=network, index=index, value=value: at.gradient(
-                       network, index, value), f"the gradient of .* of the {network}|"
-                   f" of the {network} is not finite", "default")
+            yield (
+                f"gradient {network} {index} {value}",
+                lambda at, network=network, index=index, value=value: at.gradient(
+                    network, index, value
+                ),
+                f"the gradient of .* of the {network}| of the {network} is not finite",
+                "default",
+            )
         for network, key in TENSORS:
             what = "is not finite" if "target" in network else f"of the {network} is not finite"
-            yield (f"{network} {key} {value}",
-                   lambda at, network=network, key=key, value=value: at.tensor(
-                       network, key, value), what, "default")
+            yield (
+                f"{network} {key} {value}",
+                lambda at, network=network, key=key, value=value: at.tensor(network, key, value),
+                what,
+                "default",
+            )
         for network, key in STATISTICS:
-            yield (f"{network} {key} {value}",
-                   lambda at, network=network, key=key, value=value: at.tensor(
-                       network, key, value), "is not finite", "batch normalisation")
+            yield (
+                f"{network} {key} {value}",
+                lambda at, network=network, key=key, value=value: at.tensor(network, key, value),
+                "is not finite",
+                "batch normalisation",
+            )
 
 
 FAULTS = list(learner_faults())
 
 
 @pytest.mark.parametrize("name, fault, what, kind", FAULTS, ids=[name for name, *_ in FAULTS])
-def test_a_number_of_the_learner(small, notebook, uncut, tmp_path, monkeypatch, name, fault, what,
-                                 kind):
+def test_a_number_of_the_learner(
+    small, notebook, uncut, tmp_path, monkeypatch, name, fault, what, kind
+):
     """In the middle of a phase, or, if the fault begins with its last step, in the next phase."""
     healthy = uncut(kind)
     assert healthy.steps[FAULTY - 1] - healthy.steps[FAULTY - 2] >= 4
@@ -295,8 +332,10 @@ def test_a_td_error_that_is_no_number_gets_no_priority(notebook, defaults, value
     replay = notebook.PrioritizedReplay(8, 1, np.random.default_rng(0))
     replay.add(np.zeros((2, 1)), np.ones(2))
     before = replay.tree.copy()
-    for call in (lambda: replay.update(np.array([0, 1]), np.array([1.0, value])),
-                 lambda: replay.add(np.zeros((1, 1)), np.array([value]))):
+    for call in (
+        lambda: replay.update(np.array([0, 1]), np.array([1.0, value])),
+        lambda: replay.add(np.zeros((1, 1)), np.array([value])),
+    ):
         with pytest.raises(FloatingPointError, match="a TD error that becomes a priority"):
             call()
         np.testing.assert_array_equal(replay.tree, before)
@@ -315,15 +354,23 @@ def test_the_error_says_where(notebook):
 
 # ------------------------------------------------------------------------- a critic that diverges
 
+
 def shown_by(agent, capsys):
     with progress.progress_bar(10) as bar:
         progress.show_progress(bar, agent, [1.0])
     return "".join(capsys.readouterr())
 
 
-@pytest.mark.parametrize("q, reward, said", [
-    (2.1, 0.03, True), (-2.1, 0.03, True), (1.9, 0.03, False), (-1.9, 0.03, False),
-    (0.4, 0.0, False)])  # no reward so far: there is nothing to compare with
+@pytest.mark.parametrize(
+    "q, reward, said",
+    [
+        (2.1, 0.03, True),
+        (-2.1, 0.03, True),
+        (1.9, 0.03, False),
+        (-1.9, 0.03, False),
+        (0.4, 0.0, False),
+    ],
+)  # no reward so far: there is nothing to compare with
 def test_the_bar_names_a_critic_that_diverges(notebook, capsys, q, reward, said):
     """With gamma 0.97 no value exceeds 0.03 / (1 - 0.97) = 1; twice that is the limit."""
     agent = small_training.make_agent(notebook)
@@ -343,9 +390,14 @@ class Paying:
         self.decisions, self.generator = decisions, np.random.default_rng(0)
 
     def answer(self, reward=0.0, done=False):
-        return {BRAIN: SimpleNamespace(
-            vector_observations=self.generator.normal(size=(ARMS, 33)), rewards=[reward] * ARMS,
-            local_done=[done] * ARMS, max_reached=[done] * ARMS)}
+        return {
+            BRAIN: SimpleNamespace(
+                vector_observations=self.generator.normal(size=(ARMS, 33)),
+                rewards=[reward] * ARMS,
+                local_done=[done] * ARMS,
+                max_reached=[done] * ARMS,
+            )
+        }
 
     def reset(self, train_mode=True):
         self.decision = 0
@@ -359,8 +411,14 @@ class Paying:
 @pytest.mark.parametrize("diverging", [True, False])
 def test_a_critic_that_diverges_in_training_is_seen(notebook, tmp_path, capsys, diverging):
     """Without normalisation and target networks, and with large steps; or as it is."""
-    wild = {"tau": 1.0, "critic_learning_rate": 0.05, "actor_learning_rate": 0.05,
-            "critic_normalization": "none", "actor_normalization": "none", "learn_steps": 50}
+    wild = {
+        "tau": 1.0,
+        "critic_learning_rate": 0.05,
+        "actor_learning_rate": 0.05,
+        "critic_normalization": "none",
+        "actor_normalization": "none",
+        "gradient_steps": 50,
+    }
     agent = small_training.make_agent(notebook, discount=0.99, **(wild if diverging else {}))
     notebook.train_agent(Paying(), agent, tmp_path, 4)
     text = "".join(capsys.readouterr())
@@ -369,6 +427,7 @@ def test_a_critic_that_diverges_in_training_is_seen(notebook, tmp_path, capsys, 
 
 
 # ---------------------------------------------------------------------------------------- long runs
+
 
 def test_sums_do_not_drift(notebook):
     """Twenty million updates of priorities of all sizes, in the tree of the default settings.
@@ -379,8 +438,8 @@ def test_sums_do_not_drift(notebook):
     leaves, chance = 2**16, np.random.default_rng(0)
     tree = np.zeros(2 * leaves)
     for _ in range(20):
-        places = chance.integers(leaves, size=1_000_000)
-        notebook.tree_update(tree, places, 10.0 ** chance.uniform(-6, 6, len(places)))
+        indices = chance.integers(leaves, size=1_000_000)
+        notebook.tree_update(tree, indices, 10.0 ** chance.uniform(-6, 6, len(indices)))
     assert tree[1] == pytest.approx(math.fsum(tree[leaves:]), rel=1e-14)
     np.testing.assert_array_equal(tree[1:leaves], tree[2::2] + tree[3::2])
     assert (tree >= 0).all()
@@ -394,7 +453,7 @@ def test_memory_does_not_grow(notebook, tmp_path, monkeypatch):
     """
     small_training.shrink(monkeypatch.setattr)
     monkeypatch.setattr(small_training.task, "EPISODE_DECISIONS", 30)
-    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 30})
+    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 30})
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 100, settings, np.random.default_rng(0))
     memory = {}
 

@@ -11,8 +11,8 @@ import torch
 from safetensors.numpy import save_file
 
 from reacher import ReacherEnvironment
-from workshop.experiments import fidelity
-from workshop.paths import PROJECT
+from tutorial.experiments import fidelity
+from tutorial.paths import PROJECT
 
 LAYERS = ["fc1", "bn1", "relu", "fc2", "tanh"]
 
@@ -23,8 +23,11 @@ class Actor(torch.nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.fc1, self.bn1, self.fc2 = (torch.nn.Linear(33, 16), torch.nn.BatchNorm1d(16),
-                                        torch.nn.Linear(16, 4))
+        self.fc1, self.bn1, self.fc2 = (
+            torch.nn.Linear(33, 16),
+            torch.nn.BatchNorm1d(16),
+            torch.nn.Linear(16, 4),
+        )
         with torch.no_grad():
             self.bn1.running_mean += torch.randn(16)
             self.bn1.running_var *= 1 + torch.rand(16)
@@ -44,9 +47,13 @@ def folder(tmp_path, actor):
     weights = {name: value.numpy() for name, value in actor.state_dict().items()}
     np.savez(tmp_path / "actor.npz", **weights)
     save_file(weights, tmp_path / "actor.safetensors")
-    write_table(tmp_path, [{"file": "actor.npz", "layers": LAYERS, "unity_score": 0.5,
-                            "source": "mine @ 1"},
-                           {"file": "actor.safetensors", "layers": LAYERS, "unity_score": 1}])
+    write_table(
+        tmp_path,
+        [
+            {"file": "actor.npz", "layers": LAYERS, "unity_score": 0.5, "source": "mine @ 1"},
+            {"file": "actor.safetensors", "layers": LAYERS, "unity_score": 1},
+        ],
+    )
     return tmp_path
 
 
@@ -77,9 +84,11 @@ def test_the_command_plays_every_policy_and_prints_a_table(folder, actor, capsys
     out = folder / "found.json"
     assert fidelity.main([str(folder), "--episodes", "2", "--out", str(out)]) == 0
     with ReacherEnvironment(20, seed=0) as environment, torch.no_grad():
+
         def act(observations):
             return actor(torch.from_numpy(observations)).numpy()
-        expected = [fidelity.episode_scores(environment, act).mean() for _ in range(2)]
+
+        expected = [fidelity.evaluate_policy(environment, act).mean() for _ in range(2)]
     found = json.loads(out.read_text())
     assert [one["source"] for one in found["trained"]] == ["mine", "actor.safetensors"]
     for one in found["trained"]:
@@ -88,14 +97,18 @@ def test_the_command_plays_every_policy_and_prints_a_table(folder, actor, capsys
     assert "random" not in found and found["episodes"] == 2
     printed = capsys.readouterr().out.splitlines()
     difference = np.mean(found["trained"][0]["scores"]) - 0.5
-    assert printed[1].split() == ["mine", "0.50",
-                                  f"{np.mean(found['trained'][0]['scores']):.2f}",
-                                  f"{difference:+.2f}"]
+    assert printed[1].split() == [
+        "mine",
+        "0.50",
+        f"{np.mean(found['trained'][0]['scores']):.2f}",
+        f"{difference:+.2f}",
+    ]
 
 
 def test_random_torques_are_measured_where_the_folder_has_their_scores(folder, monkeypatch, capsys):
-    (folder / "random_policy_scores.json").write_text(json.dumps(
-        {"mean_over_20_arms": [0.1, 0.2], "single_arm": [0, 0, 0.4]}))
+    (folder / "random_policy_scores.json").write_text(
+        json.dumps({"mean_over_20_arms": [0.1, 0.2], "single_arm": [0, 0, 0.4]})
+    )
     monkeypatch.setattr(fidelity, "RANDOM_EPISODES", 2)
     assert fidelity.main([str(folder), "--episodes", "1"]) == 0
     assert "random torques: 0.150 in Unity" in capsys.readouterr().out
@@ -108,28 +121,45 @@ BAD = {
     "nothing": (lambda folder: write_table(folder, []), "must be a list"),
     "no entry": (lambda folder: write_table(folder, [3]), "needs at least a file"),
     "no score": (lambda folder: write_table(folder, [{"file": "actor.npz"}]), "a unity_score"),
-    "no file": (lambda folder: write_table(folder, [{"file": "x.npz", "unity_score": 1}]),
-                "no .*x.npz, which policies.json names"),
-    "other file": (lambda folder: write_table(folder, [
-        {"file": "policies.json", "unity_score": 1}]), "must be .npz, .safetensors or .onnx"),
-    "no layers": (lambda folder: write_table(folder, [{"file": "actor.npz", "unity_score": 1}]),
-                  r"must make finite actions \(arms, 4\).*made \(20, 33\)"),
-    "other layers": (lambda folder: write_table(folder, [
-        {"file": "actor.npz", "unity_score": 1, "layers": ["fc1", "elu"]}]), "has no 'elu.weight'"),
-    "other order": (lambda folder: write_table(folder, [
-        {"file": "actor.npz", "unity_score": 1, "layers": ["fc2", "fc1"]}]), "does not work"),
+    "no file": (
+        lambda folder: write_table(folder, [{"file": "x.npz", "unity_score": 1}]),
+        "no .*x.npz, which policies.json names",
+    ),
+    "other file": (
+        lambda folder: write_table(folder, [{"file": "policies.json", "unity_score": 1}]),
+        "must be .npz, .safetensors or .onnx",
+    ),
+    "no layers": (
+        lambda folder: write_table(folder, [{"file": "actor.npz", "unity_score": 1}]),
+        r"must make finite actions \(arms, 4\).*made \(20, 33\)",
+    ),
+    "other layers": (
+        lambda folder: write_table(
+            folder, [{"file": "actor.npz", "unity_score": 1, "layers": ["fc1", "elu"]}]
+        ),
+        "has no 'elu.weight'",
+    ),
+    "other order": (
+        lambda folder: write_table(
+            folder, [{"file": "actor.npz", "unity_score": 1, "layers": ["fc2", "fc1"]}]
+        ),
+        "does not work",
+    ),
     "damaged": (lambda folder: (folder / "actor.npz").write_bytes(b"weights"), "actor.npz"),
-    "random": (lambda folder: (folder / "random_policy_scores.json").write_text("[]"),
-               "random_policy_scores.json must hold"),
+    "random": (
+        lambda folder: (folder / "random_policy_scores.json").write_text("[]"),
+        "random_policy_scores.json must hold",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_in_the_folder_is_said_before_anything_is_played(folder, monkeypatch, capsys,
-                                                                       name):
+def test_what_is_wrong_in_the_folder_is_said_before_anything_is_played(
+    folder, monkeypatch, capsys, name
+):
     damage, message = BAD[name]
     damage(folder)
-    monkeypatch.setattr(fidelity, "episode_scores", None)
+    monkeypatch.setattr(fidelity, "evaluate_policy", None)
     assert fidelity.main([str(folder)]) == 2
     error = capsys.readouterr().err
     assert re.search(message, error), error

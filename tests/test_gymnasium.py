@@ -26,7 +26,7 @@ from reacher import ReacherEnvironment, drawing
 from reacher.gymnasium import arms as gymnasium_env
 from reacher.physics import Physics
 from reacher.task import Task
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 ENV_ID = "reacher/Reacher-v0"
 BRAIN = "ReacherBrain"
@@ -70,6 +70,7 @@ def no_display(monkeypatch):
 
 # ------------------------------------------------------------------------------------ registration
 
+
 def test_both_kinds_are_registered():
     env = make()
     assert isinstance(env.unwrapped, gymnasium_env.ReacherEnv)
@@ -89,8 +90,13 @@ def test_both_kinds_are_registered():
 
 def run_elsewhere(script, folder):
     """Run a script in a fresh Python, in a folder that holds nothing of ours."""
-    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, timeout=120,
-                   env={**os.environ, "PYTHONPATH": str(PROJECT)})
+    subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        check=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
 
 
 FRESH = """
@@ -107,19 +113,25 @@ def test_importing_the_package_is_cheap(tmp_path):
     run_elsewhere(FRESH, tmp_path)
 
 
-@pytest.mark.parametrize("script", [
-    """env = gymnasium.make("reacher:reacher/Reacher-v0")""",
-    """env = gymnasium.make_vec("reacher:reacher/Reacher-v0", num_envs=1)""",
-    """import reacher; env = gymnasium.make("reacher/Reacher-v0")"""])
+@pytest.mark.parametrize(
+    "script",
+    [
+        """env = gymnasium.make("reacher:reacher/Reacher-v0")""",
+        """env = gymnasium.make_vec("reacher:reacher/Reacher-v0", num_envs=1)""",
+        """import reacher; env = gymnasium.make("reacher/Reacher-v0")""",
+    ],
+)
 def test_the_names_work_from_any_folder(script, tmp_path):
-    run_elsewhere(f"import gymnasium; {script}; env.reset(seed=0); spec = env.spec\n"
-                  "assert spec.id == 'reacher/Reacher-v0' and spec.max_episode_steps == 1001",
-                  tmp_path)
+    run_elsewhere(
+        f"import gymnasium; {script}; env.reset(seed=0); spec = env.spec\n"
+        "assert spec.id == 'reacher/Reacher-v0' and spec.max_episode_steps == 1001",
+        tmp_path,
+    )
 
 
 ALONE = """
 import importlib, pkgutil, sys
-for name in ("helpers", "workshop", "torch", "matplotlib", "jax"):
+for name in ("helpers", "tutorial", "torch", "matplotlib", "jax"):
     sys.modules[name] = None  # importing it is an error
 import reacher
 for module in pkgutil.walk_packages(reacher.__path__, "reacher."):
@@ -134,8 +146,11 @@ def test_no_module_of_the_package_needs_the_rest_of_the_project(tmp_path):
     run_elsewhere(ALONE, tmp_path)
 
 
-@pytest.mark.parametrize("options", [{}, {"render_mode": "rgb_array"}, {"goal_speed": 0.0},
-                                     {"goal_speed": 9, "goal_size": 12}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"render_mode": "rgb_array"}, {"goal_speed": 0.0}, {"goal_speed": 9, "goal_size": 12}],
+    ids=str,
+)
 def test_gymnasiums_checker_finds_nothing(options, no_display):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -145,13 +160,19 @@ def test_gymnasiums_checker_finds_nothing(options, no_display):
 def test_specs_make_the_same_environment_again():
     env = make(goal_size=7.0, render_mode="rgb_array", max_episode_steps=9)
     envs = make_vec(2, goal_speed=3.0, autoreset_mode="SameStep", max_episode_steps=9)
-    for spec in (env.spec, gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()),
-                 pickle.loads(pickle.dumps(env.spec))):
+    for spec in (
+        env.spec,
+        gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()),
+        pickle.loads(pickle.dumps(env.spec)),
+    ):
         again = gymnasium.make(spec)
         assert again.spec == env.spec and again.render_mode == "rgb_array"
         assert_same(again.reset(seed=1), env.reset(seed=1))
-    for spec in (envs.spec, gymnasium.envs.registration.EnvSpec.from_json(envs.spec.to_json()),
-                 pickle.loads(pickle.dumps(envs.spec))):
+    for spec in (
+        envs.spec,
+        gymnasium.envs.registration.EnvSpec.from_json(envs.spec.to_json()),
+        pickle.loads(pickle.dumps(envs.spec)),
+    ):
         again = gymnasium.make_vec(spec)
         assert again.spec == envs.spec and again.num_envs == 2
         assert again.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
@@ -173,6 +194,7 @@ def test_a_copy_is_a_new_environment_with_the_same_settings(copied):
 
 
 # ------------------------------------------------------------------------------- spaces and rewards
+
 
 def test_the_bounds_on_speeds_are_those_that_energy_allows():
     """The derivation in `observation_space`, with masses and inertia of the model."""
@@ -218,9 +240,12 @@ def uniform(arms, generator):
         yield generator.uniform(-1, 1, (arms, 4))
 
 
-POLICIES = {"uniform": uniform, "corners": corners,
-            "turned often": lambda arms, generator: held_at_random(arms, generator, 4),
-            "turned seldom": lambda arms, generator: held_at_random(arms, generator, 40)}
+POLICIES = {
+    "uniform": uniform,
+    "corners": corners,
+    "turned often": lambda arms, generator: held_at_random(arms, generator, 4),
+    "turned seldom": lambda arms, generator: held_at_random(arms, generator, 40),
+}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -260,6 +285,7 @@ def test_the_space_of_one_arm_holds_its_observations():
 
 # ------------------------------------------------------------------------- episodes and their ends
 
+
 def test_one_arm_is_truncated_after_1001_decisions_with_its_true_last_observation():
     env, task = make(), Task(1, seed=11)
     assert_same(env.reset(seed=11), (task.reset()[0], {}))
@@ -292,8 +318,9 @@ def test_the_vector_environment_is_the_unity_shaped_one(arms):
             np.testing.assert_array_equal(observations, answer.vector_observations)
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP,
-                                  AutoresetMode.DISABLED])
+@pytest.mark.parametrize(
+    "mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED]
+)
 def test_the_vector_environment_answers_as_gymnasiums_own_of_single_arms(mode):
     """All five parts of the answers, over ends of episodes and resets, with a seed for each arm."""
     arms, options = 3, {"goal_size": 12.0}
@@ -322,6 +349,7 @@ def test_no_array_is_handed_out_twice():
 
 
 # ------------------------------------------------------------------------------------------- seeds
+
 
 def episode(env, seed, steps=20):
     """First observation and the answers of a few steps."""
@@ -361,6 +389,7 @@ def test_an_arm_of_many_with_a_seed_of_its_own_is_one_arm_with_that_seed():
 
 # ---------------------------------------------------------------------------------------- wrappers
 
+
 def test_episode_statistics_count_the_rewards_of_1001_decisions():
     """A goal so large that every decision pays 0.04."""
     envs = RecordEpisodeStatistics(make_vec(4, goal_size=100.0))
@@ -394,12 +423,16 @@ def test_the_code_of_the_page_runs(capsys):
     assert len(names["transitions"]) == 1099 * 20
     assert capsys.readouterr().out.startswith("mean score 0.")
     observations, _, _, following, _ = zip(*names["transitions"], strict=True)
-    hanging = [number for number, observation in enumerate(observations)
-               if observation[1] == -4 and abs(following[number][1] + 4) > 0]
+    hanging = [
+        number
+        for number, observation in enumerate(observations)
+        if observation[1] == -4 and abs(following[number][1] + 4) > 0
+    ]
     assert hanging == [*range(20), *range(DECISIONS * 20, (DECISIONS + 1) * 20)]
 
 
 # ---------------------------------------------------------------------------------------- pictures
+
 
 def test_flat_pictures_show_the_arm_and_its_goal(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "disable")  # those in three dimensions: tests/test_drawing.py
@@ -483,8 +516,9 @@ def windows(monkeypatch):
     plt.switch_backend(before)
 
 
-@pytest.mark.parametrize("made", [make, lambda **options: make_vec(5, **options)],
-                         ids=["one", "many"])
+@pytest.mark.parametrize(
+    "made", [make, lambda **options: make_vec(5, **options)], ids=["one", "many"]
+)
 def test_a_window_shows_every_step_until_it_is_closed(made, windows, monkeypatch):
     env = made(render_mode="human")
     assert "human" in env.metadata["render_modes"] and not plt.get_fignums()
@@ -543,8 +577,12 @@ BAD_CALLS = {
     "many: too few": (3, lambda env: env.step(np.zeros((2, 4))), ValueError, r"\(3, 4\)"),
     "many: NaN": (3, lambda env: env.step(NAN), ValueError, "action 2 of arm 1 is nan"),
     "many: option": (3, lambda env: env.reset(options={"goal": 4}), ValueError, "'goal'"),
-    "many: some": (3, lambda env: env.reset(options={"reset_mask": np.array([True, False, True])}),
-                   ValueError, "reset together"),
+    "many: some": (
+        3,
+        lambda env: env.reset(options={"reset_mask": np.array([True, False, True])}),
+        ValueError,
+        "reset together",
+    ),
     "many: seed": (3, lambda env: env.reset(seed=-1), ValueError, "seed must be from 0"),
     "many: seed 1.5": (3, lambda env: env.reset(seed=1.5), TypeError, "seed must be an integer"),
     "many: two seeds": (3, lambda env: env.reset(seed=[1, 2]), ValueError, "each of the 3 arms"),
@@ -572,8 +610,12 @@ BAD_SETTINGS = {
     "goal_speed": (make, {"goal_speed": "fast"}, ValueError, "goal_speed"),
     "no arms": (make_vec, {"num_envs": 0}, ValueError, "num_envs must be from 1 to 2000"),
     "half an arm": (make_vec, {"num_envs": 0.5}, TypeError, "num_envs must be an integer"),
-    "no steps": (make_vec, {"num_envs": 1, "max_episode_steps": 0}, ValueError,
-                 "max_episode_steps"),
+    "no steps": (
+        make_vec,
+        {"num_envs": 1, "max_episode_steps": 0},
+        ValueError,
+        "max_episode_steps",
+    ),
     "mode": (make_vec, {"num_envs": 1, "autoreset_mode": "Sometimes"}, ValueError, "Sometimes"),
 }
 
@@ -586,9 +628,11 @@ def test_a_bad_setting_is_a_clear_error(name):
         made(**options)
 
 
-@pytest.mark.parametrize("made", [lambda: make(render_mode="rgb_array").unwrapped,
-                                  lambda: make_vec(2, render_mode="rgb_array")],
-                         ids=["one", "many"])
+@pytest.mark.parametrize(
+    "made",
+    [lambda: make(render_mode="rgb_array").unwrapped, lambda: make_vec(2, render_mode="rgb_array")],
+    ids=["one", "many"],
+)
 def test_calls_before_the_first_reset_and_after_close_are_clear_errors(made):
     env = made()
     action = np.zeros(env.action_space.shape)

@@ -18,7 +18,7 @@ from torch import nn
 
 import helpers
 from reacher import ReacherEnvironment, drawing
-from workshop.training import files
+from tutorial.training import files
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -29,6 +29,7 @@ def network(hidden=3):
 
 
 # ------------------------------------------------------------------------- environments and seeds
+
 
 def test_an_empty_location_is_the_embedded_environment():
     with helpers.open_environment() as env:
@@ -58,6 +59,7 @@ def test_versions_name_what_the_numbers_depend_on():
 
 # ----------------------------------------------------------------------------------------- writing
 
+
 def test_a_file_is_written_whole(tmp_path):
     path = tmp_path / "file"
     helpers.write_whole(path, b"old and long")
@@ -86,6 +88,7 @@ def test_run_folders_are_named_after_preset_and_seed(tmp_path):
 
 # ----------------------------------------------------------------------------------------- scores
 
+
 def test_scores_are_on_disk_after_every_episode(tmp_path):
     file = helpers.ScoreFile(tmp_path / "new" / "folder")
     assert file.path.read_text() == HEADER
@@ -95,8 +98,12 @@ def test_scores_are_on_disk_after_every_episode(tmp_path):
     scores = helpers.read_scores(file.path)
     assert list(scores) == ["episode", "score", "min", "max", "seconds"]
     assert {name: column.tolist() for name, column in scores.items()} == {
-        "episode": [1, 2], "score": [1.5, 30.5], "min": [0.5, 30], "max": [3, 31],
-        "seconds": [2.25, 4.5]}
+        "episode": [1, 2],
+        "score": [1.5, 30.5],
+        "min": [0.5, 30],
+        "max": [3, 31],
+        "seconds": [2.25, 4.5],
+    }
 
 
 def test_a_new_training_begins_a_new_file(tmp_path):
@@ -104,29 +111,32 @@ def test_a_new_training_begins_a_new_file(tmp_path):
     assert helpers.ScoreFile(tmp_path).path.read_text() == HEADER
 
 
-@pytest.mark.parametrize("content, message", [
-    ("", "does not begin with the columns"),
-    ("episode,score\n1,2\n", "does not begin with the columns"),
-    ("1,2,3,4,5\n", "does not begin with the columns"),
-    (HEADER, "no episode yet"),
-    (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.6", "cut or holds no numbers"),
-    (HEADER + "1,0.5,0.1", "scores.csv"),
-    (HEADER + "1,0.5,0.1,0.9,2.", "cut or holds no numbers"),  # before the end of the number
-    (HEADER + "1,0.5,0.1,0.9,2.0,7\n", "scores.csv"),
-    (HEADER + "1,0.5,none,0.9,2.0\n", "cut or holds no numbers"),
-    (HEADER + "\n", "scores.csv"),
-    (HEADER + "1,nan,0.1,0.9,2.0\n", "not finite"),
-    (HEADER + "1,0.5,0.1,inf,2.0\n", "not finite"),
-    (HEADER + "1,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-    (HEADER + "2,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-    (HEADER + "1,0.5,0.1,0.9,2.0\n3,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-    (HEADER + "-1,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
-    (HEADER + "1.5,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
-    (HEADER + "1,0.5,0.9,0.1,2.0\n", "between min and max"),
-    (HEADER + "1,0.95,0.1,0.9,2.0\n", "between min and max"),
-    (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.5,0.1,0.9,1.0\n", "run backwards"),
-    (HEADER + "1,0.5,0.1,0.9,-2.0\n", "run backwards"),
-])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "does not begin with the columns"),
+        ("episode,score\n1,2\n", "does not begin with the columns"),
+        ("1,2,3,4,5\n", "does not begin with the columns"),
+        (HEADER, "no episode yet"),
+        (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.6", "cut or holds no numbers"),
+        (HEADER + "1,0.5,0.1", "scores.csv"),
+        (HEADER + "1,0.5,0.1,0.9,2.", "cut or holds no numbers"),  # before the end of the number
+        (HEADER + "1,0.5,0.1,0.9,2.0,7\n", "scores.csv"),
+        (HEADER + "1,0.5,none,0.9,2.0\n", "cut or holds no numbers"),
+        (HEADER + "\n", "scores.csv"),
+        (HEADER + "1,nan,0.1,0.9,2.0\n", "not finite"),
+        (HEADER + "1,0.5,0.1,inf,2.0\n", "not finite"),
+        (HEADER + "1,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+        (HEADER + "2,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+        (HEADER + "1,0.5,0.1,0.9,2.0\n3,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
+        (HEADER + "-1,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
+        (HEADER + "1.5,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
+        (HEADER + "1,0.5,0.9,0.1,2.0\n", "between min and max"),
+        (HEADER + "1,0.95,0.1,0.9,2.0\n", "between min and max"),
+        (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.5,0.1,0.9,1.0\n", "run backwards"),
+        (HEADER + "1,0.5,0.1,0.9,-2.0\n", "run backwards"),
+    ],
+)
 def test_a_damaged_score_file_is_a_clear_error(tmp_path, content, message):
     path = tmp_path / "scores.csv"
     path.write_text(content)
@@ -157,21 +167,21 @@ def test_all_kept_scores_are_read():
 
 @given(scores=st.lists(st.floats(0, 40), min_size=1, max_size=30), window=st.integers(1, 12))
 def test_moving_averages_against_brute_force(scores, window):
-    expected = [np.mean(scores[max(0, k - window + 1):k + 1]) for k in range(len(scores))]
+    expected = [np.mean(scores[max(0, k - window + 1) : k + 1]) for k in range(len(scores))]
     np.testing.assert_allclose(helpers.moving_average(scores, window), expected, atol=1e-9)
 
 
 @given(st.lists(st.integers(28, 32), min_size=95, max_size=130))
 def test_solved_against_brute_force(scores):
     """Whole numbers add up exactly, so an average of exactly 30 is tested as well."""
-    solved = [k for k in range(100, len(scores) + 1) if sum(scores[k - 100:k]) >= 100 * 30]
+    solved = [k for k in range(100, len(scores) + 1) if sum(scores[k - 100 : k]) >= 100 * 30]
     assert helpers.solved_at(scores) == (solved[0] if solved else None)
 
 
-@pytest.mark.parametrize("mark", [-150.0, 0.0, 0.5, 90.0])
-def test_solved_by_the_mark_of_an_environment(mark):
-    assert helpers.solved_at([mark] * 100, mark) == 100
-    assert helpers.solved_at([mark - 0.01] * 300, mark) is None
+@pytest.mark.parametrize("reward_threshold", [-150.0, 0.0, 0.5, 90.0])
+def test_solved_by_the_mark_of_an_environment(reward_threshold):
+    assert helpers.solved_at([reward_threshold] * 100, reward_threshold) == 100
+    assert helpers.solved_at([reward_threshold - 0.01] * 300, reward_threshold) is None
 
 
 def test_without_a_mark_nothing_is_solved():
@@ -186,6 +196,7 @@ def test_solved_needs_a_full_window_of_100_episodes():
 
 
 # ------------------------------------------------------------------------- weights, hyperparameters
+
 
 def test_networks_come_back_bit_for_bit(tmp_path):
     torch.manual_seed(0)
@@ -226,12 +237,16 @@ def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
         assert all(map(torch.equal, kept, before.state_dict().values()))
 
 
-@pytest.mark.parametrize("weights, words", [
-    (lambda tensor: tensor.fill_(np.nan), "float32 from nan"),
-    (lambda tensor: tensor.fill_(-np.inf), "from -inf"),
-    (lambda tensor: tensor > 0, "torch.bool"),
-    (lambda tensor: tensor.to(torch.int64), "torch.int64"),
-    (lambda tensor: tensor.double(), "torch.float64")])
+@pytest.mark.parametrize(
+    "weights, words",
+    [
+        (lambda tensor: tensor.fill_(np.nan), "float32 from nan"),
+        (lambda tensor: tensor.fill_(-np.inf), "from -inf"),
+        (lambda tensor: tensor > 0, "torch.bool"),
+        (lambda tensor: tensor.to(torch.int64), "torch.int64"),
+        (lambda tensor: tensor.double(), "torch.float64"),
+    ],
+)
 def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, weights, words):
     tensors = network().state_dict()
     tensors["0.weight"] = weights(tensors["0.weight"].clone())
@@ -262,9 +277,9 @@ def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tm
         folder.mkdir(parents=True)
         helpers.save_networks(folder, "_best", actor=network())
         (folder / "actor_best.onnx").touch()  # the same agent for other programs
-    helpers.require_kept_agent(folder)
+    helpers.require_pretrained(folder)
     with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
-        helpers.require_kept_agent(helpers.run_folder(tmp_path, "fast", 1))
+        helpers.require_pretrained(helpers.run_folder(tmp_path, "fast", 1))
 
 
 def test_hyperparameters_come_back_with_seed_and_versions(tmp_path):
@@ -288,6 +303,7 @@ def test_missing_hyperparameters_are_a_clear_error(tmp_path):
 
 # ---------------------------------------------------------------------------------------- pictures
 
+
 def observed(agents=12, decisions=30, seed=0):
     """An environment in motion, and its observations after each decision."""
     env = ReacherEnvironment(agents, seed=seed)
@@ -306,8 +322,12 @@ def test_arm_points_are_where_the_physics_has_them():
     np.testing.assert_allclose(points["hand"], env._task.physics.hand, atol=1e-5)
     assert np.abs(points["hand"] - [0, -13, 0]).max() > 1  # they have moved
     # The elbow, 3 m from both centres and 6 m from the hand.
-    for end, start, length in (("elbow", frames[-1][:, 0:3], 3), ("elbow", frames[-1][:, 13:16], 3),
-                               ("elbow", points["hand"], 6), ("elbow", [0, 0.02, 0], 7.02)):
+    for end, start, length in (
+        ("elbow", frames[-1][:, 0:3], 3),
+        ("elbow", frames[-1][:, 13:16], 3),
+        ("elbow", points["hand"], 6),
+        ("elbow", [0, 0.02, 0], 7.02),
+    ):
         np.testing.assert_allclose(np.linalg.norm(points[end] - start, axis=1), length, atol=1e-5)
     np.testing.assert_array_equal(points["goal"], frames[-1][:, 26:29])
     assert not points["base"].any()
@@ -345,8 +365,10 @@ def test_the_animation_is_an_animated_png_of_all_frames(agents):
         picture.seek(k)
         assert picture.info["duration"] == 160
         seen.append(np.asarray(picture.convert("RGBA")))
-    assert all((one != other).any()  # it moves
-               for one, other in zip(seen[:-1], seen[1:], strict=True))
+    assert all(
+        (one != other).any()  # it moves
+        for one, other in zip(seen[:-1], seen[1:], strict=True)
+    )
     assert (np.array(seen)[:, [0, -1], [0, -1], 3] == 0).all()  # a card with rounded corners
     assert not plt.get_fignums()  # and leaves no figure open
 
@@ -368,8 +390,15 @@ def test_a_goal_changes_its_colour_where_the_hand_touches_it():
 @pytest.mark.parametrize("episodes", [1, 2, 120])
 def test_the_score_plot_holds_the_scores_and_their_average(episodes):
     score = np.random.default_rng(0).uniform(1, 40, episodes)
-    figure = helpers.plot_scores({"episode": np.arange(1, episodes + 1), "score": score,
-                                  "min": score - 1, "max": score + 1, "seconds": score})
+    figure = helpers.plot_scores(
+        {
+            "episode": np.arange(1, episodes + 1),
+            "score": score,
+            "min": score - 1,
+            "max": score + 1,
+            "seconds": score,
+        }
+    )
     (axes,) = figure.axes
     lines = [line.get_ydata() for line in axes.lines]
     np.testing.assert_array_equal(lines[0], score)
@@ -381,18 +410,29 @@ def test_the_score_plot_holds_the_scores_and_their_average(episodes):
 
 def test_scores_of_an_environment_without_a_mark_have_no_line():
     score = np.array([-900.0, -200.0])
-    figure = helpers.plot_scores({"episode": np.arange(1, 3), "score": score, "min": score - 1,
-                                  "max": score + 1, "seconds": score}, mark=None, limits=None)
+    figure = helpers.plot_scores(
+        {
+            "episode": np.arange(1, 3),
+            "score": score,
+            "min": score - 1,
+            "max": score + 1,
+            "seconds": score,
+        },
+        reward_threshold=None,
+        limits=None,
+    )
     (axes,) = figure.axes
     assert len(axes.lines) == 2 and axes.get_ylim()[0] < -900
     assert "average of 30" not in [text.get_text() for text in axes.texts]
     plt.close(figure)
 
 
-@pytest.mark.parametrize("mark, first, solved", [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None),
-                                                 (None, None, None)])
-def test_the_mark_is_the_environments(mark, first, solved):
+@pytest.mark.parametrize(
+    "reward_threshold, first, solved",
+    [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None), (None, None, None)],
+)
+def test_the_mark_is_the_environments(reward_threshold, first, solved):
     scores = [25.0] + [35.0] * 99 + [35.0]
     scores[2:7] = [-65.0] * 5  # so that the first full window averages 29.9, the second 30.0
-    assert helpers.first_at(scores, mark) == first
-    assert helpers.solved_at(scores, mark) == solved
+    assert helpers.first_at(scores, reward_threshold) == first
+    assert helpers.solved_at(scores, reward_threshold) == solved

@@ -15,18 +15,21 @@ import time
 import nbformat
 import pytest
 
-from workshop import tasks
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.report.print import without_sandbox
+from tutorial import tasks
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.report.print import without_sandbox
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
 TIMEOUT = 300  # seconds, of anything that is waited for
-PANEL = ("const panel = [...window.jupyterapp?.shell.widgets('main') ?? []]"
-         ".find(widget => widget.content?.widgets); ")
+PANEL = (
+    "const panel = [...window.jupyterapp?.shell.widgets('main') ?? []]"
+    ".find(widget => widget.content?.widgets); "
+)
 PICTURES = """
     const node = panel.content.widgets[arguments[0]].node;
     return [...node.querySelectorAll('.jp-OutputArea-output img')].map(
@@ -48,8 +51,11 @@ def wait_for(condition, what, timeout=TIMEOUT):
 def project(tmp_path_factory):
     """A copy of the project, in its runs/ a notebook without outputs and with train = False."""
     folder = tmp_path_factory.mktemp("lab") / "project"
-    shutil.copytree(PROJECT, folder, ignore=shutil.ignore_patterns(
-        ".git", ".venv", "runs", "tests", "__pycache__", ".*_cache"))
+    shutil.copytree(
+        PROJECT,
+        folder,
+        ignore=shutil.ignore_patterns(".git", ".venv", "runs", "tests", "__pycache__", ".*_cache"),
+    )
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -70,11 +76,22 @@ def address(project):
         port = free.getsockname()[1]
     log = open(project.parent / "lab.log", "w")
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab",
-         *tasks.lab_arguments(project / "runs" / "lab.ipynb", project), "--no-browser",
-         f"--port={port}", "--allow-root", "--ServerApp.port_retries=0",
-         "--IdentityProvider.token=test", "--expose-app-in-browser"],
-        cwd=project, stdout=log, stderr=log)
+        [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            *tasks.lab_arguments(project / "runs" / "lab.ipynb", project),
+            "--no-browser",
+            f"--port={port}",
+            "--allow-root",
+            "--ServerApp.port_retries=0",
+            "--IdentityProvider.token=test",
+            "--expose-app-in-browser",
+        ],
+        cwd=project,
+        stdout=log,
+        stderr=log,
+    )
 
     def up():
         assert server.poll() is None, (project.parent / "lab.log").read_text()[-2000:]
@@ -94,30 +111,44 @@ def address(project):
 def lab(address, tmp_path_factory):
     """A browser in which all cells have run."""
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", *without_sandbox(), "--disable-gpu",
-                     "--disable-dev-shm-usage", "--disable-background-networking",
-                     "--window-size=1400,1500",
-                     f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+    for argument in (
+        "--headless=new",
+        *without_sandbox(),
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--window-size=1400,1500",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):
         options.add_argument(argument)
     options.binary_location = CHROMIUM
     browser = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
     browser.set_script_timeout(TIMEOUT)
     try:
         browser.get(address)
-        wait_for(lambda: browser.execute_script(
-            PANEL + "if (panel) window.jupyterapp.shell.activateById(panel.id);"
-            "return panel?.content?.widgets?.length > 100 &&"
-            " panel.sessionContext?.session?.kernel?.status == 'idle'"), "the notebook's kernel")
+        wait_for(
+            lambda: browser.execute_script(
+                PANEL + "if (panel) window.jupyterapp.shell.activateById(panel.id);"
+                "return panel?.content?.widgets?.length > 100 &&"
+                " panel.sessionContext?.session?.kernel?.status == 'idle'"
+            ),
+            "the notebook's kernel",
+        )
         ended = browser.execute_async_script(
             "const done = arguments[0];"
             "window.jupyterapp.commands.execute('notebook:run-all-cells')"
-            ".then(() => done('ok'), error => done(String(error)))")
+            ".then(() => done('ok'), error => done(String(error)))"
+        )
         assert ended == "ok"
-        wait_for(lambda: browser.execute_script(  # the last cell, or one that failed
-            PANEL + "const code = panel.content.widgets.filter(cell => cell.model.type == 'code');"
-            "return code.every(cell => cell.model.executionCount) || code.some(cell =>"
-            " cell.model.outputs.toJSON().some(output => output.output_type == 'error'))"),
-            "the last cell")
+        wait_for(
+            lambda: browser.execute_script(  # the last cell, or one that failed
+                PANEL
+                + "const code = panel.content.widgets.filter(cell => cell.model.type == 'code');"
+                "return code.every(cell => cell.model.executionCount) || code.some(cell =>"
+                " cell.model.outputs.toJSON().some(output => output.output_type == 'error'))"
+            ),
+            "the last cell",
+        )
         yield browser
     finally:
         browser.quit()
@@ -125,14 +156,17 @@ def lab(address, tmp_path_factory):
 
 def cells_of(lab):
     """Type, execution count, kinds of outputs and of pictures of each cell."""
-    return lab.execute_script(PANEL + """
+    return lab.execute_script(
+        PANEL
+        + """
         return panel.content.widgets.map(cell => {
             const outputs = cell.model.outputs?.toJSON() ?? [];
             return {type: cell.model.type, source: cell.model.sharedModel.source,
                     count: cell.model.executionCount ?? null,
                     kinds: outputs.map(output => output.output_type),
                     pictures: outputs.map(output => output.data?.['image/png']).filter(Boolean)}})
-        """)
+        """
+    )
 
 
 def shown_pictures(lab, index):
@@ -156,27 +190,38 @@ def test_result_figure_and_animation_are_on_the_page(lab):
     """The animation is a PNG with the chunk acTL, which says that it moves."""
     cells = cells_of(lab)
     with_pictures = [index for index, cell in enumerate(cells) if cell["pictures"]]
-    moving = [index for index in with_pictures
-              if any(b"acTL" in base64.b64decode(picture)[:200]
-                     for picture in cells[index]["pictures"])]
+    moving = [
+        index
+        for index in with_pictures
+        if any(b"acTL" in base64.b64decode(picture)[:200] for picture in cells[index]["pictures"])
+    ]
     assert moving and len(with_pictures) - len(moving) >= 3  # and figures 1 to 3
     for index in with_pictures:
-        assert all(start.startswith("data:image/png") and width > 300
-                   for start, width in shown_pictures(lab, index))
+        assert all(
+            start.startswith("data:image/png") and width > 300
+            for start, width in shown_pictures(lab, index)
+        )
 
 
 def test_the_table_of_contents_follows_the_headings(lab):
-    headings = [line.lstrip("# ").strip() for cell in cells_of(lab) if cell["type"] == "markdown"
-                for line in cell["source"].splitlines() if line.startswith("#")]
+    headings = [
+        line.lstrip("# ").strip()
+        for cell in cells_of(lab)
+        if cell["type"] == "markdown"
+        for line in cell["source"].splitlines()
+        if line.startswith("#")
+    ]
     lab.execute_script("window.jupyterapp.shell.activateById('table-of-contents')")
     lab.find_element("css selector", ".jp-NotebookPanel-toolbar").click()  # it follows the focus
 
     def shown():
         return lab.execute_script(
             "return [...document.querySelectorAll('.jp-tocItem-content')].map("
-            "item => item.textContent.trim())")
+            "item => item.textContent.trim())"
+        )
 
     wait_for(lambda: len(shown()) == len(headings), "the table of contents", 60)
     plain = [heading.replace("`", "").replace("*", "") for heading in headings]
     assert [item.lstrip("0123456789. ") for item in shown()] == [
-        heading.lstrip("0123456789. ") for heading in plain]
+        heading.lstrip("0123456789. ") for heading in plain
+    ]

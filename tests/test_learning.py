@@ -1,4 +1,4 @@
-"""Hyperparameters, networks, losses, targets, and one learning phase with every setting."""
+"""Hyperparameters, networks, losses, targets, and one update phase with every setting."""
 
 from __future__ import annotations
 
@@ -18,20 +18,26 @@ from torch import nn
 
 import helpers
 import small_training
-from workshop.report import tables
-from workshop.training.presets import PRESETS
-from workshop.training.settings import COUNTS_ONLY_IF
+from tutorial.report import tables
+from tutorial.training.presets import PRESETS
+from tutorial.training.settings import COUNTS_ONLY_IF
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
-SMALL = {"actor_hidden": (16, 16), "critic_hidden": (16, 16), "batch_size": 16,
-         "learning_starts": 20, "replay_capacity": 1000}
+SMALL = {
+    "actor_hidden": (16, 16),
+    "critic_hidden": (16, 16),
+    "batch_size": 16,
+    "learning_starts": 20,
+    "replay_capacity": 1000,
+}
 
 
 def make_agent(notebook, defaults, arms=4, seed=0, **overrides):
     """A small agent for three observations and two actions."""
     torch.manual_seed(seed)
-    return notebook.Agent(SCALE, 2, arms, defaults(**{**SMALL, **overrides}),
-                          np.random.default_rng(seed))
+    return notebook.Agent(
+        SCALE, 2, arms, defaults(**{**SMALL, **overrides}), np.random.default_rng(seed)
+    )
 
 
 def seen_by(arms, generator):
@@ -66,7 +72,7 @@ def ones(size=16):
 
 
 def learn(ddpg, rows, weights=None, seed=0, with_actor=True):
-    """One learning step; the noise of the actor's loss follows from the seed."""
+    """One gradient step; the noise of the actor's loss follows from the seed."""
     noise = np.random.default_rng(seed).standard_normal((1, ddpg.noise_size), np.float32)
     return ddpg.learn(rows, ones(len(rows)) if weights is None else weights, noise, with_actor)
 
@@ -82,44 +88,70 @@ def same(one, other):
 
 # --------------------------------------------------------------------------------- hyperparameters
 
+
 def test_the_default_preset_is_the_whole_system(notebook, defaults):
     """Prioritized replay, n-step returns and NoisyNet exploration, all on."""
     settings = defaults()
     assert settings.replay == "prioritized" and settings.n_step > 1 and settings.noisy_layers
 
 
-@pytest.mark.parametrize("overrides, message", [
-    ({"n_steps": 5}, "n_steps"),  # unknown
-    ({"n_step": 0}, "n_step"), ({"n_step": 101}, "n_step"),  # out of range
-    ({"discount": 1.0}, "discount"), ({"discount": -0.1}, "discount"),
-    ({"tau": 0.0}, "tau"), ({"tau": 1.5}, "tau"), ({"tau": float("nan")}, "tau"),
-    ({"actor_learning_rate": float("inf")}, "actor_learning_rate"),
-    ({"batch_size": 1}, "batch_size"), ({"actor_hidden": ()}, "actor_hidden"),
-    ({"actor_hidden": (0,)}, "actor_hidden"), ({"critic_gradient_clip": 0.0}, "gradient_clip"),
-    ({"replay_capacity": 0}, "replay_capacity"), ({"replay_lifetime": 0}, "replay_lifetime"),
-    ({"n_step": 2.5}, "n_step"), ({"n_step": "5"}, "n_step"), ({"n_step": True}, "n_step"),
-    ({"noisy_layers": 1}, "noisy_layers"), ({"noisy_layers": "yes"}, "noisy_layers"),
-    ({"replay": "ring"}, "replay"), ({"actor_hidden": 128}, "actor_hidden"),
-    ({"discount": "0.9"}, "discount"), ({"tau": None}, "tau"),
-    ({"critic_action_layer": 3}, "critic_action_layer is 3"),  # contradictory
-    ({"replay_capacity": 100}, "must not exceed replay_capacity"),
-    ({"replay_capacity": 500, "batch_size": 600, "learning_starts": 10},
-     "must not exceed replay_capacity"),
-    ({"importance_start": 0.9, "importance_end": 0.5}, "importance_start"),
-    ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
-    ({"noise_schedule": "geometric"}, "'geometric' needs a noise_decay"),  # times 0: no noise
-    ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
-    ({"noisy_layers": False, "noisy_noise": "ou"}, "'noisy_noise' has no effect"),
-    ({"action_noise": "none", "gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
-    ({"action_noise": "gaussian", "ou_sigma": 0.1}, "'ou_sigma' has no effect"),
-    ({"action_noise": "none", "noise_schedule": "linear"}, "'noise_schedule' has no effect"),
-    ({"action_noise": "none", "noise_floor": 0.1}, "'noise_floor' has no effect"),
-    ({"action_noise": "ou", "noise_schedule": "constant", "noise_decay": 0.5},
-     "'noise_decay' has no effect"),
-    ({"action_noise": "gaussian", "ou_theta": 0.5}, "'ou_theta' has no effect"),
-    ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
-    ({"replay": "uniform", "importance_decisions": 5}, "'importance_decisions' has no effect"),
-])
+@pytest.mark.parametrize(
+    "overrides, message",
+    [
+        ({"n_steps": 5}, "n_steps"),  # unknown
+        ({"n_step": 0}, "n_step"),
+        ({"n_step": 101}, "n_step"),  # out of range
+        ({"discount": 1.0}, "discount"),
+        ({"discount": -0.1}, "discount"),
+        ({"tau": 0.0}, "tau"),
+        ({"tau": 1.5}, "tau"),
+        ({"tau": float("nan")}, "tau"),
+        ({"actor_learning_rate": float("inf")}, "actor_learning_rate"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"actor_hidden": ()}, "actor_hidden"),
+        ({"actor_hidden": (0,)}, "actor_hidden"),
+        ({"critic_gradient_clip": 0.0}, "gradient_clip"),
+        ({"replay_capacity": 0}, "replay_capacity"),
+        ({"replay_lifetime": 0}, "replay_lifetime"),
+        ({"n_step": 2.5}, "n_step"),
+        ({"n_step": "5"}, "n_step"),
+        ({"n_step": True}, "n_step"),
+        ({"noisy_layers": 1}, "noisy_layers"),
+        ({"noisy_layers": "yes"}, "noisy_layers"),
+        ({"replay": "ring"}, "replay"),
+        ({"actor_hidden": 128}, "actor_hidden"),
+        ({"discount": "0.9"}, "discount"),
+        ({"tau": None}, "tau"),
+        ({"critic_action_layer": 3}, "critic_action_layer is 3"),  # contradictory
+        ({"replay_capacity": 100}, "must not exceed replay_capacity"),
+        (
+            {"replay_capacity": 500, "batch_size": 600, "learning_starts": 10},
+            "must not exceed replay_capacity",
+        ),
+        (
+            {"importance_exponent_start": 0.9, "importance_exponent_end": 0.5},
+            "importance_exponent_start",
+        ),
+        ({"action_noise": "ou", "noise_floor": 2.0, "noise_schedule": "linear"}, "noise_floor"),
+        ({"noise_schedule": "geometric"}, "'geometric' needs a noise_decay"),  # times 0: no noise
+        ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
+        ({"noisy_layers": False, "noisy_noise": "ou"}, "'noisy_noise' has no effect"),
+        ({"action_noise": "none", "gaussian_sigma": 0.1}, "'gaussian_sigma' has no effect"),
+        ({"action_noise": "gaussian", "ou_sigma": 0.1}, "'ou_sigma' has no effect"),
+        ({"action_noise": "none", "noise_schedule": "linear"}, "'noise_schedule' has no effect"),
+        ({"action_noise": "none", "noise_floor": 0.1}, "'noise_floor' has no effect"),
+        (
+            {"action_noise": "ou", "noise_schedule": "constant", "noise_decay": 0.5},
+            "'noise_decay' has no effect",
+        ),
+        ({"action_noise": "gaussian", "ou_theta": 0.5}, "'ou_theta' has no effect"),
+        ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
+        (
+            {"replay": "uniform", "importance_anneal_steps": 5},
+            "'importance_anneal_steps' has no effect",
+        ),
+    ],
+)
 def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
     with pytest.raises(ValueError, match=message):
         notebook.make_hyperparameters("default", overrides)
@@ -147,9 +179,13 @@ def test_theta_counts_for_either_ornstein_uhlenbeck_process(notebook):
 
 def test_the_networks_of_deeprl_have_the_sizes_that_its_report_prints(notebook):
     settings = notebook.make_hyperparameters("deeprl", {})
-    sizes = [sum(parameter.numel() for parameter in network.parameters()) for network in (
-        notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings),
-        notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings))]
+    sizes = [
+        sum(parameter.numel() for parameter in network.parameters())
+        for network in (
+            notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings),
+            notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings),
+        )
+    ]
     assert sizes == [42_950, 21_571]
 
 
@@ -161,9 +197,20 @@ def test_hyperparameters_are_immutable(defaults):
         settings.something = 5
 
 
-@pytest.mark.parametrize("overrides", [
-    {}, {"actor_hidden": (4, 5, 6), "discount": 0.1 + 0.2, "replay_lifetime": 7,
-         "critic_gradient_clip": 1.5, "action_noise": "ou", "ou_theta": 1 / 3}])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {
+            "actor_hidden": (4, 5, 6),
+            "discount": 0.1 + 0.2,
+            "replay_lifetime": 7,
+            "critic_gradient_clip": 1.5,
+            "action_noise": "ou",
+            "ou_theta": 1 / 3,
+        },
+    ],
+)
 def test_hyperparameters_survive_json(notebook, defaults, overrides):
     settings = defaults(**overrides)
     text = json.dumps(settings.model_dump())
@@ -198,12 +245,16 @@ def test_conditions_on_settings_name_settings_and_their_values(notebook):
 
 # ---------------------------------------------------------------------------------- losses, targets
 
+
 def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook):
     """By hand: y = R + gamma^k Q'(s', mu'(s')), with k = 3, k = 1 and a terminal state."""
     batch = notebook.Batch(
-        observations=torch.zeros(3, 2), actions=torch.zeros(3, 1),
-        returns=torch.tensor([1.0, 2.0, 3.0]), discounts=torch.tensor([0.5**3, 0.5, 0.0]),
-        next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]))
+        observations=torch.zeros(3, 2),
+        actions=torch.zeros(3, 1),
+        returns=torch.tensor([1.0, 2.0, 3.0]),
+        discounts=torch.tensor([0.5**3, 0.5, 0.0]),
+        next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]),
+    )
 
     def target_actor(observations):
         return 10 * observations[:, :1]
@@ -222,8 +273,9 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
 def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
     """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
     w = torch.tensor(0.5, requires_grad=True)
-    loss = notebook.actor_loss(torch.tensor([[1.0], [2.0]]), lambda s, noise: w * s,
-                               lambda s, a: (3 * a**2 + s)[:, 0])
+    loss = notebook.actor_loss(
+        torch.tensor([[1.0], [2.0]]), lambda s, noise: w * s, lambda s, a: (3 * a**2 + s)[:, 0]
+    )
     assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
     (gradient,) = torch.autograd.grad(loss, [w])
     assert gradient.item() == -(6 * 0.5 * 2.5)
@@ -285,13 +337,15 @@ def test_gradients_are_clipped_by_their_norm(notebook):
 
 # ------------------------------------------------------------------------------------ soft updates
 
+
 def test_targets_start_as_copies(notebook, defaults):
     ddpg = make_agent(notebook, defaults, input_normalization="batch").ddpg
     assert same(weights_of(ddpg.actor), weights_of(ddpg.target_actor))
     assert same(weights_of(ddpg.critic), weights_of(ddpg.target_critic))
     online = {p.data_ptr() for net in (ddpg.actor, ddpg.critic) for p in net.parameters()}
-    target = {p.data_ptr() for net in (ddpg.target_actor, ddpg.target_critic)
-              for p in net.parameters()}
+    target = {
+        p.data_ptr() for net in (ddpg.target_actor, ddpg.target_critic) for p in net.parameters()
+    }
     assert not online & target
 
 
@@ -304,12 +358,19 @@ def test_a_zero_target_critic_values_nothing(notebook, defaults):
 
 
 @pytest.mark.parametrize("normalization", ["layer", "batch", "none"])
-def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook, defaults,
-                                                                    normalization):
+def test_soft_updates_move_parameters_and_running_statistics_by_tau(
+    notebook, defaults, normalization
+):
     """Every floating-point number of both networks: theta' <- tau theta + (1 - tau) theta'."""
     tau = 0.25
-    ddpg = make_agent(notebook, defaults, tau=tau, actor_normalization=normalization,
-                      critic_normalization=normalization, input_normalization="batch").ddpg
+    ddpg = make_agent(
+        notebook,
+        defaults,
+        tau=tau,
+        actor_normalization=normalization,
+        critic_normalization=normalization,
+        input_normalization="batch",
+    ).ddpg
     pairs = ((ddpg.actor, ddpg.target_actor), (ddpg.critic, ddpg.target_critic))
     for step in range(3):
         before = [{k: v.clone() for k, v in target.state_dict().items()} for _, target in pairs]
@@ -332,12 +393,13 @@ def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(note
     before = agent.ddpg.actor.state_dict()[name].clone()
     agent.act(seen_by(4, np.random.default_rng(0)))
     assert torch.equal(agent.ddpg.actor.state_dict()[name], before)
-    notebook.learning_phase(agent, agent.settings.learn_steps)
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
     assert not torch.equal(agent.ddpg.actor.state_dict()[name], before)
     assert not agent.ddpg.actor.training and not agent.ddpg.critic.training
 
 
 # ----------------------------------------------------------------------------------------- learner
+
 
 def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, defaults):
     ddpg = make_agent(notebook, defaults, tau=1e-6).ddpg
@@ -375,65 +437,81 @@ def test_importance_weights_count_in_the_critics_step(notebook, defaults):
 
 def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
     """The importance weights belong into the loss alone."""
-    one, other = (learn(make_agent(notebook, defaults).ddpg, make_rows(), np.float32(w) * ones())[0]
-                  for w in (1.0, 0.01))
+    one, other = (
+        learn(make_agent(notebook, defaults).ddpg, make_rows(), np.float32(w) * ones())[0]
+        for w in (1.0, 0.01)
+    )
     np.testing.assert_array_equal(one, other)
 
 
 def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
     """Of a place that was drawn more than once, the newest TD error counts."""
-    agent = make_agent(notebook, defaults, learn_steps=20, priority_exponent=1.0,
-                       priority_epsilon=1e-4)
+    agent = make_agent(
+        notebook, defaults, gradient_steps=20, priority_exponent=1.0, priority_epsilon=1e-4
+    )
     fill(notebook, agent)
     learned, updated = [], []
     learn, update = agent.ddpg.learn, agent.replay.update
     agent.ddpg.learn = lambda *inputs: learned.append(learn(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    notebook.learning_phase(agent, agent.settings.learn_steps)
-    [(places, errors)] = updated
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
+    [(indices, errors)] = updated
     np.testing.assert_array_equal(errors, [found for found, *_ in learned])
-    leaves = agent.replay.tree[len(agent.replay.tree) // 2:]
-    last = dict(zip(places.ravel(), errors.ravel(), strict=True))
-    assert len(last) < places.size
+    leaves = agent.replay.tree[len(agent.replay.tree) // 2 :]
+    last = dict(zip(indices.ravel(), errors.ravel(), strict=True))
+    assert len(last) < indices.size
     for place, error in last.items():
         assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
 
 
 def test_beta_rises_linearly_to_its_end(notebook, defaults):
-    agent = make_agent(notebook, defaults, learn_steps=1, importance_start=0.4,
-                       importance_end=1.0, importance_decisions=600)
+    agent = make_agent(
+        notebook,
+        defaults,
+        gradient_steps=1,
+        importance_exponent_start=0.4,
+        importance_exponent_end=1.0,
+        importance_anneal_steps=600,
+    )
     fill(notebook, agent)
     betas, sample = [], agent.replay.sample
     agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
     for decisions in (0, 100, 300, 600, 900):
-        agent.decisions = decisions
-        notebook.learning_phase(agent, agent.settings.learn_steps)
+        agent.env_steps = decisions
+        notebook.learning_phase(agent, agent.settings.gradient_steps)
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
 def test_learning_steps_change_at_the_late_score(defaults):
-    def steps(bests, mark=30.0, **late):
-        settings = defaults(**{"learn_steps": 3, "late_learn_steps": 1, **late})
-        return [helpers.steps_of_phase(SimpleNamespace(
-            settings=settings, best_score=best, mark=mark), 20) for best in bests]
+    def steps(bests, reward_threshold=30.0, **annealed):
+        settings = defaults(**{"gradient_steps": 3, "anneal_gradient_steps": 1, **annealed})
+        return [
+            helpers.num_gradient_steps(
+                SimpleNamespace(
+                    settings=settings, best_score=best, reward_threshold=reward_threshold
+                ),
+                20,
+            )
+            for best in bests
+        ]
 
-    assert steps((0.0, 19.9, 20.0, 30.0), late_score=20.0) == [3, 3, 1, 1]
-    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the mark
-    assert steps((114.2, 114.4), mark=90.0) == [3, 1]
-    assert steps((1e9,), mark=None) == [3]  # an environment that names none
-    assert steps((0.0, 38.2), late_learn_steps=5) == [3, 3]  # never more than before
-    assert steps((0.0, 38.2), late_learn_steps=None) == [3, 3]
+    assert steps((0.0, 19.9, 20.0, 30.0), anneal_score=20.0) == [3, 3, 1, 1]
+    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the reward threshold
+    assert steps((114.2, 114.4), reward_threshold=90.0) == [3, 1]
+    assert steps((1e9,), reward_threshold=None) == [3]  # an environment that names none
+    assert steps((0.0, 38.2), anneal_gradient_steps=5) == [3, 3]  # never more than before
+    assert steps((0.0, 38.2), anneal_gradient_steps=None) == [3, 3]
 
 
 @pytest.mark.parametrize("delay", [1, 2, 3])
 def test_the_actor_learns_in_every_policy_delay_th_step(notebook, defaults, delay):
     """And the critic in each; across the ends of phases, and after an interruption."""
-    agent = make_agent(notebook, defaults, learn_steps=1, policy_delay=delay)
+    agent = make_agent(notebook, defaults, gradient_steps=1, policy_delay=delay)
     fill(notebook, agent)
     for step in range(1, 8):
         actor, critic = weights_of(agent.ddpg.actor), weights_of(agent.ddpg.critic)
         notebook.learning_phase(agent, 1)
-        assert agent.learning_steps == step
+        assert agent.num_updates == step
         assert (not same(actor, weights_of(agent.ddpg.actor))) == (step % delay == 0)
         assert not same(critic, weights_of(agent.ddpg.critic))
 
@@ -446,46 +524,62 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
     """
     changes = []
     for best_score in (19.9, 20.0):
-        agent = make_agent(notebook, defaults, policy_delay=1, late_score=20.0,
-                           late_learning_rate=0.25, actor_learning_rate=1e-3,
-                           critic_learning_rate=4e-3)
+        agent = make_agent(
+            notebook,
+            defaults,
+            policy_delay=1,
+            anneal_score=20.0,
+            anneal_lr_factor=0.25,
+            actor_learning_rate=1e-3,
+            critic_learning_rate=4e-3,
+        )
         fill(notebook, agent)
         agent.best_score = best_score
         before = [copy.deepcopy(agent.ddpg.networks()[name]) for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
-        changes.append([max((new - old).abs().max().item() for new, old in zip(
-            agent.ddpg.networks()[name].parameters(), network.parameters(), strict=True))
-            for name, network in zip(("actor", "critic"), before, strict=True)])
+        changes.append(
+            [
+                max(
+                    (new - old).abs().max().item()
+                    for new, old in zip(
+                        agent.ddpg.networks()[name].parameters(), network.parameters(), strict=True
+                    )
+                )
+                for name, network in zip(("actor", "critic"), before, strict=True)
+            ]
+        )
     assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
     assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
 
 
 def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
-    def factors(number, best=38.2, **late):
-        agent = make_agent(notebook, defaults, **late)
+    def factors(number, best=38.2, **annealed):
+        agent = make_agent(notebook, defaults, **annealed)
         agent.best_score, found = best, []
         for _ in range(number):
             agent.begin_episode()
-            found.append(helpers.rate_factor(agent))
-            assert agent.learns == (helpers.fading(agent) > 0)
+            found.append(helpers.learning_rate_factor(agent))
+            assert agent.learns == (helpers.anneal_factor(agent) > 0)
             agent.end_episode(terminal=False)
         return found
 
-    assert factors(6, late_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
-    assert factors(3, late_episodes=2, late_learning_rate=0.1) == pytest.approx([0.1, 0.05, 0])
-    assert factors(3, best=38.0, late_episodes=1) == [1, 1, 1]  # not late yet
-    assert factors(3, late_episodes=None, late_learning_rate=0.5) == [0.5, 0.5, 0.5]  # no end
+    assert factors(6, anneal_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
+    assert factors(3, anneal_episodes=2, anneal_lr_factor=0.1) == pytest.approx([0.1, 0.05, 0])
+    assert factors(3, best=38.0, anneal_episodes=1) == [1, 1, 1]  # not late yet
+    assert factors(3, anneal_episodes=None, anneal_lr_factor=0.5) == [0.5, 0.5, 0.5]  # no end
 
 
 def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
     """In acting and in the actor's loss, from the same random numbers."""
-    def noises(late_episodes):
-        agent = make_agent(notebook, defaults, late_score=0.0, late_episodes=4)
-        agent.late_episodes, found = late_episodes, []
+
+    def noises(anneal_episodes):
+        agent = make_agent(notebook, defaults, anneal_score=0.0, anneal_episodes=4)
+        agent.annealed_episodes, found = anneal_episodes, []
         act, learn = agent.learner.act, agent.learner.learn_phase
         agent.learner.act = lambda seen, noise: found.append(noise.copy()) or act(seen, noise)
         agent.learner.learn_phase = lambda rows, weights, noise, with_actor: (
-            found.append(noise.copy()) or learn(rows, weights, noise, with_actor))
+            found.append(noise.copy()) or learn(rows, weights, noise, with_actor)
+        )
         agent.act(np.zeros((4, 3), np.float32))
         agent.replay.add(make_rows())
         notebook.learning_phase(agent, 2)
@@ -497,7 +591,8 @@ def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
 
 
 def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it_is(
-        notebook, monkeypatch):
+    notebook, monkeypatch
+):
     """It scores as its mean weights do, and neither memory nor weights change."""
     small_training.shrink(monkeypatch.setattr)
     agent = small_training.make_agent(notebook, "an end of learning")
@@ -506,28 +601,36 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
     weights, rows = weights_of(agent.ddpg.actor), agent.replay.rows.copy()
-    steps, decisions, waiting = agent.learning_steps, agent.decisions, len(agent.new_rows)
+    steps, decisions, waiting = agent.num_updates, agent.env_steps, len(agent.new_transitions)
     assert steps > 0
     scores = notebook.run_episode(environment, agent)
     policy = functools.partial(agent.act, explore=False)
-    np.testing.assert_array_equal(scores, helpers.episode_scores(twin, policy))
-    assert same(weights, weights_of(agent.ddpg.actor)) and agent.learning_steps == steps
+    np.testing.assert_array_equal(scores, helpers.evaluate_policy(twin, policy))
+    assert same(weights, weights_of(agent.ddpg.actor)) and agent.num_updates == steps
     np.testing.assert_array_equal(agent.replay.rows, rows)
-    assert agent.decisions == decisions + small_training.DECISIONS
-    assert len(agent.new_rows) == waiting
+    assert agent.env_steps == decisions + small_training.DECISIONS
+    assert len(agent.new_transitions) == waiting
     assert agent.log["noise"] == 0
 
 
-@given(arms=st.integers(1, 100), act_steps=st.integers(1, 100), steps=st.integers(0, 1000),
-       batch=st.integers(2, 512), ratio=st.floats(0.01, 1000))
-def test_transitions_are_not_drawn_more_often_than_replay_ratio(defaults, arms, act_steps, steps,
-                                                                batch, ratio):
+@given(
+    arms=st.integers(1, 100),
+    train_freq=st.integers(1, 100),
+    steps=st.integers(0, 1000),
+    batch=st.integers(2, 512),
+    ratio=st.floats(0.01, 1000),
+)
+def test_transitions_are_not_drawn_more_often_than_replay_ratio(
+    defaults, arms, train_freq, steps, batch, ratio
+):
     """On average over a phase; it may begin one step too many, which makes one batch."""
-    settings = defaults(learn_steps=steps, act_steps=act_steps, batch_size=batch,
-                        replay_ratio=ratio)
-    new = arms * act_steps
-    found = helpers.steps_of_phase(SimpleNamespace(
-        settings=settings, best_score=0.0, mark=30.0), arms)
+    settings = defaults(
+        gradient_steps=steps, train_freq=train_freq, batch_size=batch, max_samples_per_insert=ratio
+    )
+    new = arms * train_freq
+    found = helpers.num_gradient_steps(
+        SimpleNamespace(settings=settings, best_score=0.0, reward_threshold=30.0), arms
+    )
     assert 0 <= found <= steps and (found - 1) * batch < ratio * new
     assert found == steps or found * batch >= ratio * new
 
@@ -539,34 +642,54 @@ def test_the_memory_is_emptied_after_its_lifetime(notebook, defaults):
     notebook.learning_phase(agent, 5)
     assert len(agent.replay) > 0
     notebook.learning_phase(agent, 5)
-    assert agent.learning_steps == 10 and len(agent.replay) == 0
+    assert agent.num_updates == 10 and len(agent.replay) == 0
 
 
 # ------------------------------------------------------------------------------ every option works
 
 OPTIONS = [
     {},
-    {"input_normalization": "batch", "actor_normalization": "batch",
-     "critic_normalization": "batch"},
-    {"input_normalization": "none", "actor_normalization": "none",
-     "critic_normalization": "none", "noisy_layers": False, "action_noise": "ou"},
-    {"critic_action_layer": 2}, {"critic_action_layer": 2, "input_normalization": "batch"},
+    {
+        "input_normalization": "batch",
+        "actor_normalization": "batch",
+        "critic_normalization": "batch",
+    },
+    {
+        "input_normalization": "none",
+        "actor_normalization": "none",
+        "critic_normalization": "none",
+        "noisy_layers": False,
+        "action_noise": "ou",
+    },
+    {"critic_action_layer": 2},
+    {"critic_action_layer": 2, "input_normalization": "batch"},
     {"critic_hidden": (16, 16, 16), "critic_action_layer": 3},
     {"actor_hidden": (16,), "critic_hidden": (8,)},
     {"actor_hidden": (8, 4, 6)},
-    {"negative_slope": 0.1}, {"initialization": "fan_in"},
+    {"negative_slope": 0.1},
+    {"initialization": "fan_in"},
     {"initialization": "fan_in", "noisy_layers": False, "action_noise": "gaussian"},
-    {"action_noise": "none"}, {"action_noise": "none", "noisy_noise": "ou"},
+    {"action_noise": "none"},
+    {"action_noise": "none", "noisy_noise": "ou"},
     {"noisy_noise": "ou", "action_noise": "ou"},
     {"action_noise": "gaussian", "noise_schedule": "constant"},
     {"action_noise": "gaussian", "noise_schedule": "linear", "noise_decay": 1e-3},
     {"action_noise": "ou", "noise_schedule": "geometric", "noise_decay": 0.99},
     {"action_noise": "ou", "noise_schedule": "episode", "noise_decay": 0.9, "noise_floor": 0.1},
-    {"action_noise": "ou", "noise_schedule": "score"}, {"reward_scale": 0.1},
-    {"replay": "uniform"}, {"replay": "uniform", "n_step": 1, "replay_lifetime": 8},
-    {"priority_error": "squared"}, {"new_priority": "max"}, {"priority_exponent": 0.0},
-    {"actor_gradient_clip": 0.1, "critic_gradient_clip": 0.1}, {"weight_decay": 0.01},
-    {"zero_target_critic": True}, {"n_step": 1}, {"n_step": 10}, {"discount": 0.0}, {"tau": 1.0},
+    {"action_noise": "ou", "noise_schedule": "score"},
+    {"reward_scale": 0.1},
+    {"replay": "uniform"},
+    {"replay": "uniform", "n_step": 1, "replay_lifetime": 8},
+    {"priority_error": "squared"},
+    {"new_priority": "max"},
+    {"priority_exponent": 0.0},
+    {"actor_gradient_clip": 0.1, "critic_gradient_clip": 0.1},
+    {"weight_decay": 0.01},
+    {"zero_target_critic": True},
+    {"n_step": 1},
+    {"n_step": 10},
+    {"discount": 0.0},
+    {"tau": 1.0},
 ]
 
 
@@ -577,14 +700,15 @@ def test_every_option_acts_and_learns(notebook, defaults, overrides):
     before = weights_of(*networks)
     fill(notebook, agent)
     assert len(agent.replay) == 4 * 29  # the last decision of each arm is dropped
-    notebook.learning_phase(agent, agent.settings.learn_steps)
+    notebook.learning_phase(agent, agent.settings.gradient_steps)
     fill(notebook, agent)
-    assert agent.learning_steps > 0
+    assert agent.num_updates > 0
     moved = weights_of(*networks)
     assert all(tensor.isfinite().all() for tensor in moved)
     names = [name for network in networks for name, _ in network.state_dict().items()]
-    fixed = [name for name, old, new in zip(names, before, moved, strict=True)
-             if torch.equal(old, new)]
+    fixed = [
+        name for name, old, new in zip(names, before, moved, strict=True) if torch.equal(old, new)
+    ]
     assert all("factor" in name for name in fixed), fixed  # all but the constant scale has learned
     actions = agent.act(seen_by(4, np.random.default_rng(5)))
     assert actions.shape == (4, 2) and actions.dtype == np.float32
@@ -604,12 +728,17 @@ def test_the_options_above_are_all_options(notebook):
 
 def test_normalisations_are_where_the_settings_say(notebook, defaults):
     kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-    for where, make in (("actor_normalization", notebook.Actor),
-                        ("critic_normalization", notebook.Critic)):
+    for where, make in (
+        ("actor_normalization", notebook.Actor),
+        ("critic_normalization", notebook.Critic),
+    ):
         for choice in ("layer", "batch", "none"):
             network = make(SCALE, 2, defaults(**SMALL, **{where: choice}))
-            found = [type(module) for module in network.modules()
-                     if isinstance(module, tuple(kinds.values()))]
+            found = [
+                type(module)
+                for module in network.modules()
+                if isinstance(module, tuple(kinds.values()))
+            ]
             assert found == ([kinds[choice]] * 2 if choice != "none" else [])
 
 
@@ -630,8 +759,12 @@ def test_the_fixed_scale_divides_observations_and_not_actions(notebook, defaults
 def test_fan_in_initialisation_has_its_bounds(notebook, defaults):
     """DDPG, section 7: 1 / sqrt(inputs), and 3e-3 at the output."""
     torch.manual_seed(0)
-    settings = defaults(actor_hidden=(400, 300), critic_hidden=(400, 300),
-                        initialization="fan_in", critic_action_layer=2)
+    settings = defaults(
+        actor_hidden=(400, 300),
+        critic_hidden=(400, 300),
+        initialization="fan_in",
+        critic_action_layer=2,
+    )
     for network in (notebook.Actor(SCALE, 2, settings), notebook.Critic(SCALE, 2, settings)):
         linear = [module for module in network.modules() if isinstance(module, nn.Linear)]
         for k, layer in enumerate(linear):
@@ -652,12 +785,20 @@ def test_the_slope_of_the_activation_is_used(notebook, defaults):
 
 # ------------------------------------------------------------------------------------------ acting
 
-@pytest.mark.parametrize("overrides", [
-    {"action_noise": "none"}, {"action_noise": "none", "noisy_noise": "ou"},
-    {"action_noise": "gaussian", "noisy_layers": False},
-    {"action_noise": "ou", "noisy_layers": False}], ids=str)
-def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(notebook, defaults,
-                                                                      overrides):
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"action_noise": "none"},
+        {"action_noise": "none", "noisy_noise": "ou"},
+        {"action_noise": "gaussian", "noisy_layers": False},
+        {"action_noise": "ou", "noisy_layers": False},
+    ],
+    ids=str,
+)
+def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(
+    notebook, defaults, overrides
+):
     agent = make_agent(notebook, defaults, arms=10, **overrides)
     observations = np.tile(seen_by(1, np.random.default_rng(0)), (10, 1))
     agent.begin_episode()
@@ -678,9 +819,16 @@ def test_without_any_noise_exploring_is_greedy(notebook, defaults):
 
 def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
     for scale in (0.0, 1.0):
-        agent = make_agent(notebook, defaults, arms=500, noisy_layers=False,
-                           action_noise="gaussian", gaussian_sigma=0.1, noise_scale=scale,
-                           noise_schedule="constant")
+        agent = make_agent(
+            notebook,
+            defaults,
+            arms=500,
+            noisy_layers=False,
+            action_noise="gaussian",
+            gaussian_sigma=0.1,
+            noise_scale=scale,
+            noise_schedule="constant",
+        )
         observations = seen_by(500, np.random.default_rng(0))
         difference = agent.act(observations) - agent.act(observations, explore=False)
         # 1000 normal numbers: the standard deviation is right within 2.2 %; five times that.
@@ -696,7 +844,7 @@ def test_a_new_episode_begins_with_new_noise_processes(notebook, defaults):
 
 
 def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook, defaults):
-    agent = make_agent(notebook, defaults, act_steps=1)
+    agent = make_agent(notebook, defaults, train_freq=1)
     observations = seen_by(4, np.random.default_rng(0))
     actions = agent.act(observations)
     agent.remember(observations, actions, np.zeros(4))
@@ -709,6 +857,6 @@ def test_the_same_seed_learns_the_same(notebook, defaults):
     for seed in (0, 0, 1):
         agent = make_agent(notebook, defaults, seed=seed, action_noise="ou")
         fill(notebook, agent)
-        notebook.learning_phase(agent, agent.settings.learn_steps)
+        notebook.learning_phase(agent, agent.settings.gradient_steps)
         results.append(weights_of(agent.ddpg.actor, agent.ddpg.target_critic))
     assert same(results[0], results[1]) and not same(results[0], results[2])

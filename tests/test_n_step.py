@@ -32,8 +32,9 @@ def windows(observations, actions, rewards, n_step, discount, terminal):
         returns = sum(discount**j * rewards[t + j].astype(float) for j in range(k))
         ends = terminal and t + k == decisions
         bootstrap = 0.0 if ends else discount**k
-        blocks.append((observations[t], actions[t], returns, bootstrap,
-                       None if ends else observations[t + k]))
+        blocks.append(
+            (observations[t], actions[t], returns, bootstrap, None if ends else observations[t + k])
+        )
     return blocks
 
 
@@ -47,17 +48,23 @@ def check(block, expected, magnitude):
     width, acting = observations.shape[1], actions.shape[1]
     assert block.dtype == np.float32 and block.shape == (len(returns), 2 * width + acting + 2)
     np.testing.assert_array_equal(block[:, :width], observations)
-    np.testing.assert_array_equal(block[:, width:width + acting], actions)
+    np.testing.assert_array_equal(block[:, width : width + acting], actions)
     np.testing.assert_allclose(block[:, -width - 2], returns, atol=13 * 2.0**-23 * magnitude)
     np.testing.assert_allclose(block[:, -width - 1], bootstrap, rtol=1e-6, atol=1e-37)
     if final is not None:
         np.testing.assert_array_equal(block[:, -width:], final)
 
 
-@given(n_step=st.integers(1, 10), discount=st.floats(0, 1, exclude_max=True),
-       arms=st.integers(1, 4), episodes=EPISODES, seed=st.integers(0, 2**32 - 1))
-def test_windows_of_successive_episodes_against_brute_force(notebook, n_step, discount, arms,
-                                                            episodes, seed):
+@given(
+    n_step=st.integers(1, 10),
+    discount=st.floats(0, 1, exclude_max=True),
+    arms=st.integers(1, 4),
+    episodes=EPISODES,
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_windows_of_successive_episodes_against_brute_force(
+    notebook, n_step, discount, arms, episodes, seed
+):
     """One buffer, several episodes of any length and end: no window reaches over a reset."""
     generator = np.random.default_rng(seed)
     buffer = notebook.NStepBuffer(n_step, discount)
@@ -87,8 +94,9 @@ def test_one_step_is_the_plain_transition(notebook):
 def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
     """Rewards 1, 2, 4 and gamma = 1/2, by hand."""
     for terminal, expected in (
-            (False, [[0, 0, 1 + 1, 0.25, 2], [1, 0, 2, 0.5, 2]]),
-            (True, [[0, 0, 1 + 1 + 1, 0, None], [1, 0, 2 + 2, 0, None], [2, 0, 4, 0, None]])):
+        (False, [[0, 0, 1 + 1, 0.25, 2], [1, 0, 2, 0.5, 2]]),
+        (True, [[0, 0, 1 + 1 + 1, 0, None], [1, 0, 2 + 2, 0, None], [2, 0, 4, 0, None]]),
+    ):
         buffer, blocks = notebook.NStepBuffer(n_step=5, discount=0.5), []
         for t, reward in enumerate([1.0, 2.0, 4.0]):
             blocks += buffer.append(constant(1, t), constant(1, 0), [reward])
@@ -97,7 +105,7 @@ def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
         assert len(blocks) == len(expected)
         for block, row in zip(blocks, expected, strict=True):
             known = [value for value in row if value is not None]
-            np.testing.assert_array_equal(block[0, :len(known)], known)
+            np.testing.assert_array_equal(block[0, : len(known)], known)
 
 
 def test_nothing_is_left_after_the_end(notebook):

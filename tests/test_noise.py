@@ -13,16 +13,21 @@ import pytest
 import torch
 
 import helpers
-from workshop.training import randomness
-from workshop.training.settings import noise_factor, noise_of_actions, noise_of_weights
+from tutorial.training import randomness
+from tutorial.training.settings import (
+    action_noise_parameters,
+    noise_factor,
+    weight_noise_parameters,
+)
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
 
 
 def make_noise(notebook, defaults, shape, seed=0, **overrides):
-    return notebook.Noise(shape, *noise_of_actions(defaults(**overrides)),
-                          np.random.default_rng(seed))
+    return notebook.Noise(
+        shape, *action_noise_parameters(defaults(**overrides)), np.random.default_rng(seed)
+    )
 
 
 def assert_white(samples):
@@ -40,6 +45,7 @@ def assert_moments(samples, variance):
 
 
 # ------------------------------------------------------------------------------------ action noise
+
 
 def test_gaussian_noise_is_white_and_independent(notebook, defaults):
     noise = make_noise(notebook, defaults, (3, 4), **GAUSSIAN)
@@ -89,8 +95,9 @@ def test_samples_are_copies(notebook, defaults):
 
 def test_the_same_seed_gives_the_same_noise(notebook, defaults):
     for kind in (GAUSSIAN, OU):
-        one, same, other = (make_noise(notebook, defaults, (2, 4), seed, **kind)
-                            for seed in (1, 1, 2))
+        one, same, other = (
+            make_noise(notebook, defaults, (2, 4), seed, **kind) for seed in (1, 1, 2)
+        )
         for _ in range(3):
             sample = one.sample()
             np.testing.assert_array_equal(sample, same.sample())
@@ -99,30 +106,56 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 # --------------------------------------------------------------------------------------- schedules
 
-def factor(notebook, settings, decisions=0, episodes=0, average_score=0.0, best_score=0.0,
-           mark=30.0):
-    return noise_factor(SimpleNamespace(
-        settings=settings, decisions=decisions, episodes=episodes, average_score=average_score,
-        best_score=best_score, mark=mark))
+
+def factor(
+    notebook,
+    settings,
+    env_steps=0,
+    episodes=0,
+    average_score=0.0,
+    best_score=0.0,
+    reward_threshold=30.0,
+):
+    return noise_factor(
+        SimpleNamespace(
+            settings=settings,
+            env_steps=env_steps,
+            episodes=episodes,
+            average_score=average_score,
+            best_score=best_score,
+            reward_threshold=reward_threshold,
+        )
+    )
 
 
-@pytest.mark.parametrize("schedule, then, expected", [  # scale 2, floor 0.25
-    ({"noise_schedule": "constant"}, {"decisions": 10**6, "episodes": 9, "best_score": 39.0}, 2.0),
-    ({"noise_schedule": "linear", "noise_decay": 0.001}, {}, 2.0),
-    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 500}, 1.5),
-    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"decisions": 1_900}, 0.25),
-    ({"noise_schedule": "linear", "noise_decay": 0.001}, {"episodes": 500}, 2.0),
-    ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 2}, 0.5),
-    ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"decisions": 10}, 0.25),
-    ({"noise_schedule": "episode", "noise_decay": 0.5}, {"episodes": 2, "decisions": 2_002}, 0.5),
-    ({"noise_schedule": "score"}, {"average_score": 15.0, "best_score": 30.0}, 1.0),
-    ({"noise_schedule": "score"}, {"average_score": 30.0}, 0.25),
-    ({"noise_schedule": "score"}, {"average_score": 39.0}, 0.25),
-    ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
-    ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
-    ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
-    ({"noise_schedule": "best_score"}, {"best_score": 45.0, "mark": 90.0}, 1.0),
-])
+@pytest.mark.parametrize(
+    "schedule, then, expected",
+    [  # scale 2, floor 0.25
+        (
+            {"noise_schedule": "constant"},
+            {"env_steps": 10**6, "episodes": 9, "best_score": 39.0},
+            2.0,
+        ),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {}, 2.0),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 500}, 1.5),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 1_900}, 0.25),
+        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"episodes": 500}, 2.0),
+        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 2}, 0.5),
+        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 10}, 0.25),
+        (
+            {"noise_schedule": "episode", "noise_decay": 0.5},
+            {"episodes": 2, "env_steps": 2_002},
+            0.5,
+        ),
+        ({"noise_schedule": "score"}, {"average_score": 15.0, "best_score": 30.0}, 1.0),
+        ({"noise_schedule": "score"}, {"average_score": 30.0}, 0.25),
+        ({"noise_schedule": "score"}, {"average_score": 39.0}, 0.25),
+        ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
+        ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
+        ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
+        ({"noise_schedule": "best_score"}, {"best_score": 45.0, "reward_threshold": 90.0}, 1.0),
+    ],
+)
 def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
     floor = {} if schedule["noise_schedule"] == "constant" else {"noise_floor": 0.25}
     settings = defaults(action_noise="ou", noise_scale=2.0, **schedule, **floor)
@@ -130,6 +163,7 @@ def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
 
 
 # ------------------------------------------------------------------------------------- NoisyLinear
+
 
 def deviations(layer, x):
     """Noisy output minus the mean output, (rows, outputs)."""
@@ -164,12 +198,17 @@ def test_initialisation_is_that_of_the_paper(notebook):
         assert np.abs(values).max() <= 1 / 20
         # Uniform: mean 0 +- b / sqrt(3 n), variance b^2 / 3 +- b^2 sqrt(4 / 45 n).
         assert abs(values.mean()) < 5 * (1 / 20) / np.sqrt(3 * values.size)
-        assert abs(values.var() - (1 / 20) ** 2 / 3) < 5 * (1 / 20) ** 2 * np.sqrt(4 / 45
-                                                                                   / values.size)
+        assert abs(values.var() - (1 / 20) ** 2 / 3) < 5 * (1 / 20) ** 2 * np.sqrt(
+            4 / 45 / values.size
+        )
     for sigma in (layer.sigma_weight, layer.sigma_bias):
         np.testing.assert_allclose(sigma.detach(), 0.5 / 20, rtol=1e-6)
     assert {name for name, _ in layer.named_parameters()} == {
-        "weight", "bias", "sigma_weight", "sigma_bias"}
+        "weight",
+        "bias",
+        "sigma_weight",
+        "sigma_bias",
+    }
 
 
 def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
@@ -211,7 +250,7 @@ def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(n
     rows = layer.epsilon
     together = layer(x)
     for k in range(4):
-        layer.epsilon = rows[k:k + 1]
+        layer.epsilon = rows[k : k + 1]
         torch.testing.assert_close(layer(x)[k], together[k], rtol=1e-5, atol=1e-6)
 
 
@@ -252,8 +291,9 @@ def test_gradients_reach_mean_and_sigma(notebook):
 
 
 def weight_noise(notebook, defaults, arms, **overrides):
-    return notebook.Noise((arms, 10), *noise_of_weights(defaults(**overrides)),
-                          np.random.default_rng(0))
+    return notebook.Noise(
+        (arms, 10), *weight_noise_parameters(defaults(**overrides)), np.random.default_rng(0)
+    )
 
 
 def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook, defaults):
@@ -299,6 +339,7 @@ def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults, hid
     assert len(actor.noisy_layers) == noisy
     plain = [module for module in actor.modules() if type(module) is torch.nn.Linear]
     assert len(plain) == 1 and plain[0].in_features == 5
-    quiet = notebook.Actor(np.ones(5, np.float32), 2,
-                           defaults(actor_hidden=hidden, noisy_layers=False))
+    quiet = notebook.Actor(
+        np.ones(5, np.float32), 2, defaults(actor_hidden=hidden, noisy_layers=False)
+    )
     assert quiet.noisy_layers == []

@@ -9,8 +9,8 @@ import sys
 import nbformat
 import pytest
 
-from workshop.notebook import definitions, load_definitions
-from workshop.paths import PROJECT
+from tutorial.notebook import definitions, load_definitions
+from tutorial.paths import PROJECT
 
 
 def write(path, *cells):
@@ -20,12 +20,15 @@ def write(path, *cells):
 
 
 def test_only_definitions_are_executed(tmp_path):
-    module = load_definitions(write(
-        tmp_path / "tiny.ipynb",
-        "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
-        "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
-        "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\n",
-        "for _ in [0]:\n    1 / 0"))
+    module = load_definitions(
+        write(
+            tmp_path / "tiny.ipynb",
+            "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
+            "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
+            "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\n",
+            "for _ in [0]:\n    1 / 0",
+        )
+    )
     assert module.area(1) == module.math.pi
     assert (module.Thing.limit, module.LIMIT_OF_ALL) == (3, 4)
     for name in ("value", "thing"):
@@ -58,7 +61,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from workshop.notebook import load_definitions
+from tutorial.notebook import load_definitions
 
 function = load_definitions(Path(sys.argv[1])).double
 assert function(2) == 4
@@ -68,12 +71,25 @@ print("found" if function.stats.cache_hits else "compiled")
 
 def test_compiled_functions_of_a_notebook_are_cached(tmp_path):
     """By the next process that loads it, as by the next kernel; a changed cell is compiled anew."""
+
     def loaded(number):
-        write(tmp_path / "nb.ipynb", "import numba",
-                       f"@numba.njit(cache=True)\ndef double(number):\n    return {number}")
+        write(
+            tmp_path / "nb.ipynb",
+            "import numba",
+            f"@numba.njit(cache=True)\ndef double(number):\n    return {number}",
+        )
         environment = os.environ | {"IPYTHONDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-        return subprocess.run([sys.executable, "-c", COMPILED, tmp_path / "nb.ipynb"], cwd=PROJECT,
-                              env=environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [sys.executable, "-c", COMPILED, tmp_path / "nb.ipynb"],
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     assert [loaded(text).strip() for text in ("2 * number", "2 * number", "number + number")] == [
-        "compiled", "found", "compiled"]
+        "compiled",
+        "found",
+        "compiled",
+    ]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]
@@ -33,21 +33,29 @@ print(reacher.__file__)
 
 def lines(path: Path) -> list[str]:
     """A requirements file without its comments."""
-    return [line for line in path.read_text(encoding="utf-8").splitlines()
-            if line and not line.startswith("#")]
+    return [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
 
 
 def pip(python: Path | str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([python, "-m", "pip", "--disable-pip-version-check", *arguments],
-                          cwd=cwd, capture_output=True, text=True)
+    return subprocess.run(
+        [python, "-m", "pip", "--disable-pip-version-check", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """Built from a copy of the tree, without what a developer has lying about in it."""
     folder = tmp_path_factory.mktemp("wheel")
-    if pip(sys.executable, "download", "-q", "--no-deps", "-d", "index", "hatchling",
-           cwd=folder).returncode:
+    if pip(
+        sys.executable, "download", "-q", "--no-deps", "-d", "index", "hatchling", cwd=folder
+    ).returncode:
         pytest.skip("no package index can be reached")
     built = pip(sys.executable, "wheel", "-q", "--no-deps", "-w", ".", str(PROJECT), cwd=folder)
     assert not built.returncode, built.stderr
@@ -59,8 +67,9 @@ def test_a_wheel_holds_the_environment_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"reacher"}
-    tracked = subprocess.run(["git", "ls-files", "reacher"], cwd=PROJECT, capture_output=True,
-                             text=True).stdout.split()
+    tracked = subprocess.run(
+        ["git", "ls-files", "reacher"], cwd=PROJECT, capture_output=True, text=True
+    ).stdout.split()
     assert set(tracked) <= set(names), "a file of the package stays behind"
     assert "reacher/reacher.xml" in names
 
@@ -75,30 +84,35 @@ def test_an_installed_wheel_plays_in_an_empty_environment(wheel, tmp_path):
     for name in ("torch", "jax", "pydantic", "matplotlib", "grpcio", "jupyter"):
         assert f"{name}==" not in freeze
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    played = subprocess.run([python, "-c", USE], cwd=tmp_path, capture_output=True, text=True,
-                            env=environment)
+    played = subprocess.run(
+        [python, "-c", USE], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
     assert not played.returncode, played.stderr
     assert str(tmp_path / "venv") in played.stdout
 
 
 def test_requirements_are_the_extras_that_the_reader_needs():
-    expected = [*SETTINGS["dependencies"],
-                *(line for name in ("report", "draw", "unity", "test") for line in EXTRAS[name])]
+    expected = [
+        *SETTINGS["dependencies"],
+        *(line for name in ("report", "draw", "unity", "test") for line in EXTRAS[name]),
+    ]
     assert sorted(lines(PROJECT / "requirements.txt")) == sorted(expected)
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "doc/scaling.md"])
 def test_paths_that_a_page_names_exist(page):
     text = (PROJECT / page).read_text(encoding="utf-8")
-    named = re.findall(r"`((?:reacher|workshop|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
+    named = re.findall(r"`((?:reacher|tutorial|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
     linked = [Path(page).parent / link for link in re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)]
     assert [path for path in (*named, *linked) if not (PROJECT / path).exists()] == []
 
 
 def test_constraints_fit_the_requirements():
     """Each requirement has one exact version, and a version that it allows."""
-    exact = {pin.name: pin.specifier for pin in
-             map(Requirement, lines(PROJECT / "workshop" / "constraints.txt"))}
+    exact = {
+        pin.name: pin.specifier
+        for pin in map(Requirement, lines(PROJECT / "tutorial" / "constraints.txt"))
+    }
     for requirement in map(Requirement, lines(PROJECT / "requirements.txt")):
         [pin] = exact[requirement.name]
         assert pin.operator == "==" and requirement.specifier.contains(pin.version), requirement
@@ -108,22 +122,37 @@ def test_what_is_imported_is_declared():
     """Every import of ours is of the standard library, our own, or a declared requirement."""
     declared = [Requirement(line).name for lines_ in EXTRAS.values() for line in lines_]
     declared += [Requirement(line).name for line in SETTINGS["dependencies"]]
-    known = {*declared, "unityagents",  # on top, without its pins
-             "nbformat", "nbconvert", "ipython", "jinja2", "beautifulsoup4",  # of jupyter
-             "packaging", "annotated-types", "fonttools",  # of pytest, pydantic and matplotlib
-             "no-such-package"}  # a test wants it missing
+    known = {
+        *declared,
+        "unityagents",  # on top, without its pins
+        "nbformat",
+        "nbconvert",
+        "ipython",
+        "jinja2",
+        "beautifulsoup4",  # of jupyter
+        "packaging",
+        "annotated-types",
+        "fonttools",  # of pytest, pydantic and matplotlib
+        "no-such-package",
+    }  # a test wants it missing
     distributions = packages_distributions()
-    ours = {"helpers", "reacher", "workshop", *(path.stem for path in PROJECT.glob("tests/*.py"))}
+    ours = {"helpers", "reacher", "tutorial", *(path.stem for path in PROJECT.glob("tests/*.py"))}
     undeclared = set()
-    for folder in ("reacher", "workshop", "tests"):
+    for folder in ("reacher", "tutorial", "tests"):
         for path in (PROJECT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
-                    [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+                names = (
+                    [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else [node.module]
+                    if isinstance(node, ast.ImportFrom) and not node.level
+                    else []
+                )
                 for name in (name.split(".")[0] for name in names):
                     if name in ours or name in sys.stdlib_module_names:
                         continue
-                    if not known & {found.lower().replace("_", "-")
-                                    for found in distributions.get(name, [name])}:
+                    if not known & {
+                        found.lower().replace("_", "-") for found in distributions.get(name, [name])
+                    }:
                         undeclared.add(f"{path.relative_to(PROJECT)}: {name}")
     assert not undeclared

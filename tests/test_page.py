@@ -18,17 +18,29 @@ from PIL import Image
 from reacher.drawing.moving import still_png
 from reacher.drawing.page import ASSETS, Choice, inline, page
 from reacher.watch import watch_page
-from workshop.paths import CHECKPOINTS
+from tutorial.paths import CHECKPOINTS
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-                None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
-OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-           "--disable-background-networking", "--disable-component-update", "--disable-sync",
-           "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-           "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1000,900")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--window-size=1000,900",
+)
 WAIT = 60  # seconds
 
 
@@ -41,8 +53,10 @@ def open_browser(folder, *more):
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_page_load_timeout(WAIT)
     driver.execute_cdp_cmd("Network.enable", {})
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-        "offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+    driver.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
     return driver
 
 
@@ -62,6 +76,7 @@ def content():
 @pytest.fixture
 def show(browser, tmp_path):
     """Opens a page from disk, paused; at the end there must have been no error in its console."""
+
     def show(content, hash="", motion="reduce", scheme="dark"):
         path = tmp_path / "page.html"
         path.write_text(content, encoding="utf-8")
@@ -77,16 +92,24 @@ def show(browser, tmp_path):
 
 
 def media(driver, motion="reduce", scheme="dark"):
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "features": [{"name": "prefers-color-scheme", "value": scheme},
-                     {"name": "prefers-reduced-motion", "value": motion}]})
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {
+            "features": [
+                {"name": "prefers-color-scheme", "value": scheme},
+                {"name": "prefers-reduced-motion", "value": motion},
+            ]
+        },
+    )
 
 
 def canvas(driver, name="view"):
     """The canvas (height, width, 3) after the next picture."""
     data = driver.execute_async_script(
         "const done = arguments[1]; requestAnimationFrame(() => requestAnimationFrame(() =>"
-        "done(document.getElementById(arguments[0]).toDataURL())))", name)
+        "done(document.getElementById(arguments[0]).toDataURL())))",
+        name,
+    )
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB"))
 
 
@@ -101,12 +124,16 @@ def run(driver, steps):
 
 def pixel(driver, arm, part):
     """Where a part of an arm is, in pixels of the window."""
-    return driver.execute_script("""
+    return driver.execute_script(
+        """
         const arm = page.arms[arguments[0] - 1], [x, y, z] = arm[arguments[1]], at = arm.place;
         page.scene.look();
         const spot = page.scene.project([x + at[0], z + at[1], y + at[2]]);
         const box = document.getElementById("view").getBoundingClientRect();
-        return [spot[0] + box.left, spot[1] + box.top].map(Math.round)""", arm, part)
+        return [spot[0] + box.left, spot[1] + box.top].map(Math.round)""",
+        arm,
+        part,
+    )
 
 
 def value(driver, expression):
@@ -114,22 +141,33 @@ def value(driver, expression):
 
 
 def mouse(driver, kind, spot, **more):
-    driver.execute_cdp_cmd("Input.dispatchMouseEvent", {
-        "type": kind, "x": spot[0], "y": spot[1], "button": "left", "clickCount": 1, **more})
+    driver.execute_cdp_cmd(
+        "Input.dispatchMouseEvent",
+        {"type": kind, "x": spot[0], "y": spot[1], "button": "left", "clickCount": 1, **more},
+    )
 
 
 def drag(driver, start, end, release=True):
     mouse(driver, "mousePressed", start)
     for share in (0.3, 0.6, 1):
-        mouse(driver, "mouseMoved", [a + share * (b - a) for a, b in zip(start, end, strict=True)],
-              buttons=1)
+        mouse(
+            driver,
+            "mouseMoved",
+            [a + share * (b - a) for a, b in zip(start, end, strict=True)],
+            buttons=1,
+        )
     if release:
         mouse(driver, "mouseReleased", end)
 
 
 def touch(driver, kind, *spots):
-    driver.execute_cdp_cmd("Input.dispatchTouchEvent", {
-        "type": kind, "touchPoints": [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(spots)]})
+    driver.execute_cdp_cmd(
+        "Input.dispatchTouchEvent",
+        {
+            "type": kind,
+            "touchPoints": [{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(spots)],
+        },
+    )
 
 
 def corner(driver):
@@ -156,7 +194,7 @@ def test_a_hand_is_drawn_where_it_is(show, content):
     for arm in range(1, 21):
         x, y = pixel(driver, arm, "hand")
         x, y = x - round(box["left"]), y - round(box["top"])
-        red, _, high = picture[y - 1:y + 2, x - 1:x + 2].mean((0, 1))
+        red, _, high = picture[y - 1 : y + 2, x - 1 : x + 2].mean((0, 1))
         blue += high - red > 40
     assert blue >= 18  # one may be behind something else
 
@@ -236,7 +274,8 @@ def test_the_wheel_is_the_readers_until_the_scene_was_clicked(show, content):
     def wheel():
         return driver.execute_script(
             "const event = new WheelEvent('wheel', {deltaY: 100, cancelable: true, bubbles: true});"
-            "document.getElementById('view').dispatchEvent(event); return event.defaultPrevented")
+            "document.getElementById('view').dispatchEvent(event); return event.defaultPrevented"
+        )
 
     far = value(driver, "page.scene.camera.distance")
     assert not wheel() and value(driver, "page.scene.camera.distance") == far
@@ -248,8 +287,10 @@ def test_the_wheel_is_the_readers_until_the_scene_was_clicked(show, content):
 
 def test_one_finger_scrolls_past_it_and_drags_goals(show, content):
     driver = show(content)
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": True})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 700, "deviceScaleFactor": 1, "mobile": True},
+    )
     driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     try:
         canvas(driver)
@@ -282,7 +323,12 @@ def test_links_set_the_scene(show, content):
     driver = show(content, "#episode=2&arm=3&gravity=20&acting=false&slow=0.5")
     state = value(driver, "page.state")
     assert (state["episode"], state["arm"], state["gravity"], state["acting"], state["slow"]) == (
-        "2", 3, 20, False, 0.5)
+        "2",
+        3,
+        20,
+        False,
+        0.5,
+    )
     assert text(driver, "#trained") == "2 episodes" and text(driver, "#acting") == "Actor off"
     for link in driver.find_elements("css selector", "#prompts a"):
         driver.execute_script("arguments[0].click()", link)
@@ -294,8 +340,10 @@ def test_links_set_the_scene(show, content):
     assert value(driver, "page.state.playing") and text(driver, "#message")
 
 
-@pytest.mark.parametrize("hash", [
-    "#arm=99&gravity=-5&size=1e9", "#episode=nothing&arm=x", "#speed=NaN&noise=", "#<img src=x>"])
+@pytest.mark.parametrize(
+    "hash",
+    ["#arm=99&gravity=-5&size=1e9", "#episode=nothing&arm=x", "#speed=NaN&noise=", "#<img src=x>"],
+)
 def test_any_link_is_a_scene(show, content, hash):
     driver = show(content, hash)
     run(driver, 50)
@@ -308,12 +356,20 @@ def test_the_slider_chooses_how_long_the_actor_trained(show, content):
     driver = show(content)
     scores = []
     for index in (0, 2, 6):
-        driver.execute_script("""const slider = document.getElementById("episode");
+        driver.execute_script(
+            """const slider = document.getElementById("episode");
             slider.value = arguments[0]; slider.dispatchEvent(new Event("input"));
-            document.getElementById("reset").click()""", index)
+            document.getElementById("reset").click()""",
+            index,
+        )
         run(driver, 500)
-        scores.append(value(driver, "page.arms.reduce((a, arm) => a + arm.recent.reduce("
-                                    "(b, c) => b + c, 0), 0) / 500 / page.arms.length"))
+        scores.append(
+            value(
+                driver,
+                "page.arms.reduce((a, arm) => a + arm.recent.reduce("
+                "(b, c) => b + c, 0), 0) / 500 / page.arms.length",
+            )
+        )
     assert scores[0] < 0.1 < scores[1] < scores[2] and scores[2] > 0.8
     assert text(driver, "#stops").split() == ["0", "1", "2", "3", "5", "20", "best"]
     points = value(driver, "document.querySelector('#curve polyline').getAttribute('points')")
@@ -393,8 +449,10 @@ def test_it_follows_the_readers_colours(show, content, scheme, darkest, brightes
 @pytest.mark.parametrize("width", [360, 1000])
 def test_text_scales_and_nothing_is_cut(show, content, width, size):
     driver = show(content, "#arm=3")
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False},
+    )
     try:
         driver.execute_script(f"document.documentElement.style.fontSize = '{size}%'")
         assert driver.execute_script("return document.documentElement.scrollWidth") <= width
@@ -412,9 +470,12 @@ def test_contrast_is_readable(scheme):
     color = dict(re.findall(r"--(\w+): (#\w{6})", part))
 
     def light(name):
-        values = np.array([int(color[name][k:k + 2], 16) for k in (1, 3, 5)]) / 255
+        values = np.array([int(color[name][k : k + 2], 16) for k in (1, 3, 5)]) / 255
         return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4) @ [
-            0.2126, 0.7152, 0.0722]
+            0.2126,
+            0.7152,
+            0.0722,
+        ]
 
     def contrast(one, other):
         low, high = sorted((light(one), light(other)))

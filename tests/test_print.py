@@ -8,9 +8,9 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from workshop.paths import NOTEBOOK
-from workshop.report import print as printing
-from workshop.report.page import mathml, write_page
+from tutorial.paths import NOTEBOOK
+from tutorial.report import print as printing
+from tutorial.report.page import mathml, write_page
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,10 @@ def soup(tmp_path_factory):
 
 
 def test_the_page_needs_nothing_from_outside_to_be_shown(soup):
-    loaded = [element.get("src") or element.get("href") for element in soup.select(
-        "script, img, link[href], iframe:not([srcdoc]), video, source")]
+    loaded = [
+        element.get("src") or element.get("href")
+        for element in soup.select("script, img, link[href], iframe:not([srcdoc]), video, source")
+    ]
     assert len(loaded) > 5 and all(address.startswith("data:") for address in loaded)
     assert "url(http" not in str(soup) and "@import" not in str(soup)
 
@@ -37,10 +39,12 @@ def test_no_link_depends_on_where_the_page_lies(soup):
 
 def test_every_picture_has_words(soup):
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    pictures = (sum(len(cell.get("attachments", {})) for cell in cells)
-                + sum(("image/png" in output.get("data", {}))
-                      + "".join(output.get("data", {}).get("text/html", "")).count("<img ")
-                      for cell in cells for output in cell.get("outputs", [])))
+    pictures = sum(len(cell.get("attachments", {})) for cell in cells) + sum(
+        ("image/png" in output.get("data", {}))
+        + "".join(output.get("data", {}).get("text/html", "")).count("<img ")
+        for cell in cells
+        for output in cell.get("outputs", [])
+    )
     words = [picture.get("alt", "") for picture in soup("img")]
     assert len(words) == pictures > 5 and len(set(words)) == len(words)
     assert all(len(text) > 20 and "No description" not in text for text in words)
@@ -48,8 +52,11 @@ def test_every_picture_has_words(soup):
 
 def test_every_formula_is_mathml(soup):
     """As many as the notebook has; no TeX is left in the text."""
-    source = "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-                       if cell.cell_type == "markdown")
+    source = "\n".join(
+        cell.source
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if cell.cell_type == "markdown"
+    )
     source = re.sub(r"```.*?```|`[^`]*`", "", source, flags=re.DOTALL)
     formulas = re.findall(r"\$\$.+?\$\$|\$.+?\$", source, re.DOTALL)
     assert len(soup("math")) == len(formulas) > 100
@@ -58,11 +65,18 @@ def test_every_formula_is_mathml(soup):
     assert not re.search(r"\$|\\[a-z]+", soup.body.get_text())
 
 
-@pytest.mark.parametrize("tex, part", [
-    (r"[-1, 1]", '<mo form="prefix">&#x02212;</mo><mn>1</mn>'),  # no gap, as between two numbers
-    (r"O(\log N)", '<mi>log</mi><mspace width="0.17em"/><mi>N</mi>'),
-    (r"\sqrt{2}", "<msqrt><mrow><mn>2</mn></mrow></msqrt>"),
-    (r'a < "b"', r'alttext="a &lt; &quot;b&quot;"')])
+@pytest.mark.parametrize(
+    "tex, part",
+    [
+        (
+            r"[-1, 1]",
+            '<mo form="prefix">&#x02212;</mo><mn>1</mn>',
+        ),  # no gap, as between two numbers
+        (r"O(\log N)", '<mi>log</mi><mspace width="0.17em"/><mi>N</mi>'),
+        (r"\sqrt{2}", "<msqrt><mrow><mn>2</mn></mrow></msqrt>"),
+        (r'a < "b"', r'alttext="a &lt; &quot;b&quot;"'),
+    ],
+)
 def test_a_formula(tex, part):
     assert part in mathml(tex, "inline")
 

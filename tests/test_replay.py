@@ -18,14 +18,19 @@ def assert_parents_are_sums(tree):
 
 
 def leaves_of(tree):
-    return tree[len(tree) // 2:]
+    return tree[len(tree) // 2 :]
 
 
 def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
     settings = defaults(**overrides)
     return notebook.PrioritizedReplay(
-        capacity, width, np.random.default_rng(seed), settings.priority_exponent,
-        settings.priority_epsilon, 1 + (settings.priority_error == "squared"))
+        capacity,
+        width,
+        np.random.default_rng(seed),
+        settings.priority_exponent,
+        settings.priority_epsilon,
+        1 + (settings.priority_error == "squared"),
+    )
 
 
 def rows_of(*values):
@@ -35,13 +40,15 @@ def rows_of(*values):
 
 # ---------------------------------------------------------------------------------------- sum tree
 
+
 @given(data=st.data(), depth=st.integers(1, 7))
 def test_updates_and_finds_against_brute_force(notebook, data, depth):
     """Whole-numbered priorities add up exactly, so the cumulative sum settles every draw."""
     size = 2**depth
     tree, plain = np.zeros(2 * size), np.zeros(size)
-    updates = st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1,
-                       max_size=20)
+    updates = st.lists(
+        st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1, max_size=20
+    )
     for batch in data.draw(st.lists(updates, min_size=1, max_size=5)):
         leaves = np.array([leaf for leaf, _ in batch])
         priorities = np.array([float(priority) for _, priority in batch])
@@ -59,8 +66,12 @@ def test_updates_and_finds_against_brute_force(notebook, data, depth):
         np.testing.assert_array_equal(notebook.tree_find(tree, values), expected)
 
 
-@given(priorities=st.lists(st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1,
-                           max_size=64).filter(any), seed=st.integers(0, 1000))
+@given(
+    priorities=st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1, max_size=64
+    ).filter(any),
+    seed=st.integers(0, 1000),
+)
 def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
     """Not even where rounding carries a value to the end of all shares."""
     size = 2 ** max(1, math.ceil(math.log2(len(priorities))))
@@ -94,22 +105,25 @@ def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, defaults, c
     for _ in range(2):  # once to fill it, once to overwrite it
         replay.add(np.zeros((capacity, 1), np.float32), np.ones(capacity))
     assert len(replay) == capacity
-    places, _, weights = replay.sample(capacity, beta=1.0)
+    indices, _, weights = replay.sample(capacity, beta=1.0)
     # Equal priorities and as many strata as places: each place once, up to a rounded edge.
-    assert len(np.unique(places)) >= capacity - 1
-    assert places.min() >= 0 and places.max() < capacity
+    assert len(np.unique(indices)) >= capacity - 1
+    assert indices.min() >= 0 and indices.max() < capacity
     np.testing.assert_array_equal(weights, np.ones(capacity, np.float32))
 
 
 # -------------------------------------------------------------------------------------- both rings
 
+
 @pytest.fixture(scope="module", params=["uniform", "prioritized"])
 def make_memory(request, notebook, defaults):
     """`make_memory(capacity)`: a memory of rows of width 1, of either kind."""
+
     def make(capacity):
         if request.param == "uniform":
             return notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
         return memory(notebook, defaults, capacity)
+
     return make
 
 
@@ -118,12 +132,12 @@ def test_the_ring_keeps_the_newest(make_memory, capacity, sizes):
     replay, added = make_memory(capacity), 0
     for size in sizes:
         rows = np.arange(added, added + size, dtype=np.float32)[:, None]
-        places = replay.add(rows, np.ones(size))
+        indices = replay.add(rows, np.ones(size))
         added += size
-        np.testing.assert_array_equal(places % capacity, np.arange(added - size, added) % capacity)
+        np.testing.assert_array_equal(indices % capacity, np.arange(added - size, added) % capacity)
         newest = np.arange(max(0, added - capacity), added)
         assert len(replay) == len(newest)
-        np.testing.assert_array_equal(np.sort(replay.rows[:len(replay), 0]), newest)
+        np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
         drawn = replay.sample(30, beta=0.5)[1]
         assert np.isin(drawn, newest).all()
 
@@ -141,10 +155,10 @@ def test_clear_forgets_everything(make_memory):
 def test_uniform_draws_are_uniform_and_have_weight_one(notebook):
     replay = notebook.UniformReplay(20, 1, np.random.default_rng(0))
     replay.add(np.arange(10, dtype=np.float32)[:, None])
-    places, rows, weights = replay.sample(100_000, beta=0.4)
-    np.testing.assert_array_equal(rows[:, 0], places)
+    indices, rows, weights = replay.sample(100_000, beta=0.4)
+    np.testing.assert_array_equal(rows[:, 0], indices)
     # Binomial, p = 1/10: the standard deviation of a count is 95; five of them.
-    assert np.abs(np.bincount(places, minlength=10) - 10_000).max() < 5 * 95
+    assert np.abs(np.bincount(indices, minlength=10) - 10_000).max() < 5 * 95
     np.testing.assert_array_equal(weights, np.ones(100_000, np.float32))
 
 
@@ -159,12 +173,19 @@ def test_a_million_transitions_take_less_than_400_mb(notebook, defaults):
 
 # ---------------------------------------------------------------------------------- prioritization
 
+
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("power, error", [(1, "absolute"), (2, "squared")])
 def test_frequencies_follow_the_priorities(notebook, defaults, alpha, power, error):
     """P(i) = p_i^alpha / sum, p_i = |delta_i|^power + epsilon, for TD errors of either sign."""
-    replay = memory(notebook, defaults, capacity=50, priority_exponent=alpha,
-                    priority_error=error, priority_epsilon=0.01)
+    replay = memory(
+        notebook,
+        defaults,
+        capacity=50,
+        priority_exponent=alpha,
+        priority_error=error,
+        priority_epsilon=0.01,
+    )
     td_errors = np.random.default_rng(1).normal(size=37)
     replay.add(np.zeros((37, 1), np.float32), td_errors)
     draws = np.concatenate([replay.sample(16, beta=0.4)[0] for _ in range(5_000)])
@@ -188,7 +209,7 @@ def test_each_batch_is_stratified(notebook, defaults):
         counts = np.bincount(replay.sample(144, beta=0.4)[0], minlength=8)
         assert (np.abs(counts - 4 * priority) < 2).all()
     first = [replay.sample(2, beta=0.4)[0] for _ in range(200)]  # but random within a stratum
-    assert len({tuple(places) for places in first}) > 5
+    assert len({tuple(indices) for indices in first}) > 5
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
@@ -197,10 +218,10 @@ def test_importance_weights_follow_their_formula(notebook, defaults, beta):
     replay = memory(notebook, defaults, capacity=100, priority_exponent=0.7)
     td_errors = np.linspace(0.01, 3, 60)
     replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
-    places, rows, weights = replay.sample(32, beta)
-    np.testing.assert_array_equal(rows[:, 0], places)
+    indices, rows, weights = replay.sample(32, beta)
+    np.testing.assert_array_equal(rows[:, 0], indices)
     priority = (td_errors + 1e-4) ** 0.7
-    expected = (1 / 60 / (priority / priority.sum())[places]) ** beta
+    expected = (1 / 60 / (priority / priority.sum())[indices]) ** beta
     assert weights.dtype == np.float32 and weights.shape == (32,)
     np.testing.assert_allclose(weights, expected / expected.max(), rtol=1e-6)
 
@@ -230,8 +251,9 @@ def test_new_transitions_get_the_largest_priority_so_far_without_errors(notebook
     np.testing.assert_array_equal(leaves_of(replay.tree)[:3], [1, 1, 0])
     replay.update(np.array([0, 1]), np.array([-9.0, 0.5]))
     replay.add(rows_of(3))
-    np.testing.assert_allclose(leaves_of(replay.tree)[:3],
-                               [9.0001**0.5, 0.5001**0.5, 9.0001**0.5], rtol=1e-12)
+    np.testing.assert_allclose(
+        leaves_of(replay.tree)[:3], [9.0001**0.5, 0.5001**0.5, 9.0001**0.5], rtol=1e-12
+    )
     replay.update(np.array([0, 2]), np.array([0.1, 0.1]))
     replay.add(rows_of(4))  # the largest so far, though no longer held
     np.testing.assert_allclose(leaves_of(replay.tree)[3], 9.0001**0.5, rtol=1e-12)
@@ -241,8 +263,14 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
     """`store_new_transitions`, with either setting, for several arms."""
     for setting, expected in (("td_error", True), ("max", False)):
         torch.manual_seed(0)
-        settings = defaults(new_priority=setting, actor_hidden=(4,), critic_hidden=(4,),
-                            learning_starts=1, batch_size=2, replay_capacity=100)
+        settings = defaults(
+            new_priority=setting,
+            actor_hidden=(4,),
+            critic_hidden=(4,),
+            learning_starts=1,
+            batch_size=2,
+            replay_capacity=100,
+        )
         agent = notebook.Agent(np.ones(3, np.float32), 2, 5, settings, np.random.default_rng(0))
         generator = np.random.default_rng(1)
         for _ in range(6):
@@ -250,15 +278,19 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
             agent.remember(seen, agent.act(seen), generator.normal(size=5))
         notebook.store_new_transitions(agent)
         held = 5 * (6 - settings.n_step)
-        assert len(agent.replay) == held and not agent.new_rows
+        assert len(agent.replay) == held and not agent.new_transitions
         leaves = leaves_of(agent.replay.tree)
         assert not leaves[held:].any()
         batch = notebook.split_rows(torch.from_numpy(agent.replay.rows[:held]), 3, 2)
         with torch.no_grad():
-            bootstrap = agent.ddpg.target_critic(batch.next_observations,
-                                                 agent.ddpg.target_actor(batch.next_observations))
-            error = (batch.returns + batch.discounts * bootstrap
-                     - agent.ddpg.critic(batch.observations, batch.actions))
+            bootstrap = agent.ddpg.target_critic(
+                batch.next_observations, agent.ddpg.target_actor(batch.next_observations)
+            )
+            error = (
+                batch.returns
+                + batch.discounts * bootstrap
+                - agent.ddpg.critic(batch.observations, batch.actions)
+            )
         own = (error.abs().numpy() + settings.priority_epsilon) ** settings.priority_exponent
         assert np.allclose(leaves[:held], own, rtol=1e-4) == expected
         assert (leaves[:held] == 1).all() != expected

@@ -23,9 +23,9 @@ from safetensors.torch import load as load_tensors
 import helpers
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same
-from workshop.paths import NOTEBOOK
-from workshop.stress import left_by
-from workshop.training import files, progress, randomness, run, run_files, saving, scores, states
+from tutorial.paths import NOTEBOOK
+from tutorial.stress import left_by
+from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
 
 EPISODES = 6
 
@@ -109,8 +109,11 @@ def test_killed_at_random_moments(forks, uncut, tmp_path, kind, moment):
     options = {"kind": kind, "episodes": EPISODES, "save_every": 1 + 2 * (moment % 2)}
     longest = 0.003 if kind == "an end of learning" else 0.02  # playing alone is quick
     for last in (LAST, 10):
-        cut = forks.train(tmp_path / "run", **options,
-                          cut=(None, chance.randint(1, last), chance.uniform(1e-6, longest)))
+        cut = forks.train(
+            tmp_path / "run",
+            **options,
+            cut=(None, chance.randint(1, last), chance.uniform(1e-6, longest)),
+        )
         assert cut["ended"] == -signal.SIGVTALRM, cut
         assert helpers.TrainingState(tmp_path / "run").exists()
     assert forks.train(tmp_path / "run", **options)["ended"] == 0
@@ -121,14 +124,20 @@ def test_killed_at_random_moments(forks, uncut, tmp_path, kind, moment):
 @pytest.mark.parametrize("send", ["SIGTERM", "SIGINT"])
 def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, tmp_path, send, moment):
     chance = random.Random(f"{send} {moment}")
-    cut = forks.train(tmp_path / "run",
-                      cut=(send, chance.randint(1, LAST), chance.uniform(1e-6, 0.02)))
+    cut = forks.train(
+        tmp_path / "run", cut=(send, chance.randint(1, LAST), chance.uniform(1e-6, 0.02))
+    )
     if send == "SIGINT":
         assert cut["ended"] == 0 and "interrupted in episode" in cut["output"], cut
     else:
         assert cut["ended"] == -signal.SIGTERM, cut
-    assert max(int(path.stem.split("_")[1]) for path in
-               (tmp_path / "run" / "state").glob("state_*.json")) < EPISODES
+    assert (
+        max(
+            int(path.stem.split("_")[1])
+            for path in (tmp_path / "run" / "state").glob("state_*.json")
+        )
+        < EPISODES
+    )
     assert forks.train(tmp_path / "run")["ended"] == 0
     assert_same(left_by(tmp_path / "run"), uncut())
 
@@ -152,13 +161,14 @@ class WritesHalf:
         try:
             self.announce()
         except BaseException:
-            self.file.write(content[:len(content) // 2])
+            self.file.write(content[: len(content) // 2])
             raise
         return self.file.write(content)
 
 
 def announce_writes(announce, monkeypatch):
-    """Call `announce` before everything that workshop.training.files writes."""
+    """Call `announce` before everything that tutorial.training.files writes."""
+
     def opened(path, mode="r", *arguments, **options):
         file = open(path, mode, *arguments, **options)
         return file if "r" in mode else WritesHalf(file, announce)
@@ -215,16 +225,17 @@ def test_killed_at_every_file_operation(small, uncut, tmp_path):
 
 # -------------------------------------------------------------------------------- the stop button
 
+
 def interrupted(train, numbers, functions=None):
     """Call `train`, and press Ctrl-C before the lines of these numbers; return the lines so far.
 
-    Lines count in workshop/training/ and the notebook, or in these functions alone.
+    Lines count in tutorial/training/ and the notebook, or in these functions alone.
     """
     count = [0]
 
     def trace(frame, event, argument):
         code = frame.f_code
-        ours = "workshop/training" in code.co_filename or "Continuous_Control" in code.co_filename
+        ours = "tutorial/training" in code.co_filename or "Continuous_Control" in code.co_filename
         if not ours or (functions and code.co_name not in functions):
             return None
         if event == "line":
@@ -244,8 +255,19 @@ def interrupted(train, numbers, functions=None):
     return count[0]
 
 
-SAVING = ("save_state", "save", "remove_old", "write_whole", "paths", "to_bytes",
-          "random_states", "learner_tensors", "priorities", "checksum", "state")
+SAVING = (
+    "save_state",
+    "save",
+    "remove_old",
+    "write_whole",
+    "paths",
+    "to_bytes",
+    "random_states",
+    "learner_tensors",
+    "priorities",
+    "checksum",
+    "state",
+)
 
 
 @pytest.mark.parametrize("functions", [None, SAVING], ids=["anywhere", "while saving"])
@@ -262,6 +284,7 @@ def test_interrupted_at_any_line(small, uncut, tmp_path, functions):
 
 
 # ---------------------------------------------------------------------------------------- full disk
+
 
 def fail_at(write, monkeypatch):
     """Let this write, and all after it, do half of its work and then find no space.
@@ -315,12 +338,14 @@ def test_a_file_that_the_system_does_not_let_grow(forks, uncut, tmp_path, limit)
 
 # ------------------------------------------------------------------------------ what stays on disk
 
+
 def require_tidy(folder):
     """Two states with the files that they name, and nothing beside them."""
     states = sorted((folder / "state").glob("state_*.json"))
     named = {file for path in states for file, _ in json.loads(path.read_text())["files"].values()}
     assert {path.name for path in (folder / "state").iterdir()} == named | {
-        path.name for path in states}
+        path.name for path in states
+    }
     assert len(states) == 2 and not list(folder.rglob("*.tmp"))
 
 
@@ -337,8 +362,12 @@ def test_the_last_two_states_are_kept_and_nothing_else(small, tmp_path, kind):
 
 def test_remains_of_a_kill_go(small, uncut, tmp_path):
     small(tmp_path / "run", episodes=2)
-    for name in ("tensors_000003.safetensors", "rows_9_000003.safetensors",
-                 "state_000003.json.tmp", "tensors_000002.safetensors.tmp"):
+    for name in (
+        "tensors_000003.safetensors",
+        "rows_9_000003.safetensors",
+        "state_000003.json.tmp",
+        "tensors_000002.safetensors.tmp",
+    ):
         (tmp_path / "run" / "state" / name).write_bytes(b"half")
     small(tmp_path / "run")
     require_tidy(tmp_path / "run")
@@ -353,6 +382,7 @@ def test_states_follow_by_number_and_not_by_letters(tmp_path):
 
 
 # ---------------------------------------------------------------------------------------- damage
+
 
 @pytest.fixture(scope="session")
 def prepared(notebook, tmp_path_factory):
@@ -392,10 +422,13 @@ class Malicious:
 PARTS = ("state", "tensors", "rows_0", "rows_1", "rows_2", "rows_3", "rows_4")
 HARMS = {
     "first byte": lambda content, marker: bytes([content[0] ^ 1]) + content[1:],
-    "a byte in the middle": lambda content, marker: content[:len(content) // 2] + bytes(
-        [content[len(content) // 2] ^ 16]) + content[len(content) // 2 + 1:],
+    "a byte in the middle": lambda content, marker: (
+        content[: len(content) // 2]
+        + bytes([content[len(content) // 2] ^ 16])
+        + content[len(content) // 2 + 1 :]
+    ),
     "last byte": lambda content, marker: content[:-1] + bytes([content[-1] ^ 128]),
-    "cut": lambda content, marker: content[:len(content) // 2],
+    "cut": lambda content, marker: content[: len(content) // 2],
     "longer": lambda content, marker: content + b"\0",
     "empty": lambda content, marker: b"",
     "zeros": lambda content, marker: bytes(len(content)),
@@ -483,8 +516,10 @@ def test_no_whole_state_is_a_clear_error(small, cut, part):
     for path in (cut / "state").glob(f"{part}_*"):
         harm(path, "cut")
     before = files_in(cut)
-    with pytest.warns(UserWarning, match="is damaged"), \
-            pytest.raises(ValueError, match="no whole training state.*resume = False") as error:
+    with (
+        pytest.warns(UserWarning, match="is damaged"),
+        pytest.raises(ValueError, match="no whole training state.*resume = False") as error,
+    ):
         small(cut)
     assert str(cut / "state") in str(error.value)
     assert files_in(cut) == before  # where a disk is back later, all is as it was
@@ -499,6 +534,7 @@ def test_a_state_that_is_damaged_during_training_stops_nothing(small, uncut, cut
 
 
 # ------------------------------------------------------------------------------- files from others
+
 
 def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path):
     malicious = pickle.dumps(Malicious(tmp_path / "marker"))
@@ -537,9 +573,18 @@ def test_a_state_of_a_newer_version_is_a_clear_error(small, cut):
     assert files_in(cut) == before
 
 
-@pytest.mark.parametrize("other", [
-    {"actor_hidden": (8, 9)}, {"critic_hidden": (8,)}, {"noisy_layers": False},
-    {"replay": "uniform"}, {"replay_capacity": 70}, {"actor_normalization": "batch"}], ids=str)
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"actor_hidden": (8, 9)},
+        {"critic_hidden": (8,)},
+        {"noisy_layers": False},
+        {"replay": "uniform"},
+        {"replay_capacity": 70},
+        {"actor_normalization": "batch"},
+    ],
+    ids=str,
+)
 def test_a_state_of_another_training_is_a_clear_error(forks, cut, tmp_path, other):
     """As where folders were mixed up. In a process of its own: it must not crash either."""
     forks.train(tmp_path / "other", episodes=1, **other)
@@ -553,11 +598,17 @@ def test_a_state_of_another_training_is_a_clear_error(forks, cut, tmp_path, othe
 
 def everything(agent, environment, folder):
     """All that restoring could change."""
-    return ([tensor.clone() for tensor in saving.learner_tensors(agent.ddpg).values()],
-            agent.replay.rows.copy(), agent.replay.size, vars(agent)["episodes"],
-            environment.state(), random.getstate(), str(np.random.get_state()),
-            torch.get_rng_state(),
-            {name: (folder / name).read_bytes() for name in files_in(folder)})
+    return (
+        [tensor.clone() for tensor in saving.learner_tensors(agent.ddpg).values()],
+        agent.replay.rows.copy(),
+        agent.replay.size,
+        vars(agent)["episodes"],
+        environment.state(),
+        random.getstate(),
+        str(np.random.get_state()),
+        torch.get_rng_state(),
+        {name: (folder / name).read_bytes() for name in files_in(folder)},
+    )
 
 
 def assert_untouched(now, before):
@@ -579,7 +630,9 @@ NO_STATES = {  # what is wrong with a whole state, and what the error says
     "position below 0": (lambda facts, tensors: facts.update(position=-1), "position"),
     "position 2.5": (lambda facts, tensors: facts.update(position=2.5), "position"),
     "more than the memory holds": (
-        lambda facts, tensors: facts.update(size=5_001, position=5_001), "memory of 5000"),
+        lambda facts, tensors: facts.update(size=5_001, position=5_001),
+        "memory of 5000",
+    ),
     "nested scores": (lambda facts, tensors: facts.update(scores=[facts["scores"]]), "scores"),
     "scores NaN": (lambda facts, tensors: facts.update(scores=[float("nan")] * 4), "scores"),
     "a score too few": (lambda facts, tensors: facts["scores"].pop(), "scores and the lines"),
@@ -589,32 +642,52 @@ NO_STATES = {  # what is wrong with a whole state, and what the error says
     "episodes as text": (lambda facts, tensors: facts.update(episodes="4"), "episodes"),
     "no log": (lambda facts, tensors: facts.update(log={}), "log"),
     "no largest priority": (
-        lambda facts, tensors: facts.update(largest_priority=None), "largest priority"),
+        lambda facts, tensors: facts.update(largest_priority=None),
+        "largest priority",
+    ),
     "no NumPy generator": (lambda facts, tensors: facts.update(numpy={}), "state"),
     "a short Python generator": (lambda facts, tensors: facts["python"][1].pop(), "state"),
-    "another generator": (lambda facts, tensors: facts.update(
-        generator=facts["generator"] | {"bit_generator": "MT19937"}), "state"),
+    "another generator": (
+        lambda facts, tensors: facts.update(
+            generator=facts["generator"] | {"bit_generator": "MT19937"}
+        ),
+        "state",
+    ),
     "an environment of others": (lambda facts, tensors: facts.update(environment={}), "state"),
     "no weight": (lambda facts, tensors: tensors.pop("critic.output.bias"), "output.bias"),
-    "no target": (
-        lambda facts, tensors: tensors.pop("target_actor.layers.3.bias"), "target_actor"),
+    "no target": (lambda facts, tensors: tensors.pop("target_actor.layers.3.bias"), "target_actor"),
     "no step": (lambda facts, tensors: tensors.pop("actor_optimizer.0.step"), "optimizer.0.step"),
-    "no averages": (lambda facts, tensors: [
-        tensors.pop(name) for name in list(tensors) if "critic_optimizer" in name],
-        "critic_optimizer"),
+    "no averages": (
+        lambda facts, tensors: [
+            tensors.pop(name) for name in list(tensors) if "critic_optimizer" in name
+        ],
+        "critic_optimizer",
+    ),
     "no rows": (lambda facts, tensors: tensors.pop("rows_1"), "rows_1"),
     "no priorities": (lambda facts, tensors: tensors.pop("priorities"), "priorities"),
-    "no best weights": (lambda facts, tensors: [
-        tensors.pop(name) for name in list(tensors) if name.startswith("best.")], "best"),
+    "no best weights": (
+        lambda facts, tensors: [
+            tensors.pop(name) for name in list(tensors) if name.startswith("best.")
+        ],
+        "best",
+    ),
     "no torch generator": (lambda facts, tensors: tensors.pop("torch_generator"), "torch_gen"),
     "a tensor too many": (lambda facts, tensors: tensors.update(x=torch.zeros(1)), "unknown"),
-    "double precision": (lambda facts, tensors: tensors.update(
-        {"actor.layers.3.bias": tensors["actor.layers.3.bias"].double()}), "float64"),
+    "double precision": (
+        lambda facts, tensors: tensors.update(
+            {"actor.layers.3.bias": tensors["actor.layers.3.bias"].double()}
+        ),
+        "float64",
+    ),
     "another shape": (lambda facts, tensors: tensors.update(rows_0=torch.zeros(20, 3)), "shape"),
-    "a weight NaN": (lambda facts, tensors: tensors["actor.layers.3.bias"].fill_(np.nan),
-                     "layers.3.bias is not finite"),
+    "a weight NaN": (
+        lambda facts, tensors: tensors["actor.layers.3.bias"].fill_(np.nan),
+        "layers.3.bias is not finite",
+    ),
     "an average infinite": (
-        lambda facts, tensors: tensors["actor_optimizer.0.exp_avg"].fill_(np.inf), "not finite"),
+        lambda facts, tensors: tensors["actor_optimizer.0.exp_avg"].fill_(np.inf),
+        "not finite",
+    ),
     "a row NaN": (lambda facts, tensors: tensors["rows_2"].fill_(np.nan), "rows_2 is not finite"),
     "a priority below 0": (lambda facts, tensors: tensors["priorities"].fill_(-1), "below 0"),
 }
@@ -632,7 +705,7 @@ def test_a_whole_state_that_holds_something_else_changes_nothing(notebook, small
     with helpers.open_environment("", ARMS, 7) as environment:
         before = everything(agent, environment, cut)
         with pytest.raises(ValueError, match=words):
-            notebook.train_agent(environment, agent, cut, 6, resume=True, about={"seed": 0})
+            notebook.train_agent(environment, agent, cut, 6, resume=True, metadata={"seed": 0})
         assert_untouched(everything(agent, environment, cut), before)
 
 
@@ -646,8 +719,16 @@ def test_a_state_of_the_first_format_names_the_version_that_wrote_it(small, cut)
 
 # ---------------------------------------------------------------------- reading fails for a while
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EIO, "Input/output error"),
-                                   PermissionError(errno.EACCES, "Permission denied")], ids=str)
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.EIO, "Input/output error"),
+        PermissionError(errno.EACCES, "Permission denied"),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("part", ["state", "tensors", "rows_1"])
 def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, part, error):
     """Nothing is set aside, and no older state is used; a second later all may be well."""
@@ -714,8 +795,10 @@ def notebook_value(notebook, variable, **names):
     for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
         if cell.cell_type == "code":
             for statement in ast.parse(cell.source).body:
-                if isinstance(statement, ast.Assign) and ast.unparse(
-                        statement.targets[0]) == variable:
+                if (
+                    isinstance(statement, ast.Assign)
+                    and ast.unparse(statement.targets[0]) == variable
+                ):
                     return eval(ast.unparse(statement.value), notebook.__dict__ | names)
     raise LookupError(variable)
 
@@ -727,6 +810,7 @@ def test_a_run_without_its_hyperparameters_is_a_clear_error(small, cut):
 
 
 # ------------------------------------------------------------------------- resuming in other ways
+
 
 def test_a_folder_goes_on_elsewhere(small, uncut, cut):
     small(cut)
@@ -744,14 +828,16 @@ def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
 def test_other_environments_go_on_as_well(notebook, small, tmp_path):
     """Gymnasium's, through the same interface."""
     pytest.importorskip("gymnasium")
-    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"act_steps": 50})
+    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 50})
 
     def train(name, episodes, resume=False):
         with helpers.open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
-            agent = notebook.Agent(environment.observation_scale, 1, ARMS, settings,
-                                   helpers.seed_everything(3))
-            notebook.train_agent(environment, agent, tmp_path / name, episodes, resume=resume,
-                                 keep_state=True)
+            agent = notebook.Agent(
+                environment.observation_scale, 1, ARMS, settings, helpers.seed_everything(3)
+            )
+            notebook.train_agent(
+                environment, agent, tmp_path / name, episodes, resume=resume, keep_state=True
+            )
         return left_by(tmp_path / name)
 
     once = train("once", 3)
@@ -772,7 +858,7 @@ def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path):
     small(tmp_path / "run", episodes=3, environment=Closed())
     lines = (tmp_path / "run" / "scores.csv").read_text()
     agent = small(tmp_path / "run", environment=Closed())
-    assert agent.episodes == EPISODES and agent.decisions == EPISODES * small_training.DECISIONS
+    assert agent.episodes == EPISODES and agent.env_steps == EPISODES * small_training.DECISIONS
     assert (tmp_path / "run" / "scores.csv").read_text().startswith(lines)
 
 
@@ -792,10 +878,13 @@ def test_a_finished_training_can_be_made_longer(small, uncut, tmp_path, kind, st
 
 def test_once_learning_has_ended_states_are_without_the_memory(small, tmp_path):
     """Learning ends after two of six episodes."""
+
     def files(episodes):
         small(tmp_path / "run", "an end of learning", episodes)
-        return [set(json.loads(path.read_text())["files"])
-                for path in sorted((tmp_path / "run" / "state").glob("state_*.json"))]
+        return [
+            set(json.loads(path.read_text())["files"])
+            for path in sorted((tmp_path / "run" / "state").glob("state_*.json"))
+        ]
 
     with_memory, without = files(2)
     assert "rows_0" in with_memory and without == {"tensors"}
@@ -851,14 +940,22 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
     """Restoring leaves nothing of what the agent was before."""
     with helpers.open_environment("", ARMS, 7) as environment:
         agent = small_training.make_agent(notebook)
-        agent.settings = agent.settings.model_copy(update={"act_steps": 3})
+        agent.settings = agent.settings.model_copy(update={"train_freq": 3})
         for _ in range(4):
             notebook.run_episode(environment, agent)
         agent.settings = small_training.make_agent(notebook).settings
         environment.reset()
         agent.act(np.zeros((ARMS, 33), np.float32))
-        notebook.train_agent(environment, agent, cut, EPISODES, resume=True, save_every=1,
-                             keep_state=True, about={"seed": 0})
+        notebook.train_agent(
+            environment,
+            agent,
+            cut,
+            EPISODES,
+            resume=True,
+            save_every=1,
+            keep_state=True,
+            metadata={"seed": 0},
+        )
     assert_same(left_by(cut), uncut())
 
 
@@ -866,35 +963,45 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
     """Whoever calls train_agent twice, without resume, gets a run that can be resumed."""
     agent = small(tmp_path / "first", episodes=3)
     with helpers.open_environment("", ARMS, 0) as environment:
-        notebook.train_agent(environment, agent, tmp_path / "second", 2, save_every=1,
-                             keep_state=True)
+        notebook.train_agent(
+            environment, agent, tmp_path / "second", 2, save_every=1, keep_state=True
+        )
     episode, _, tensors = helpers.TrainingState(tmp_path / "second").load()
     assert episode == 5
     blocks = range(-(-len(agent.replay) // small_training.BLOCK))
     rows = np.concatenate([tensors[f"rows_{k}"] for k in blocks])
-    np.testing.assert_array_equal(rows, agent.replay.rows[:len(agent.replay)])
+    np.testing.assert_array_equal(rows, agent.replay.rows[: len(agent.replay)])
 
 
 def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
-    """A training that was told to go on after the mark ends at once when told to stop there."""
+    """A training that was told to go on once solved ends at once when told to stop there."""
     monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
-    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01, episodes=4).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=True, mark=0.01).episodes == 4
-    assert small(tmp_path / "run", stop_when_solved=False, mark=0.01).episodes == 6
-    small(tmp_path / "stopped", stop_when_solved=True, mark=0.01)
-    small(tmp_path / "stopped", stop_when_solved=True, mark=None)  # nothing counts as solved
+    assert (
+        small(tmp_path / "run", stop_when_solved=False, reward_threshold=0.01, episodes=4).episodes
+        == 4
+    )
+    assert small(tmp_path / "run", stop_when_solved=True, reward_threshold=0.01).episodes == 4
+    assert small(tmp_path / "run", stop_when_solved=False, reward_threshold=0.01).episodes == 6
+    small(tmp_path / "stopped", stop_when_solved=True, reward_threshold=0.01)
+    small(
+        tmp_path / "stopped", stop_when_solved=True, reward_threshold=None
+    )  # nothing counts as solved
     assert_same(left_by(tmp_path / "run"), left_by(tmp_path / "stopped"))
 
 
-@pytest.mark.parametrize("changed", [{"n_step": 2}, {"discount": 0.9, "act_steps": 4},
-                                     {"actor_hidden": (8, 9)}], ids=str)
+@pytest.mark.parametrize(
+    "changed",
+    [{"n_step": 2}, {"discount": 0.9, "train_freq": 4}, {"actor_hidden": (8, 9)}],
+    ids=str,
+)
 def test_other_settings_do_not_go_on(small, cut, changed):
     before = {name: (cut / name).read_bytes() for name in files_in(cut)}
     with pytest.raises(ValueError, match="began with other settings") as error:
         small(cut, **changed)
     for name, value in changed.items():
         assert f"{name} is {list(value) if isinstance(value, tuple) else value!r} and was" in str(
-            error.value)
+            error.value
+        )
     assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
 
 
@@ -924,12 +1031,18 @@ def test_every_generator_goes_on(tmp_path):
         draw(*values)
     facts, tensors = randomness.random_states()
     facts = json.loads(json.dumps(facts))
-    expected = [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
-                for _ in range(3)]
+    expected = [
+        float(draw(*values))
+        for draw, values in zip(draws, arguments, strict=True)
+        for _ in range(3)
+    ]
     helpers.seed_everything(6)
     randomness.restore_random_states(**facts, **tensors)
-    assert [float(draw(*values)) for draw, values in zip(draws, arguments, strict=True)
-            for _ in range(3)] == expected
+    assert [
+        float(draw(*values))
+        for draw, values in zip(draws, arguments, strict=True)
+        for _ in range(3)
+    ] == expected
 
 
 def test_a_large_uniform_memory_is_counted_exactly(notebook):
@@ -943,11 +1056,19 @@ def test_a_large_uniform_memory_is_counted_exactly(notebook):
 def copy_replay(replay, twin):
     """Give a memory to another in the way of a saved state."""
     tensors = saving.priorities(replay, replay.size) | {
-        name: torch.from_numpy(rows.copy()) for name, rows in saving.blocks(replay, replay.size)}
+        name: torch.from_numpy(rows.copy()) for name, rows in saving.blocks(replay, replay.size)
+    }
     tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    saving.restore_replay(twin, SimpleNamespace(
-        size=replay.size, position=replay.position, largest_priority=getattr(
-            replay, "largest", None), generator=replay.generator.bit_generator.state), tensors)
+    saving.restore_replay(
+        twin,
+        SimpleNamespace(
+            size=replay.size,
+            position=replay.position,
+            largest_priority=getattr(replay, "largest", None),
+            generator=replay.generator.bit_generator.state,
+        ),
+        tensors,
+    )
 
 
 def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
@@ -962,28 +1083,49 @@ def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defa
     np.testing.assert_array_equal(twin.rows, replay.rows)
     np.testing.assert_array_equal(twin.tree, replay.tree)
     assert (twin.largest, twin.size, twin.position) == (
-        replay.largest, replay.size, replay.position)
+        replay.largest,
+        replay.size,
+        replay.position,
+    )
 
 
 def training_cell():
     """The notebook's cell that trains, as a function of the names that it uses."""
-    (cell,) = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-               if cell.cell_type == "code" and "    train_agent(" in cell.source]
+    (cell,) = [
+        cell
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if cell.cell_type == "code" and "    train_agent(" in cell.source
+    ]
     return compile(cell.source, "the training cell", "exec")
 
 
 def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
     """Three episodes, then six with resume: as six at once. Without resume it begins anew."""
+
     def run_cell(name, max_episodes, resume=False, **changes):
         names = {
-            "preset": "default", "seed": 0, "num_agents": ARMS, "max_episodes": max_episodes,
-            "stop_when_solved": True, "env_location": "", "goals": {}, "mark": 30.0,
-            "chosen_engine": "torch", "evaluate_every": 0, "train": True, "resume": resume,
-            "save_every": 2, "keep_state": True, "tensorboard": False, "folder": tmp_path / name,
-            "first": SimpleNamespace(agents=[0, 1]), "observation_scale":
-            notebook.OBSERVATION_SCALE, "action_size": 4,
-            "environment": helpers.open_environment("", ARMS, 5), "hyperparameters":
-            notebook.make_hyperparameters("default", small_training.SMALL)} | changes
+            "preset": "default",
+            "seed": 0,
+            "num_agents": ARMS,
+            "max_episodes": max_episodes,
+            "stop_when_solved": True,
+            "env_location": "",
+            "goals": {},
+            "mark": 30.0,
+            "chosen_engine": "torch",
+            "evaluate_every": 0,
+            "train": True,
+            "resume": resume,
+            "save_every": 2,
+            "keep_state": True,
+            "tensorboard": False,
+            "folder": tmp_path / name,
+            "first": SimpleNamespace(agents=[0, 1]),
+            "observation_scale": notebook.OBSERVATION_SCALE,
+            "action_size": 4,
+            "environment": helpers.open_environment("", ARMS, 5),
+            "hyperparameters": notebook.make_hyperparameters("default", small_training.SMALL),
+        } | changes
         exec(training_cell(), notebook.__dict__ | names)
         return left_by(tmp_path / name)
 
@@ -997,6 +1139,7 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
 
 
 # ------------------------------------------------------------------------------ the end of a run
+
 
 def test_a_training_that_ends_by_itself_leaves_no_state(small, uncut, tmp_path):
     """States are large, and nobody needs them then. The rest is as with a state."""
@@ -1020,8 +1163,14 @@ def test_a_training_that_left_no_state_cannot_be_made_longer(notebook, small, tm
     small(tmp_path / "run", episodes=2, keep_state=False)
     before = files_in(tmp_path / "run")
     with pytest.raises(ValueError, match="holds no training state.*keep_state = True"):
-        notebook.train_agent(None, small_training.make_agent(notebook), tmp_path / "run", 4,
-                             resume=True, about={"seed": 0})
+        notebook.train_agent(
+            None,
+            small_training.make_agent(notebook),
+            tmp_path / "run",
+            4,
+            resume=True,
+            metadata={"seed": 0},
+        )
     assert files_in(tmp_path / "run") == before
 
 
@@ -1034,8 +1183,10 @@ def test_a_kill_while_the_states_are_removed_leaves_none_that_names_what_is_gone
 
 # -------------------------------------------------------------------------- before the first state
 
+
 def test_what_an_error_in_the_first_episode_says_is_true(small, uncut, tmp_path):
     """There is a state to go on from, ten episodes before the next."""
+
     def fail():
         raise FloatingPointError("no number")
 
@@ -1048,6 +1199,7 @@ def test_what_an_error_in_the_first_episode_says_is_true(small, uncut, tmp_path)
 
 def test_without_any_state_an_error_does_not_promise_one(small, uncut, tmp_path, monkeypatch):
     """The disk is full when the first is written."""
+
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -1062,6 +1214,7 @@ def test_without_any_state_an_error_does_not_promise_one(small, uncut, tmp_path,
 @pytest.mark.parametrize("name", ["hyperparameters.json", "scores.csv"])
 def test_a_disk_that_is_full_at_the_first_files(small, tmp_path, monkeypatch, name):
     """The error names the file, the folder, and what helps."""
+
     def opened(path, mode="r", *arguments, **options):
         if path.name == f"{name}.tmp":
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -1088,13 +1241,16 @@ def test_a_folder_in_the_place_of_the_scores(small, uncut, cut):
 
 # ------------------------------------------------------------------------------ what is seen of it
 
+
 def curves(folder):
     """The curves that TensorBoard shows: steps and values by name."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulator.EventAccumulator(str(folder / "tensorboard"))
     events.Reload()
-    return {name: [(event.step, event.value) for event in events.Scalars(name)]
-            for name in events.Tags()["scalars"]}
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
 
 
 def test_curves_of_a_resumed_training_do_not_overlap(small, tmp_path):
@@ -1106,15 +1262,19 @@ def test_curves_of_a_resumed_training_do_not_overlap(small, tmp_path):
     found, scores = curves(folder), helpers.read_scores(folder / "scores.csv")["score"]
     assert [step for step, _ in found["score/episode"]] == list(range(1, EPISODES + 1))
     np.testing.assert_allclose([value for _, value in found["score/episode"]], scores, atol=1e-6)
-    assert {"noise/sigma, hidden", "noise/sigma, output", "replay/largest p", "Q/of the policy",
-            "learning steps a second"} <= found.keys()
+    assert {
+        "noise/sigma, hidden",
+        "noise/sigma, output",
+        "replay/largest p",
+        "Q/of the policy",
+        "gradient steps a second",
+    } <= found.keys()
     assert all(len({step for step, _ in curve}) == len(curve) for curve in found.values())
 
 
 def test_without_noisy_layers_there_is_no_curve_of_sigma(notebook, defaults):
     for settings in (defaults(), defaults(noisy_layers=False)):
-        agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, settings,
-                               np.random.default_rng(0))
+        agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, settings, np.random.default_rng(0))
         sigmas = [name for name in progress.scalars(agent, [1.0]) if "sigma" in name]
         assert len(sigmas) == (2 if settings.noisy_layers else 0)
 
@@ -1127,7 +1287,7 @@ def test_no_curves_unless_wanted(tmp_path):
 
 def test_the_bar_of_a_solved_training_ends_full(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scores, "AVERAGE_WINDOW", 2)
-    small(tmp_path / "run", episodes=150, mark=0.01)
+    small(tmp_path / "run", episodes=150, reward_threshold=0.01)
     last = capsys.readouterr().err.strip().split("\r")[-1]
     assert last.startswith("2/2 episodes |") and "<00:00" in last
     small(tmp_path / "cut", episodes=150, environment=Stopped(episode=3))
@@ -1135,6 +1295,7 @@ def test_the_bar_of_a_solved_training_ends_full(small, tmp_path, capsys, monkeyp
 
 
 # ------------------------------------------------------------------------------------- a new run
+
 
 def test_an_earlier_run_moves_aside(cut, capsys):
     before = {name: (cut / name).read_bytes() for name in files_in(cut)}
@@ -1196,7 +1357,7 @@ def test_a_second_training_in_one_folder_is_refused(notebook, small, uncut, tmp_
     def second():
         before = files_in(folder)
         with pytest.raises(ValueError, match="another training runs in") as error:
-            notebook.train_agent(None, agent, folder, 6, resume=resume, about={"seed": 0})
+            notebook.train_agent(None, agent, folder, 6, resume=resume, metadata={"seed": 0})
         assert str(folder) in str(error.value) and files_in(folder) == before
         assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["run"]
         refused.append(True)

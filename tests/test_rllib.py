@@ -11,7 +11,7 @@ pytest.importorskip("ray.rllib", reason="RLlib is an extra")
 def test_an_iteration_plays_whole_episodes_and_learns():
     import ray
 
-    from workshop.experiments import rllib_example
+    from tutorial.experiments import rllib_example
 
     ray.init("local", num_cpus=2, log_to_driver=False)
     try:

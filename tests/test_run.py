@@ -17,12 +17,14 @@ import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from workshop import tasks
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.report import run
+from tutorial import tasks
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.report import run
 
-EXECUTE = ("import sys; from pathlib import Path; from workshop.report import run;"
-           "run.execute(Path(sys.argv[1]), Path(sys.argv[2]), [])")
+EXECUTE = (
+    "import sys; from pathlib import Path; from tutorial.report import run;"
+    "run.execute(Path(sys.argv[1]), Path(sys.argv[2]), [])"
+)
 
 
 def small_notebook(path, *cells):
@@ -33,8 +35,11 @@ def small_notebook(path, *cells):
 
 def printed(path):
     """What the cells printed."""
-    return "".join(output.get("text", "") for cell in nbformat.read(path, as_version=4).cells
-                   for output in cell.get("outputs", []))
+    return "".join(
+        output.get("text", "")
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    )
 
 
 def test_a_notebook_is_not_saved_at_every_cell(tmp_path, monkeypatch):
@@ -62,8 +67,9 @@ def test_an_error_leaves_a_readable_notebook_and_page(tmp_path, monkeypatch, cap
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 def test_a_kill_leaves_a_readable_notebook(tmp_path):
-    notebook = small_notebook(tmp_path / "in.ipynb", "print('before')",
-                              "import time; time.sleep(600)")
+    notebook = small_notebook(
+        tmp_path / "in.ipynb", "print('before')", "import time; time.sleep(600)"
+    )
     output, end = tmp_path / "out.ipynb", time.monotonic() + 60
     command = EXECUTE.replace("run.execute", "run.SAVE_EVERY = 0; run.execute")
     process = subprocess.Popen([sys.executable, "-c", command, notebook, output], cwd=PROJECT)
@@ -85,8 +91,11 @@ def test_options_reach_the_notebook_and_its_own_folder_is_named(tmp_path, monkey
     (tmp_path / "runs" / "default" / "seed3").mkdir(parents=True)
     (tmp_path / "runs" / "other").mkdir()
     notebook = small_notebook(
-        tmp_path / "in.ipynb", "seed = 0", "print('training into', f'runs/default/seed{seed}')",
-        "from pathlib import Path; Path('runs/other/scores.csv').touch()")
+        tmp_path / "in.ipynb",
+        "seed = 0",
+        "print('training into', f'runs/default/seed{seed}')",
+        "from pathlib import Path; Path('runs/other/scores.csv').touch()",
+    )
     cells = nbformat.read(notebook, as_version=4)
     cells.cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(cells, notebook)
@@ -110,13 +119,27 @@ def test_the_lab_s_kernel_runs_in_the_project_and_its_notebook_is_a_copy(tmp_pat
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *tasks.lab_arguments(copy), "--no-browser",
-         "--allow-root", f"--port={port}", "--ServerApp.port_retries=0",
-         "--IdentityProvider.token=test"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            *tasks.lab_arguments(copy),
+            "--no-browser",
+            "--allow-root",
+            f"--port={port}",
+            "--ServerApp.port_retries=0",
+            "--IdentityProvider.token=test",
+        ],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/api/sessions?token=test", method="POST",
-        data=json.dumps({"path": "lab.ipynb", "type": "notebook", "name": "lab",
-                         "kernel": {"name": "python3"}}).encode())
+        f"http://127.0.0.1:{port}/api/sessions?token=test",
+        method="POST",
+        data=json.dumps(
+            {"path": "lab.ipynb", "type": "notebook", "name": "lab", "kernel": {"name": "python3"}}
+        ).encode(),
+    )
     try:
         end = time.monotonic() + 120
         while True:
@@ -127,8 +150,11 @@ def test_the_lab_s_kernel_runs_in_the_project_and_its_notebook_is_a_copy(tmp_pat
                 assert server.poll() is None and time.monotonic() < end
                 time.sleep(0.2)
         assert session["path"] == "lab.ipynb"
-        kernels = [process for process in psutil.Process(server.pid).children()
-                   if "ipykernel_launcher" in process.cmdline()]
+        kernels = [
+            process
+            for process in psutil.Process(server.pid).children()
+            if "ipykernel_launcher" in process.cmdline()
+        ]
         assert [kernel.cwd() for kernel in kernels] == [str(PROJECT)]
     finally:
         server.terminate()

@@ -10,23 +10,27 @@ from pydantic import create_model
 import helpers
 import small_training
 from small_training import assert_same
-from workshop.paths import CHECKPOINTS
-from workshop.stress import left_by
-from workshop.training import run_files, settings
+from tutorial.paths import CHECKPOINTS
+from tutorial.stress import left_by
+from tutorial.training import run_files, settings
+from tutorial.training.parameters import RENAMED
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(run_files, "SAID", set())
+    monkeypatch.setattr(run_files, "WARNED", set())
 
 
 @pytest.fixture
 def later(notebook, monkeypatch):
     """The notebook as it may be later: `momentum` was added, and means 0 where it is not named."""
-    model = create_model("Hyperparameters", __base__=notebook.Hyperparameters,
-                         momentum=(float, settings.setting(0.9, "later", before=0.0, ge=0)))
+    model = create_model(
+        "Hyperparameters",
+        __base__=notebook.Hyperparameters,
+        momentum=(float, settings.setting(0.9, "later", before=0.0, ge=0)),
+    )
     monkeypatch.setattr(notebook, "Hyperparameters", model)
     return notebook
 
@@ -50,6 +54,7 @@ def test_all_kept_runs_are_read_after_a_field_was_added(later, capsys):
         settings = later.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
         assert settings.momentum == 0.0
         recorded = json.loads((folder / "hyperparameters.json").read_text())["hyperparameters"]
+        recorded = {RENAMED.get(name, name): value for name, value in recorded.items()}
         assert json.loads(settings.model_dump_json(include=recorded.keys())) == recorded
     first, *_ = capsys.readouterr().out.splitlines()
     assert str(KEPT[0]) in first and "momentum: read with" in first and "momentum = 0.0" in first
@@ -97,11 +102,11 @@ def test_a_field_that_is_gone_may_have_said_what_now_always_is(notebook, tmp_pat
 
 def test_facts_of_a_run_have_a_time_before_them_too(capsys):
     for folder in KEPT:
-        about = helpers.load_about(folder)
-        assert about["seed"] == int(folder.name.removeprefix("seed"))
+        metadata = helpers.load_about(folder)
+        assert metadata["seed"] == int(folder.name.removeprefix("seed"))
         written = json.loads((folder / "hyperparameters.json").read_text())
         for name, before in {"engine": "torch", "goal_size": 5.0, "goal_speed": 1.0}.items():
-            assert about[name] == written.get(name, before)
+            assert metadata[name] == written.get(name, before)
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
@@ -131,3 +136,17 @@ def test_a_training_goes_on_after_a_field_was_added(notebook, tmp_path, monkeypa
     facts = json.loads(found["facts"])
     assert facts["settings"].pop("momentum") == 0.0
     assert_same(expected, found | {"facts": json.dumps(facts)})
+
+
+def test_old_names_of_hyperparameters(notebook, tmp_path):
+    """Files have them and are read; whoever types one is told the new name."""
+    settings = notebook.make_hyperparameters("default", {"train_freq": 7}).model_dump()
+    old = {new: old for old, new in RENAMED.items()}
+    helpers.save_hyperparameters(tmp_path, {old.get(k, k): v for k, v in settings.items()})
+    fields = notebook.Hyperparameters.model_fields
+    assert RENAMED.keys().isdisjoint(fields) and set(RENAMED.values()) <= set(fields)
+    read = notebook.Hyperparameters(**helpers.load_hyperparameters(tmp_path, fields))
+    assert read.train_freq == 7 and read.model_dump() == settings
+    for name, new in RENAMED.items():
+        with pytest.raises(ValueError, match=f"'{name}' is now called '{new}'"):
+            notebook.make_hyperparameters("default", {name: 1})

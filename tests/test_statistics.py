@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from workshop.report import statistics
-from workshop.report.statistics import FACTORS
+from tutorial.report import statistics
+from tutorial.report.statistics import FACTORS
 
 
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():
@@ -31,8 +31,14 @@ def test_contrasts_of_a_known_factorial():
     values = (a + 2 * b + 4 * c + 3 * a * b)[..., None] + np.arange(5)  # seeds differ, effects not
     found = {name: pairs.mean() for name, pairs in statistics.contrasts(values).items()}
     one, two, three = FACTORS
-    assert found == {one: 1 + 3 / 2, two: 2 + 3 / 2, three: 4, f"{one} x {two}": 3,
-                     f"{one} x {three}": 0, f"{two} x {three}": 0}
+    assert found == {
+        one: 1 + 3 / 2,
+        two: 2 + 3 / 2,
+        three: 4,
+        f"{one} x {two}": 3,
+        f"{one} x {three}": 0,
+        f"{two} x {three}": 0,
+    }
 
 
 def test_the_sign_flip_test_is_exact_where_all_signs_can_be_listed():
@@ -65,16 +71,21 @@ def test_groups_are_equivalent_within_a_margin_and_not_beyond():
     assert statistics.equivalence_of_groups(one, other, margin=1.0) < 0.001
     assert statistics.equivalence_of_groups(one, other + 2.0, margin=1.0) > 0.9
     # Right at the margin it errs in one case of twenty; 2,000 cases: a standard error of 0.005.
-    wrong = [statistics.equivalence_of_groups(*generator.normal([[0.0], [1.0]], 0.3, (2, 10)), 1.0)
-             < 0.05 for _ in range(2_000)]
+    wrong = [
+        statistics.equivalence_of_groups(*generator.normal([[0.0], [1.0]], 0.3, (2, 10)), 1.0)
+        < 0.05
+        for _ in range(2_000)
+    ]
     assert 0.03 < np.mean(wrong) < 0.07
 
 
 def test_an_interval_covers_and_a_constant_has_none():
     """Of 200 intervals of 20 normal numbers each; 174 or fewer has a chance below 0.003."""
     generator = np.random.default_rng(1)
-    covered = sum(low <= 0 <= high for low, high in (
-        statistics.interval(generator.normal(size=20)) for _ in range(200)))
+    covered = sum(
+        low <= 0 <= high
+        for low, high in (statistics.interval(generator.normal(size=20)) for _ in range(200))
+    )
     assert stats.binom.cdf(174, 200, 0.93) < 0.003  # BCa of twenty covers about 93 %
     assert covered >= 175
     assert statistics.interval([3.0, 3.0, 3.0]) == (3.0, 3.0)
@@ -83,5 +94,6 @@ def test_an_interval_covers_and_a_constant_has_none():
 def test_welch_by_scipy():
     found = statistics.difference([1.0, 2.0, 3.0], [2.0, 4.0, 6.0, 8.0])
     assert found["difference"] == -3 and found["low"] < -3 < found["high"]
-    assert found["p"] == pytest.approx(stats.ttest_ind(
-        [1, 2, 3], [2, 4, 6, 8], equal_var=False).pvalue)
+    assert found["p"] == pytest.approx(
+        stats.ttest_ind([1, 2, 3], [2, 4, 6, 8], equal_var=False).pvalue
+    )

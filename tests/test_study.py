@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from reacher.interface import BrainInfo
-from workshop.experiments import study, study_inside
-from workshop.experiments.study import ALL_OFF, COLUMNS, LatePay, Run
-from workshop.paths import DOC
-from workshop.report import study as results
+from tutorial.experiments import study, study_diagnostics
+from tutorial.experiments.study import ALL_OFF, COLUMNS, DelayedRewards, Run
+from tutorial.paths import DOC
+from tutorial.report import study as results
 
 
 class Paying:
@@ -29,8 +29,11 @@ class Paying:
     def step(self):
         self.now += 1
         done = [self.now == self.decisions] * 2
-        return {"arms": BrainInfo(np.zeros((2, 33)), [self.now, 10 * self.now], done, done, [0, 1],
-                                  np.zeros((2, 4)))}
+        return {
+            "arms": BrainInfo(
+                np.zeros((2, 33)), [self.now, 10 * self.now], done, done, [0, 1], np.zeros((2, 4))
+            )
+        }
 
 
 def rewards_of(environment, decisions):
@@ -39,7 +42,7 @@ def rewards_of(environment, decisions):
 
 def test_late_pay_holds_rewards_back_and_pays_them_all():
     """7 decisions, paid every third: 1+2+3, 4+5+6, and what is left at the end."""
-    environment = LatePay(Paying(7), every=3)
+    environment = DelayedRewards(Paying(7), every=3)
     environment.reset()
     paid = rewards_of(environment, 7)
     assert paid[:, 0].tolist() == [0, 0, 6, 0, 0, 15, 7]
@@ -47,7 +50,7 @@ def test_late_pay_holds_rewards_back_and_pays_them_all():
 
 
 def test_late_pay_begins_anew_with_an_episode():
-    environment = LatePay(Paying(4), every=3)
+    environment = DelayedRewards(Paying(4), every=3)
     environment.reset()
     rewards_of(environment, 2)  # cut in the middle: nothing of it may be paid later
     environment.reset()
@@ -69,37 +72,46 @@ def test_the_study_has_the_runs_of_its_plan():
 
 def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
     """What a training prints must not get between its lines."""
-    run = Run("few_arms", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot")
+    run = Run("one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot")
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
     lines = list(csv.reader(capfdbinary.readouterr().out.decode().splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
-    assert [line[5] for line in lines] == ["1", "2"] and all(len(line) == len(COLUMNS)
-                                                             for line in lines)
+    assert [line[5] for line in lines] == ["1", "2"] and all(
+        len(line) == len(COLUMNS) for line in lines
+    )
     assert [int(line[8]) for line in lines] == [1001, 2002]
 
 
 def lines_of(run, scores):
     """The content of a run's table, from scores of every second episode."""
-    return study.as_csv([[*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
-                         for k, score in enumerate(scores, start=1)])
+    return study.as_csv(
+        [
+            [*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
+            for k, score in enumerate(scores, start=1)
+        ]
+    )
 
 
 def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
-    runs = [Run("late_pay", ALL_OFF, seed) for seed in (1002, 1000)]
+    runs = [Run("delayed_rewards", ALL_OFF, seed) for seed in (1002, 1000)]
     for run in runs:
         assert not run.done(tmp_path)
         run.keep({run.file: lines_of(run, [1.0, 2.0])}, tmp_path)
         assert run.done(tmp_path)
-    lines = study.read_lines(tmp_path / "late_pay.csv")
-    assert [line[4:6] for line in lines] == [["1000", "2"], ["1000", "4"], ["1002", "2"],
-                                             ["1002", "4"]]
-    (tmp_path / "late_pay.csv").write_text("episode,score\n")
+    lines = study.read_lines(tmp_path / "delayed_rewards.csv")
+    assert [line[4:6] for line in lines] == [
+        ["1000", "2"],
+        ["1000", "4"],
+        ["1002", "2"],
+        ["1002", "4"],
+    ]
+    (tmp_path / "delayed_rewards.csv").write_text("episode,score\n")
     with pytest.raises(ValueError, match="does not begin with the columns setting,n_step"):
-        study.read_lines(tmp_path / "late_pay.csv")
+        study.read_lines(tmp_path / "delayed_rewards.csv")
 
 
 def test_the_list_of_the_kept_study_is_printed(capsys):
-    # The folder holds a table with other columns, too: what study_inside noted.
+    # The folder holds a table with other columns, too: what study_diagnostics noted.
     assert study.main(["--list", "--only", "study"]) == 0
     assert "384 of 384 runs done" in capsys.readouterr().out
 
@@ -116,35 +128,35 @@ def keep_study(folder, effect, seeds=12, spread=0.5):
     generator = np.random.default_rng(0)
     for cell in itertools.product(*study.LEVELS.values()):
         for seed in range(seeds):
-            run = Run("as_it_is", cell, seed)
+            run = Run("standard", cell, seed)
             score = 15 + effect * cell[2] + spread * generator.standard_normal()
             run.keep({run.file: lines_of(run, [score, score])}, folder)
 
 
 def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
     keep_study(tmp_path, effect=4.0)
-    found = results.results(tmp_path)["as_it_is"]
+    found = results.results(tmp_path)["standard"]
     noisy = found["noisy_layers"]
     assert noisy["verdict"] == "shown" and noisy["p_holm"] < 0.05
     assert noisy["low"] < 4 / 40.04 < noisy["high"] and noisy["improvement"] > 0.9
     for name in ("n_step", "replay", "n_step x replay"):
         assert found[name]["verdict"] == "shown to be small"
         assert abs(found[name]["effect"]) < results.MARGIN
-    assert len(results.lines({"as_it_is": found})) == 2 + 6
-    assert len(results.lines({"as_it_is": found}, main_only=True)) == 2 + 3
+    assert len(results.lines({"standard": found})) == 2 + 6
+    assert len(results.lines({"standard": found}, main_only=True)) == 2 + 3
 
 
 def test_noise_alone_shows_nothing(tmp_path):
     keep_study(tmp_path, effect=0.0, spread=8.0)
-    verdicts = {effect["verdict"] for effect in results.results(tmp_path)["as_it_is"].values()}
+    verdicts = {effect["verdict"] for effect in results.results(tmp_path)["standard"].values()}
     assert "shown" not in verdicts
 
 
 def test_only_whole_seeds_count(tmp_path):
     keep_study(tmp_path, effect=1.0, seeds=3)
-    run = Run("as_it_is", ALL_OFF, 99)
+    run = Run("standard", ALL_OFF, 99)
     run.keep({run.file: lines_of(run, [40.0, 40.0])}, tmp_path)
-    assert results.table(tmp_path / "as_it_is.csv")["area"].shape == (2, 2, 2, 3)
+    assert results.table(tmp_path / "standard.csv")["area"].shape == (2, 2, 2, 3)
 
 
 def test_the_kept_tables_are_those_of_the_list():
@@ -164,5 +176,8 @@ def test_the_kept_tables_are_those_of_the_list():
 def test_the_page_says_what_the_tables_say():
     """Every line of both tables of doc/study.md, and of the look inside."""
     page = (DOC / "study.md").read_text().splitlines()
-    lines = [*study.report(study.KEPT).splitlines(), *study_inside.report(study_inside.read())]
+    lines = [
+        *study.report(study.KEPT).splitlines(),
+        *study_diagnostics.report(study_diagnostics.read()),
+    ]
     assert len(lines) > 60 and [line for line in lines if line and line not in page] == []

@@ -16,12 +16,19 @@ import pytest
 import torch
 
 import helpers
-from workshop.paths import NOTEBOOK, PROJECT
-from workshop.training import episodes
+from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.training import episodes
 
 BRAIN = "ReacherBrain"
-SMALL = {"actor_hidden": (16,), "critic_hidden": (16,), "batch_size": 16, "learning_starts": 20,
-         "replay_capacity": 20_000, "learn_steps": 2, "act_steps": 50}
+SMALL = {
+    "actor_hidden": (16,),
+    "critic_hidden": (16,),
+    "batch_size": 16,
+    "learning_starts": 20,
+    "replay_capacity": 20_000,
+    "gradient_steps": 2,
+    "train_freq": 50,
+}
 
 
 class ShortEnvironment:
@@ -47,10 +54,15 @@ class ShortEnvironment:
         observations = np.random.default_rng(self.number).normal(size=(self.arms, 33))
         observations[:, 0] = self.number
         self.number += 1
-        return {BRAIN: SimpleNamespace(
-            vector_observations=observations, rewards=[reward] * self.arms,
-            local_done=[done] * self.arms, max_reached=[done and self.by_time_limit] * self.arms,
-            agents=list(range(self.arms)))}
+        return {
+            BRAIN: SimpleNamespace(
+                vector_observations=observations,
+                rewards=[reward] * self.arms,
+                local_done=[done] * self.arms,
+                max_reached=[done and self.by_time_limit] * self.arms,
+                agents=list(range(self.arms)),
+            )
+        }
 
     def reset(self, train_mode=True, config=None):
         self.episode, self.decision = self.episode + 1, 0
@@ -67,12 +79,14 @@ class ShortEnvironment:
 
 def make_agent(notebook, defaults, arms=2, seed=0, **overrides):
     generator = helpers.seed_everything(seed)
-    return notebook.Agent(notebook.OBSERVATION_SCALE, 4, arms, defaults(**{**SMALL, **overrides}),
-                          generator)
+    return notebook.Agent(
+        notebook.OBSERVATION_SCALE, 4, arms, defaults(**{**SMALL, **overrides}), generator
+    )
 
 
-def train(notebook, defaults, folder, environment, max_episodes, stop_when_solved=True,
-          **overrides):
+def train(
+    notebook, defaults, folder, environment, max_episodes, stop_when_solved=True, **overrides
+):
     agent = make_agent(notebook, defaults, environment.arms, **overrides)
     try:
         return notebook.train_agent(environment, agent, folder, max_episodes, stop_when_solved)
@@ -93,14 +107,15 @@ def same(one, other):
 
 # ------------------------------------------------------------------------------ what is remembered
 
+
 def test_transitions_are_what_happened(notebook, defaults):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
     environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
-    agent = make_agent(notebook, defaults, arms=3, n_step=1, act_steps=1, learning_starts=1_000)
+    agent = make_agent(notebook, defaults, arms=3, n_step=1, train_freq=1, learning_starts=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
     notebook.store_new_transitions(agent)
-    batch = notebook.split_rows(agent.replay.rows[:len(agent.replay)], 33, 4)
+    batch = notebook.split_rows(agent.replay.rows[: len(agent.replay)], 33, 4)
     # Episodes observe the numbers 0..6 and 7..13. In 6 and 13 the real environment has reset, and
     # the transitions into them are dropped.
     starts, ends = batch.observations[:, 0].tolist(), batch.next_observations[:, 0].tolist()
@@ -108,8 +123,10 @@ def test_transitions_are_what_happened(notebook, defaults):
     assert starts == expected and ends == [number + 1 for number in expected]
     assert batch.returns.tolist() == [10.0 if number < 6 else 20.0 for number in expected]  # scaled
     assert set(batch.discounts.tolist()) == {np.float32(agent.settings.discount).item()}
-    taken = {number: environment.actions[number if number < 6 else number - 1]
-             for number in set(expected)}
+    taken = {
+        number: environment.actions[number if number < 6 else number - 1]
+        for number in set(expected)
+    }
     for k, number in enumerate(expected):
         np.testing.assert_array_equal(batch.actions[k], taken[number][k % 3])
 
@@ -117,11 +134,12 @@ def test_transitions_are_what_happened(notebook, defaults):
 @pytest.mark.parametrize("by_time_limit", [True, False])
 def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
     environment = ShortEnvironment([1.0], decisions=6, by_time_limit=by_time_limit)
-    agent = make_agent(notebook, defaults, n_step=4, discount=0.5, act_steps=1,
-                       learning_starts=1_000)
+    agent = make_agent(
+        notebook, defaults, n_step=4, discount=0.5, train_freq=1, learning_starts=1_000
+    )
     notebook.run_episode(environment, agent)
     notebook.store_new_transitions(agent)
-    batch = notebook.split_rows(agent.replay.rows[:len(agent.replay)], 33, 4)
+    batch = notebook.split_rows(agent.replay.rows[: len(agent.replay)], 33, 4)
     if by_time_limit:  # five first decisions, all windows bootstrap, the last of them early
         expected = [0.5**k for k in (4, 4, 3, 2, 1)]
     else:  # all six, and those that reach the end have no future
@@ -130,45 +148,58 @@ def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
 
 
 def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
-    agent = make_agent(notebook, defaults, act_steps=1, learning_starts=1)
+    agent = make_agent(notebook, defaults, train_freq=1, learning_starts=1)
     before = [p.clone() for p in agent.ddpg.actor.parameters()]
     environment = ShortEnvironment([1.0], decisions=30)
-    episodes.scores(environment, lambda seen: agent.act(seen, explore=False))
-    assert (len(agent.replay), agent.decisions, agent.episodes) == (0, 0, 0)
+    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    assert (len(agent.replay), agent.env_steps, agent.episodes) == (0, 0, 0)
     assert same(before, list(agent.ddpg.actor.parameters()))
 
 
 def test_acting_and_learning_alternate_as_the_settings_say(notebook, defaults):
     """A phase after every 7 decisions, as soon as 20 transitions are held."""
-    agent = make_agent(notebook, defaults, act_steps=7, learn_steps=3, n_step=1)
+    agent = make_agent(notebook, defaults, train_freq=7, gradient_steps=3, n_step=1)
     notebook.run_episode(ShortEnvironment([1.0], decisions=50), agent)
     # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
-    assert agent.learning_steps == 3 * 6  # after 14, 21, 28, 35, 42 and 49
-    assert len(agent.replay) == 2 * 48 and len(agent.new_rows) > 0
+    assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
+    assert len(agent.replay) == 2 * 48 and len(agent.new_transitions) > 0
 
 
 # ---------------------------------------------------------------------------------- what is written
 
+
 def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_path, capsys):
     """Episodes score 5, 15 and 10: the best weights are those after the second."""
-    settings = {"act_steps": 2, "learning_starts": 16}
-    scores = train(notebook, defaults, tmp_path / "three", ShortEnvironment([1, 3, 2]), 3,
-                   **settings)
+    settings = {"train_freq": 2, "learning_starts": 16}
+    scores = train(
+        notebook, defaults, tmp_path / "three", ShortEnvironment([1, 3, 2]), 3, **settings
+    )
     assert scores == [5, 15, 10]
     table = helpers.read_scores(tmp_path / "three" / "scores.csv")
     assert table["episode"].tolist() == [1, 2, 3] and table["score"].tolist() == [5, 15, 10]
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
     names = sorted(path.name for path in (tmp_path / "three").iterdir())
-    assert names == ["actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-                     "critic_last.safetensors", "hyperparameters.json", "scores.csv"]
+    assert names == [
+        "actor_best.safetensors",
+        "actor_last.safetensors",
+        "critic_best.safetensors",
+        "critic_last.safetensors",
+        "hyperparameters.json",
+        "scores.csv",
+    ]
     shown = "".join(capsys.readouterr())  # the bar of a terminal goes to standard error
     for word in ("score=10.00", "average=10.00", "noise=", "critic loss=", "Q=", "TD error="):
         assert word in shown
 
     train(notebook, defaults, tmp_path / "two", ShortEnvironment([1, 3]), 2, **settings)
-    best, last, second = (actor_in(notebook, defaults, tmp_path / path, **settings) for path in (
-        "three/actor_best.safetensors", "three/actor_last.safetensors",
-        "two/actor_last.safetensors"))
+    best, last, second = (
+        actor_in(notebook, defaults, tmp_path / path, **settings)
+        for path in (
+            "three/actor_best.safetensors",
+            "three/actor_last.safetensors",
+            "two/actor_last.safetensors",
+        )
+    )
     assert same(best, second) and not same(best, last)
 
 
@@ -190,7 +221,7 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     with pytest.raises(KeyboardInterrupt):
         notebook.run_episode(environment, agent)
     notebook.run_episode(environment, agent)
-    rows = np.concatenate(agent.new_rows)
+    rows = np.concatenate(agent.new_transitions)
     start, end = rows[:, 0], rows[:, -33]  # the environment numbers its observations here
     first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted
     assert ((start >= first_of_second_episode) & (end > start)).all() and len(rows) == 2 * 4
@@ -203,11 +234,13 @@ def test_an_interrupt_in_the_first_episode_is_no_crash(notebook, defaults, tmp_p
 
 
 @pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
-def test_training_stops_when_solved_unless_told_to_go_on(notebook, defaults, tmp_path,
-                                                         stop_when_solved, episodes):
+def test_training_stops_when_solved_unless_told_to_go_on(
+    notebook, defaults, tmp_path, stop_when_solved, episodes
+):
     environment = ShortEnvironment([6.0], decisions=5)  # 30 an episode: just enough
-    scores = train(notebook, defaults, tmp_path, environment, 103, stop_when_solved,
-                   learning_starts=20_000)
+    scores = train(
+        notebook, defaults, tmp_path, environment, 103, stop_when_solved, learning_starts=20_000
+    )
     assert len(scores) == episodes
     assert len(helpers.read_scores(tmp_path / "scores.csv")["score"]) == episodes
 
@@ -241,30 +274,58 @@ def test_it_learns(notebook, defaults):
 
 # ------------------------------------------------------------------------- the notebook as a whole
 
+
 def run_notebook(output, **parameters):
     """Execute the notebook as a user of papermill would."""
-    papermill.execute_notebook(NOTEBOOK, output, parameters=parameters, kernel_name="python3",
-                               cwd=str(PROJECT), progress_bar=False,
-                               request_save_on_cell_execute=False)
+    papermill.execute_notebook(
+        NOTEBOOK,
+        output,
+        parameters=parameters,
+        kernel_name="python3",
+        cwd=str(PROJECT),
+        progress_bar=False,
+        request_save_on_cell_execute=False,
+    )
     return nbformat.read(output, as_version=4)
 
 
 def pictures(executed):
-    return sum("image/png" in output.get("data", {}) for cell in executed.cells
-               for output in cell.get("outputs", []))
+    return sum(
+        "image/png" in output.get("data", {})
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+    )
 
 
 def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
-    overrides = {"actor_hidden": [16, 16], "critic_hidden": [16, 16], "learn_steps": 2,
-                 "n_step": 2, "noisy_noise": "ou"}
-    executed = run_notebook(tmp_path / "run.ipynb", seed=3, num_agents=4, max_episodes=2,
-                            evaluate_every=2, out_dir=str(tmp_path / "runs"),
-                            overrides=overrides)
+    overrides = {
+        "actor_hidden": [16, 16],
+        "critic_hidden": [16, 16],
+        "gradient_steps": 2,
+        "n_step": 2,
+        "noisy_noise": "ou",
+    }
+    executed = run_notebook(
+        tmp_path / "run.ipynb",
+        seed=3,
+        num_agents=4,
+        max_episodes=2,
+        evaluate_every=2,
+        out_dir=str(tmp_path / "runs"),
+        overrides=overrides,
+    )
     folder = tmp_path / "runs" / "default" / "seed3"
     assert {path.name for path in folder.iterdir()} == {
-        "scores.csv", "hyperparameters.json", "scores.png", "kept_runs.png",
-        "actor_best.safetensors", "actor_last.safetensors", "critic_best.safetensors",
-        "critic_last.safetensors", "evaluation.csv"}
+        "scores.csv",
+        "hyperparameters.json",
+        "scores.png",
+        "kept_runs.png",
+        "actor_best.safetensors",
+        "actor_last.safetensors",
+        "critic_best.safetensors",
+        "critic_last.safetensors",
+        "evaluation.csv",
+    }
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
     scores = helpers.read_scores(folder / "scores.csv")
@@ -278,47 +339,83 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     settings = notebook.Hyperparameters(**content["hyperparameters"])
     assert settings == notebook.make_hyperparameters("default", overrides)
     for name in ("best", "last"):
-        helpers.load_network(folder / f"actor_{name}.safetensors",
-                             notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings))
-        helpers.load_network(folder / f"critic_{name}.safetensors",
-                             notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings))
+        helpers.load_network(
+            folder / f"actor_{name}.safetensors",
+            notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings),
+        )
+        helpers.load_network(
+            folder / f"critic_{name}.safetensors",
+            notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings),
+        )
     assert pictures(executed) >= 4  # two plots and two animations
 
 
-@pytest.mark.parametrize("parameters", [
-    {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2,
-     "overrides": {"discount": 0.99, "noise_schedule": "constant"}},
-    {"env_location": "gymnasium:MountainCarContinuous-v0", "num_agents": 1,
-     "overrides": {"learn_steps": 1}},
-    {"num_agents": 1, "overrides": {"discount": 0.996, "learn_steps": 1}},
-    {"num_agents": 2, "goal_size": 3.0, "goal_speed": 2.0, "engine": "torch",
-     "overrides": {"discount": 0.0, "learn_steps": 1, "noisy_layers": False}}], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {
+            "env_location": "gymnasium:Pendulum-v1",
+            "num_agents": 2,
+            "overrides": {"discount": 0.99, "noise_schedule": "constant"},
+        },
+        {
+            "env_location": "gymnasium:MountainCarContinuous-v0",
+            "num_agents": 1,
+            "overrides": {"gradient_steps": 1},
+        },
+        {"num_agents": 1, "overrides": {"discount": 0.996, "gradient_steps": 1}},
+        {
+            "num_agents": 2,
+            "goal_size": 3.0,
+            "goal_speed": 2.0,
+            "engine": "torch",
+            "overrides": {"discount": 0.0, "gradient_steps": 1, "noisy_layers": False},
+        },
+    ],
+    ids=str,
+)
 def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, parameters):
     """From the first cell to the last: an error in any would end it."""
-    executed = run_notebook(tmp_path / "run.ipynb", max_episodes=2, evaluate_every=1,
-                            out_dir=str(tmp_path / "runs"), **parameters)
+    executed = run_notebook(
+        tmp_path / "run.ipynb",
+        max_episodes=2,
+        evaluate_every=1,
+        out_dir=str(tmp_path / "runs"),
+        **parameters,
+    )
     folder = tmp_path / "runs" / "default" / "seed0"
     evaluation = helpers.read_scores(folder / "evaluation.csv")
     assert evaluation["episode"].tolist() == [1, 2]
-    about = json.loads((folder / "hyperparameters.json").read_text())
-    assert about["goal_size"] == parameters.get("goal_size", 5.0)
-    assert about["engine"] == ("torch" if "engine" in parameters else "compiled")
-    text = "".join(output.get("text", "") for cell in executed.cells
-                   for output in cell.get("outputs", []))
+    metadata = json.loads((folder / "hyperparameters.json").read_text())
+    assert metadata["goal_size"] == parameters.get("goal_size", 5.0)
+    assert metadata["engine"] == ("torch" if "engine" in parameters else "compiled")
+    text = "".join(
+        output.get("text", "") for cell in executed.cells for output in cell.get("outputs", [])
+    )
     arms = not parameters.get("env_location")
     assert ("first episode at 30: not yet" in text) == arms
     assert ("no return is known" in text) == (parameters["overrides"].get("discount", 0) > 0.98)
 
 
-@pytest.mark.parametrize("parameters, words", [
-    ({"env_location": "gymnasium:Pendulum-v1"}, "noise_schedule 'best_score' follows the score"),
-    ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default', 'fast'"),
-    ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
-    ({"preset": "deeprl", "engine": "compiled"}, "batch normalisation .* choose 'torch' or 'auto'"),
-    ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
-    ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
-    ({"overrides": "{n_step: 5}"}, "by -y '{overrides: {n_step: 5}}'"),
-], ids=str)
+@pytest.mark.parametrize(
+    "parameters, words",
+    [
+        (
+            {"env_location": "gymnasium:Pendulum-v1"},
+            "noise_schedule 'best_score' follows the score",
+        ),
+        ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default', 'fast'"),
+        ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
+        (
+            {"preset": "deeprl", "engine": "compiled"},
+            "batch normalisation .* choose 'torch' or 'auto'",
+        ),
+        ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
+        ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
+        ({"overrides": "{n_step: 5}"}, "by -y '{overrides: {n_step: 5}}'"),
+    ],
+    ids=str,
+)
 def test_bad_parameters_end_the_notebook_before_anything_is_written(tmp_path, parameters, words):
     with pytest.raises(papermill.PapermillExecutionError, match=words):
         run_notebook(tmp_path / "run.ipynb", **{"out_dir": str(tmp_path / "runs")} | parameters)
@@ -327,30 +424,47 @@ def test_bad_parameters_end_the_notebook_before_anything_is_written(tmp_path, pa
 
 def test_the_notebook_shows_the_kept_agent_without_training(tmp_path):
     """`train=False`: no training, nothing written, and the arms from checkpoints/ hold the goal."""
-    executed = run_notebook(tmp_path / "show.ipynb", train=False, num_agents=3,
-                            out_dir=str(tmp_path / "runs"))
+    executed = run_notebook(
+        tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
+    )
     assert not (tmp_path / "runs").exists()
-    text = "".join(output.get("text", "") for cell in executed.cells
-                   for output in cell.get("outputs", []))
+    text = "".join(
+        output.get("text", "") for cell in executed.cells for output in cell.get("outputs", [])
+    )
     assert re.search(r"solved at episode: 100\b", text)
     assert re.search(r"episode 1 without noise: mean 3\d\.", text)
     assert pictures(executed) >= 4
 
 
-PARAMETERS = {"preset": "fast", "seed": 5, "num_agents": 2, "max_episodes": 1,
-              "stop_when_solved": False, "env_location": "", "goal_size": 6.0, "goal_speed": 0.5,
-              "engine": "compiled", "overrides": {"n_step": 2},
-              "train": True, "resume": False, "save_every": 1, "evaluate_every": 1,
-              "keep_state": True,
-              "tensorboard": True,
-              "test_episodes": 2}  # and out_dir
+PARAMETERS = {
+    "preset": "fast",
+    "seed": 5,
+    "num_agents": 2,
+    "max_episodes": 1,
+    "stop_when_solved": False,
+    "env_location": "",
+    "goal_size": 6.0,
+    "goal_speed": 0.5,
+    "engine": "compiled",
+    "overrides": {"n_step": 2},
+    "train": True,
+    "resume": False,
+    "save_every": 1,
+    "evaluate_every": 1,
+    "keep_state": True,
+    "tensorboard": True,
+    "test_episodes": 2,
+}  # and out_dir
 
 
 @pytest.mark.parametrize("way", ["-p", "-f"])
 def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_path, way):
     """Each by -p, but for the dictionary, which only -f and -y can give; or all in a file."""
-    [cell] = [cell for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-              if "parameters" in cell.metadata.get("tags", [])]
+    [cell] = [
+        cell
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if "parameters" in cell.metadata.get("tags", [])
+    ]
     values = PARAMETERS | {"out_dir": str(tmp_path / "runs")}
     assert {line.split(" = ")[0] for line in cell.source.splitlines()} == set(values)
     if way == "-f":
@@ -358,21 +472,42 @@ def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_pat
         words = ["-f", str(tmp_path / "values.yaml")]
     else:
         values |= {"seed": 0, "overrides": {}, "train": False, "tensorboard": False}
-        words = [word for name, value in values.items() if name != "overrides"
-                 for word in ("-p", name, str(value))]
-    subprocess.run([sys.executable, "-m", "papermill", NOTEBOOK, tmp_path / "out.ipynb", *words,
-                    "--kernel", "python3", "--no-progress-bar", "--no-request-save-on-cell-execute",
-                    "--cwd", PROJECT], check=True)
+        words = [
+            word
+            for name, value in values.items()
+            if name != "overrides"
+            for word in ("-p", name, str(value))
+        ]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "papermill",
+            NOTEBOOK,
+            tmp_path / "out.ipynb",
+            *words,
+            "--kernel",
+            "python3",
+            "--no-progress-bar",
+            "--no-request-save-on-cell-execute",
+            "--cwd",
+            PROJECT,
+        ],
+        check=True,
+    )
     executed = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    [cell] = [cell for cell in executed.cells
-              if "injected-parameters" in cell.metadata.get("tags", [])]
+    [cell] = [
+        cell for cell in executed.cells if "injected-parameters" in cell.metadata.get("tags", [])
+    ]
     found = {}
     exec(cell.source, found)
     assert {name: found[name] for name in values if name in found} == {
-        name: value for name, value in values.items() if name in found}
+        name: value for name, value in values.items() if name in found
+    }
     assert set(values) - set(found) <= {"overrides"}
-    text = "".join(output.get("text", "") for cell in executed.cells
-                   for output in cell.get("outputs", []))
+    text = "".join(
+        output.get("text", "") for cell in executed.cells for output in cell.get("outputs", [])
+    )
     assert len(re.findall(r"episode \d+ without noise: mean", text)) == 2
     folder = tmp_path / "runs" / "fast" / "seed5"
     assert folder.exists() == values["train"]
@@ -385,15 +520,33 @@ def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_pat
 
 def test_nothing_is_written_into_the_checkout(tmp_path):
     """With out_dir elsewhere, so that a checkout may be read-only; caches of Python aside."""
+
     def files():
-        return {path: path.stat().st_mtime_ns for path in PROJECT.rglob("*")
-                if path.is_file() and not {".git", ".venv", "runs", "__pycache__", ".pytest_cache",
-                                           ".hypothesis", ".ruff_cache"} & set(path.parts)}
+        return {
+            path: path.stat().st_mtime_ns
+            for path in PROJECT.rglob("*")
+            if path.is_file()
+            and not {
+                ".git",
+                ".venv",
+                "runs",
+                "__pycache__",
+                ".pytest_cache",
+                ".hypothesis",
+                ".ruff_cache",
+            }
+            & set(path.parts)
+        }
 
     before = files()
-    run_notebook(tmp_path / "run.ipynb", num_agents=2, max_episodes=1, tensorboard=True,
-                 overrides={"actor_hidden": [8], "critic_hidden": [8], "learn_steps": 1},
-                 out_dir=str(tmp_path / "runs"))
+    run_notebook(
+        tmp_path / "run.ipynb",
+        num_agents=2,
+        max_episodes=1,
+        tensorboard=True,
+        overrides={"actor_hidden": [8], "critic_hidden": [8], "gradient_steps": 1},
+        out_dir=str(tmp_path / "runs"),
+    )
     assert (tmp_path / "runs" / "default" / "seed0" / "scores.csv").exists()
     assert files() == before
 
@@ -401,14 +554,19 @@ def test_nothing_is_written_into_the_checkout(tmp_path):
 @pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
 def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, arms, few):
     """One arm with a slow goal says little: what decides is the mean over successive episodes."""
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, arms, defaults(
-        actor_hidden=(4,), critic_hidden=(4,), replay_capacity=1000), np.random.default_rng(0))
+    agent = notebook.Agent(
+        notebook.OBSERVATION_SCALE,
+        4,
+        arms,
+        defaults(actor_hidden=(4,), critic_hidden=(4,), replay_capacity=1000),
+        np.random.default_rng(0),
+    )
     episodes = np.random.default_rng(1).uniform(0, 40, (50, arms))
     scores, best = [], 0.0
     for count, arm_scores in enumerate(episodes, start=1):
         scores.append(arm_scores.mean())
-        notebook.note_scores(agent, scores, arms)
+        notebook.update_scores(agent, scores, arms)
         if count >= few:
-            best = max(best, episodes[count - few:count].mean())
+            best = max(best, episodes[count - few : count].mean())
         assert agent.best_score == pytest.approx(best)
     assert len(scores) == 50

@@ -35,9 +35,18 @@ from reacher.unity.protocol import API_VERSION, EXCHANGE
 
 BRAIN = "ReacherBrain"
 GUARD = 60  # s; nothing here takes as long unless it hangs
-FIELDS = ("vector_observations", "rewards", "local_done", "max_reached", "agents", "memories",
-          "previous_vector_actions", "visual_observations", "text_observations",
-          "previous_text_actions")
+FIELDS = (
+    "vector_observations",
+    "rewards",
+    "local_done",
+    "max_reached",
+    "agents",
+    "memories",
+    "previous_vector_actions",
+    "visual_observations",
+    "text_observations",
+    "previous_text_actions",
+)
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +74,13 @@ def build(tmp_path):
 
     The script is run by sh, or by Python if it says so in its first line.
     """
+
     class Build:
         path = tmp_path / "Reacher.x86_64"
 
         def __call__(self, script):
             first, *rest = textwrap.dedent(script).lstrip().splitlines(keepends=True)
-            started = (f"#!/bin/sh\necho $$ \"$@\" > '{tmp_path}/started'\n"
-                       f"cd '{PROJECT}'\n")
+            started = f"#!/bin/sh\necho $$ \"$@\" > '{tmp_path}/started'\ncd '{PROJECT}'\n"
             if first.startswith("#!python"):
                 (tmp_path / "build.py").write_text("".join(rest))
                 body = f"PYTHONPATH=. exec '{sys.executable}' '{tmp_path}/build.py' \"$@\"\n"
@@ -108,8 +117,14 @@ def free_port():
 
 def python(script, stream="stdout", **kwargs):
     """Run a script in a fresh Python and return what it printed."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=PROJECT, text=True,
-                          capture_output=True, timeout=GUARD, **kwargs)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=PROJECT,
+        text=True,
+        capture_output=True,
+        timeout=GUARD,
+        **kwargs,
+    )
     assert done.returncode == 0, done.stderr
     return getattr(done, stream)
 
@@ -125,8 +140,9 @@ def assert_same(answer, expected):
 def assert_same_episodes(env, reference, decisions, config=None, seed=0):
     """Play both with the same random actions and compare every number of every answer."""
     rng = np.random.default_rng(seed)
-    assert_same(env.reset(train_mode=True, config=config),
-                reference.reset(train_mode=True, config=config))
+    assert_same(
+        env.reset(train_mode=True, config=config), reference.reset(train_mode=True, config=config)
+    )
     for _ in range(decisions):
         actions = rng.normal(size=(reference.num_agents, 4))
         answer, expected = env.step(actions), reference.step(actions)
@@ -150,8 +166,13 @@ def test_academy_and_brain_are_those_of_the_embedded_environment(launcher):
         lines.remove("        Lesson number : 0")  # the embedded environment has no curriculum
         # Sorted, since protobuf has no order for the reset parameters.
         assert sorted(lines) == sorted(str(reference).splitlines())
-        for name in ("academy_name", "brain_names", "external_brain_names", "number_brains",
-                     "number_external_brains"):
+        for name in (
+            "academy_name",
+            "brain_names",
+            "external_brain_names",
+            "number_brains",
+            "number_external_brains",
+        ):
             assert getattr(env, name) == getattr(reference, name)
         theirs = vars(env.brains[BRAIN])
         for name, value in vars(reference.brains[BRAIN]).items():
@@ -261,6 +282,7 @@ def test_interrupted_step_does_not_shift_the_answers(one_arm, interruptible):
 
 # Others who call at the port.
 
+
 def academy(version=API_VERSION):
     """What a player says first."""
     message = messages.UnityMessage()
@@ -280,21 +302,25 @@ def empty():
 def call(port, message, method=EXCHANGE):
     """Call as a stranger, from a connection of its own; return the status."""
     with grpc.insecure_channel(f"localhost:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        exchange = channel.unary_unary(method, messages.UnityMessage.SerializeToString,
-                                       messages.UnityMessage.FromString)
+        exchange = channel.unary_unary(
+            method, messages.UnityMessage.SerializeToString, messages.UnityMessage.FromString
+        )
         with pytest.raises(grpc.RpcError) as error:
             exchange(message, timeout=GUARD)
     return error.value.code()
 
 
-STRANGERS = {"empty": (empty, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
-             "a second player": (academy, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
-             "a later player": (lambda: academy("API-5"), EXCHANGE,
-                                grpc.StatusCode.PERMISSION_DENIED),
-             "a later protocol": (empty, "/communicator_objects.UnityToExternalProto/Exchange",
-                                  grpc.StatusCode.UNIMPLEMENTED),
-             "something else": (empty, "/grpc.health.v1.Health/Check",
-                                grpc.StatusCode.UNIMPLEMENTED)}
+STRANGERS = {
+    "empty": (empty, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
+    "a second player": (academy, EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
+    "a later player": (lambda: academy("API-5"), EXCHANGE, grpc.StatusCode.PERMISSION_DENIED),
+    "a later protocol": (
+        empty,
+        "/communicator_objects.UnityToExternalProto/Exchange",
+        grpc.StatusCode.UNIMPLEMENTED,
+    ),
+    "something else": (empty, "/grpc.health.v1.Health/Check", grpc.StatusCode.UNIMPLEMENTED),
+}
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
@@ -305,8 +331,9 @@ def test_strangers_are_refused_and_change_nothing(one_arm, stranger):
         assert call(env.port, message(), method) == status
         assert_same_episodes(env, reference, 10)
         os.kill(env.proc1.pid, signal.SIGSTOP)
-        callers = [threading.Thread(target=call, args=(env.port, message(), method))
-                   for _ in range(3)]
+        callers = [
+            threading.Thread(target=call, args=(env.port, message(), method)) for _ in range(3)
+        ]
         threading.Timer(1.0, os.kill, (env.proc1.pid, signal.SIGCONT)).start()
         for caller in callers:
             caller.start()
@@ -325,8 +352,11 @@ def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm)
         is_over.set()
         yield from ()
 
-    with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference, \
-            grpc.insecure_channel(f"localhost:{env.port}") as channel:
+    with (
+        open_unity(one_arm) as env,
+        reacher.ReacherEnvironment(1) as reference,
+        grpc.insecure_channel(f"localhost:{env.port}") as channel,
+    ):
         open_call = channel.stream_unary(EXCHANGE, bytes, bytes).future(silence())
         assert began.wait(GUARD)
         time.sleep(0.5)  # for the call to arrive
@@ -434,8 +464,19 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
 
 
 def start_server(port, *options):
-    return subprocess.Popen([sys.executable, "-m", "reacher.unity.server", "--port", str(port),
-                             "-nographics", "-batchmode", *options], cwd=PROJECT)
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "reacher.unity.server",
+            "--port",
+            str(port),
+            "-nographics",
+            "-batchmode",
+            *options,
+        ],
+        cwd=PROJECT,
+    )
 
 
 def test_server_started_by_hand_quits_when_told(tmp_path):
@@ -449,13 +490,22 @@ def test_server_started_by_hand_quits_when_told(tmp_path):
 
 def test_server_exits_when_the_client_is_killed():
     port = free_port()
-    client = subprocess.Popen([sys.executable, "-c", textwrap.dedent(f"""
+    client = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(f"""
         import reacher.unity, time
         env = reacher.unity.unityagents.UnityEnvironment(base_port={port})
         env.reset()
         print("ready", flush=True)
         time.sleep({GUARD})
-    """)], cwd=PROJECT, stdout=subprocess.PIPE, text=True)
+    """),
+        ],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     server = start_server(port, "--num-agents", "1")
     with client:
         assert client.stdout.readline() == "ready\n"
@@ -463,16 +513,20 @@ def test_server_exits_when_the_client_is_killed():
     assert server.wait(GUARD) == 0
 
 
-@pytest.mark.parametrize("opened", ["reacher.unity.open_unity",
-                                    "reacher.unity.unityagents.UnityEnvironment"])
+@pytest.mark.parametrize(
+    "opened", ["reacher.unity.open_unity", "reacher.unity.unityagents.UnityEnvironment"]
+)
 def test_the_academys_summary_is_logged_as_by_the_original(one_arm, opened):
     """As `INFO:unityagents:`, on standard error, like the handler that it would set up."""
-    printed = python(f"""
+    printed = python(
+        f"""
         import reacher.unity
         env = {opened}({one_arm!r})
         env.reset()
         env.close()
-    """, stream="stderr")
+    """,
+        stream="stderr",
+    )
     first, second, *rest = printed.splitlines()
     assert (first, second) == ("INFO:unityagents:", "'Academy' started successfully!")
     assert rest[0] == "Unity Academy name: Academy"
@@ -481,12 +535,15 @@ def test_the_academys_summary_is_logged_as_by_the_original(one_arm, opened):
 
 
 def test_the_academys_summary_goes_to_the_users_own_handler_alone(one_arm):
-    printed = python(f"""
+    printed = python(
+        f"""
         import logging
         import reacher.unity
         logging.basicConfig(level=logging.INFO, format="mine %(message)s")
         reacher.unity.open_unity({one_arm!r}).close()
-    """, stream="stderr")
+    """,
+        stream="stderr",
+    )
     assert printed.startswith("mine \n'Academy' started successfully!")
     assert printed.count("started successfully") == 1
 
@@ -503,7 +560,8 @@ def test_numbers_are_of_double_precision_as_they_were_in_2018(one_arm, opened):
 
 
 def test_importing_leaves_the_rest_alone():
-    printed = python("""
+    printed = python(
+        """
         import logging, sys
         import numpy as np
         import reacher
@@ -514,14 +572,24 @@ def test_importing_leaves_the_rest_alone():
         assert set(vars(np)) == names
         assert not logging.getLogger().handlers
         print(api_implementation.Type(), type(reacher.unity.messages.UnityMessage()).__base__)
-    """, env={name: value for name, value in os.environ.items()
-              if not name.startswith("PROTOCOL_BUFFERS")})
+    """,
+        env={
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PROTOCOL_BUFFERS")
+        },
+    )
     assert printed.startswith("upb")
 
 
-@pytest.mark.parametrize(("module", "install"), [
-    ("communicator_objects", "pip install --no-deps unityagents==0.4.0"),
-    ("grpc", "pip install grpcio protobuf pillow"), ("PIL", "pip install pillow")])
+@pytest.mark.parametrize(
+    ("module", "install"),
+    [
+        ("communicator_objects", "pip install --no-deps unityagents==0.4.0"),
+        ("grpc", "pip install grpcio protobuf pillow"),
+        ("PIL", "pip install pillow"),
+    ],
+)
 def test_missing_package_names_the_command(module, install):
     printed = python(f"""
         import sys
@@ -534,8 +602,11 @@ def test_missing_package_names_the_command(module, install):
     assert install in printed
 
 
-@pytest.mark.parametrize("location", ["~nosuchuser/Reacher.x86_64", 5_000 * "a", "a\0b"],
-                         ids=["no such user", "too long", "no path"])
+@pytest.mark.parametrize(
+    "location",
+    ["~nosuchuser/Reacher.x86_64", 5_000 * "a", "a\0b"],
+    ids=["no such user", "too long", "no path"],
+)
 def test_what_is_no_path_is_named(location):
     with pytest.raises(ValueError, match="no path of a Unity build|does not exist") as error:
         find_player(location)
@@ -543,6 +614,7 @@ def test_what_is_no_path_is_named(location):
 
 
 # Launchers and places.
+
 
 def test_launcher_for_macos(tmp_path):
     launcher = _write_launcher(tmp_path, ["--num-agents", "2"], "darwin")
@@ -569,7 +641,8 @@ def test_launcher_for_windows(tmp_path, build):
 
 def test_launchers_take_new_folders_by_default_that_go_with_the_process(tmp_path):
     """They work as long as it lives, also beyond the end of a process that it forked."""
-    printed = python(f"""
+    printed = python(
+        f"""
         import os, reacher
         from reacher.unity import open_unity
         first, second = reacher.unity_launcher(1), reacher.unity_launcher(1)
@@ -583,13 +656,17 @@ def test_launchers_take_new_folders_by_default_that_go_with_the_process(tmp_path
                 print(len(env.reset()["ReacherBrain"].agents), end=" ")
         env = open_unity(first)  # and is not closed
         print(len(os.listdir({str(tmp_path)!r})))
-    """, env={**os.environ, "TMPDIR": str(tmp_path)})
+    """,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
     assert printed == "1 1 1 3\n"
     assert os.listdir(tmp_path) == ["named"]
 
 
-@pytest.mark.parametrize(("arguments", "error"), [
-    ({"num_agents": 0}, ValueError), ({"num_agents": 2.5}, TypeError), ({"seed": -1}, ValueError)])
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [({"num_agents": 0}, ValueError), ({"num_agents": 2.5}, TypeError), ({"seed": -1}, ValueError)],
+)
 def test_launcher_refuses_bad_arguments(arguments, error):
     with pytest.raises(error, match=next(iter(arguments))):
         reacher.unity_launcher(**arguments)
@@ -603,16 +680,31 @@ def place(folder, *names):
         (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize(("system", "files", "locations", "player"), [
-    ("linux", ["Reacher_Linux/Reacher.x86_64", "Reacher_Linux/Reacher.x86"],
-     ["", "Reacher_Linux", "Reacher_Linux/Reacher", "Reacher_Linux/Reacher.x86_64"],
-     "Reacher_Linux/Reacher.x86_64"),
-    ("linux", ["Reacher.x86_64", "Reacher.x86"], ["Reacher.x86"], "Reacher.x86"),
-    ("linux", ["Reacher.x86_64", "Reacher.exe"], ["", "Reacher"], "Reacher.x86_64"),
-    ("darwin", ["Reacher.app/Contents/MacOS/Reacher 20"], ["", "Reacher.app", "Reacher"],
-     "Reacher.app/Contents/MacOS/Reacher 20"),
-    ("win32", ["W/W/Reacher.exe", "W/W/UnityCrashHandler64.exe"],
-     ["W", "W/W", "W/W/Reacher", " W/W/Reacher.exe "], "W/W/Reacher.exe")])
+@pytest.mark.parametrize(
+    ("system", "files", "locations", "player"),
+    [
+        (
+            "linux",
+            ["Reacher_Linux/Reacher.x86_64", "Reacher_Linux/Reacher.x86"],
+            ["", "Reacher_Linux", "Reacher_Linux/Reacher", "Reacher_Linux/Reacher.x86_64"],
+            "Reacher_Linux/Reacher.x86_64",
+        ),
+        ("linux", ["Reacher.x86_64", "Reacher.x86"], ["Reacher.x86"], "Reacher.x86"),
+        ("linux", ["Reacher.x86_64", "Reacher.exe"], ["", "Reacher"], "Reacher.x86_64"),
+        (
+            "darwin",
+            ["Reacher.app/Contents/MacOS/Reacher 20"],
+            ["", "Reacher.app", "Reacher"],
+            "Reacher.app/Contents/MacOS/Reacher 20",
+        ),
+        (
+            "win32",
+            ["W/W/Reacher.exe", "W/W/UnityCrashHandler64.exe"],
+            ["W", "W/W", "W/W/Reacher", " W/W/Reacher.exe "],
+            "W/W/Reacher.exe",
+        ),
+    ],
+)
 def test_locations(tmp_path, monkeypatch, system, files, locations, player):
     place(tmp_path, *files)
     monkeypatch.chdir(tmp_path)
@@ -620,15 +712,19 @@ def test_locations(tmp_path, monkeypatch, system, files, locations, player):
         assert find_player(location or tmp_path, system) == tmp_path / player
 
 
-@pytest.mark.parametrize(("files", "location", "message"), [
-    ([], "Reacher.x86_64", "does not exist: give the path"),
-    ([], ".", "holds no Unity build"),
-    ([], " ", "location is empty"),
-    (["Reacher_Linux.zip"], "Reacher_Linux.zip", "unpack it first"),
-    (["notes.txt"], "notes.txt", "is not a Unity build"),
-    (["Reacher.exe"], "Reacher.exe", "is a build for Windows"),
-    (["Reacher.app/Contents/MacOS/Reacher"], "Reacher", "is a build for macOS"),
-    (["a/Reacher.x86_64", "b/Reacher.x86_64"], ".", "several builds")])
+@pytest.mark.parametrize(
+    ("files", "location", "message"),
+    [
+        ([], "Reacher.x86_64", "does not exist: give the path"),
+        ([], ".", "holds no Unity build"),
+        ([], " ", "location is empty"),
+        (["Reacher_Linux.zip"], "Reacher_Linux.zip", "unpack it first"),
+        (["notes.txt"], "notes.txt", "is not a Unity build"),
+        (["Reacher.exe"], "Reacher.exe", "is a build for Windows"),
+        (["Reacher.app/Contents/MacOS/Reacher"], "Reacher", "is a build for macOS"),
+        (["a/Reacher.x86_64", "b/Reacher.x86_64"], ".", "several builds"),
+    ],
+)
 def test_bad_locations(tmp_path, monkeypatch, files, location, message):
     place(tmp_path, *files)
     monkeypatch.chdir(tmp_path)
@@ -643,14 +739,16 @@ def test_not_executable(build):
         open_unity(path)
 
 
-@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (2**31, ValueError),
-                                             (0.5, TypeError)])
+@pytest.mark.parametrize(
+    ("seed", "error"), [(-1, ValueError), (2**31, ValueError), (0.5, TypeError)]
+)
 def test_bad_seed(one_arm, seed, error):
     with pytest.raises(error, match="seed"):
         open_unity(one_arm, seed=seed)
 
 
 # Builds that fail.
+
 
 def test_damaged_build(tmp_path):
     (tmp_path / "Reacher.x86_64").write_bytes(b"\x7fELF, but not really")
@@ -684,9 +782,13 @@ def test_interrupt_while_it_starts(build, interruptible):
     build.assert_gone()
 
 
-@pytest.mark.parametrize(("call", "version", "message"), [
-    ("/communicator_objects.UnityToExternal/Exchange", "API-5", "speaks version 'API-5'"),
-    ("/communicator_objects.UnityToExternalProto/Exchange", "1.0.0", "speaks the call .*Proto")])
+@pytest.mark.parametrize(
+    ("call", "version", "message"),
+    [
+        ("/communicator_objects.UnityToExternal/Exchange", "API-5", "speaks version 'API-5'"),
+        ("/communicator_objects.UnityToExternalProto/Exchange", "1.0.0", "speaks the call .*Proto"),
+    ],
+)
 def test_build_of_another_version(build, call, version, message):
     path = build(f"""
         #!python
@@ -729,9 +831,16 @@ def test_player_whose_window_is_closed(build):
     build.assert_gone()
 
 
-@pytest.mark.parametrize(("display", "wayland", "asked", "flags"), [
-    ("", "", None, True), (":0", "", None, False), ("", "wayland-0", None, False),
-    ("", "", False, False), (":0", "", True, True)])
+@pytest.mark.parametrize(
+    ("display", "wayland", "asked", "flags"),
+    [
+        ("", "", None, True),
+        (":0", "", None, False),
+        ("", "wayland-0", None, False),
+        ("", "", False, False),
+        (":0", "", True, True),
+    ],
+)
 def test_no_graphics(build, monkeypatch, display, wayland, asked, flags):
     monkeypatch.setenv("DISPLAY", display)
     monkeypatch.setenv("WAYLAND_DISPLAY", wayland)
@@ -741,15 +850,19 @@ def test_no_graphics(build, monkeypatch, display, wayland, asked, flags):
     assert build.arguments()[1:-2] == expected
 
 
-@pytest.mark.parametrize(("option", "value", "message"), [
-    ("--port", "99999", "port must be from 1 to 65535, not 99999"),
-    ("--port", "0", "port must be from 1 to 65535, not 0"),
-    ("--port", "-1", "port must be from 1 to 65535, not -1"),
-    ("--timeout", "nan", "timeout must be a number from 0 to 86400, not nan"),
-    ("--timeout", "inf", "timeout must be a number from 0 to 86400, not inf"),
-    ("--timeout", "-1", "timeout must be a number from 0 to 86400, not -1.0"),
-    ("--num-agents", "0", "num_agents must be from 1 to 2000, not 0"),
-    ("--seed", "-1", "seed must be from 0 to 9223372036854775807, not -1")])
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--port", "99999", "port must be from 1 to 65535, not 99999"),
+        ("--port", "0", "port must be from 1 to 65535, not 0"),
+        ("--port", "-1", "port must be from 1 to 65535, not -1"),
+        ("--timeout", "nan", "timeout must be a number from 0 to 86400, not nan"),
+        ("--timeout", "inf", "timeout must be a number from 0 to 86400, not inf"),
+        ("--timeout", "-1", "timeout must be a number from 0 to 86400, not -1.0"),
+        ("--num-agents", "0", "num_agents must be from 1 to 2000, not 0"),
+        ("--seed", "-1", "seed must be from 0 to 9223372036854775807, not -1"),
+    ],
+)
 def test_server_checks_its_options_before_it_waits(monkeypatch, option, value, message):
     monkeypatch.setattr(grpc, "insecure_channel", None)  # so that waiting would be another error
     options = {"--port": "1", option: value}
@@ -766,7 +879,11 @@ def test_a_timeout_that_is_none_is_an_error_before_anything_starts(build, timeou
 
 
 def test_server_says_when_nobody_listens():
-    server = subprocess.run([sys.executable, "-m", "reacher.unity.server", "--port", "1",
-                             "--timeout", "1"], cwd=PROJECT, capture_output=True, text=True,
-                            timeout=GUARD)
+    server = subprocess.run(
+        [sys.executable, "-m", "reacher.unity.server", "--port", "1", "--timeout", "1"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=GUARD,
+    )
     assert server.returncode == 1 and "nobody listens at port 1" in server.stderr

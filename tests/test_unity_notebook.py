@@ -10,15 +10,21 @@ import pytest
 
 import helpers
 import reacher
-from workshop.paths import NOTEBOOK, PROJECT
+from tutorial.paths import NOTEBOOK, PROJECT
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)
 if sys.platform != "linux":
     pytest.skip("the launcher used here is the Linux one", allow_module_level=True)
 
-SMALL = {"actor_hidden": [16], "critic_hidden": [16], "batch_size": 16, "act_steps": 100,
-         "learn_steps": 2, "replay_capacity": 100_000}
+SMALL = {
+    "actor_hidden": [16],
+    "critic_hidden": [16],
+    "batch_size": 16,
+    "train_freq": 100,
+    "gradient_steps": 2,
+    "replay_capacity": 100_000,
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +34,19 @@ def launcher(tmp_path_factory):
 
 def test_notebook_trains_against_a_unity_player(launcher, tmp_path):
     papermill.execute_notebook(
-        NOTEBOOK, tmp_path / "executed.ipynb", cwd=PROJECT, kernel_name="python3",
-        parameters={"env_location": launcher, "max_episodes": 3, "overrides": SMALL,
-                    "out_dir": str(tmp_path)}, progress_bar=False,
-        request_save_on_cell_execute=False)
+        NOTEBOOK,
+        tmp_path / "executed.ipynb",
+        cwd=PROJECT,
+        kernel_name="python3",
+        parameters={
+            "env_location": launcher,
+            "max_episodes": 3,
+            "overrides": SMALL,
+            "out_dir": str(tmp_path),
+        },
+        progress_bar=False,
+        request_save_on_cell_execute=False,
+    )
     scores = helpers.read_scores(tmp_path / "default" / "seed0" / "scores.csv")
     assert scores["episode"].tolist() == [1, 2, 3]
 

@@ -16,38 +16,56 @@ from safetensors.numpy import save_file
 
 import helpers
 from reacher import watch
-from reacher.actor import actor_of, kept_actors, load_actor, read_settings
+from reacher.actor import actor_of, load_actor, pretrained_actors, read_settings
 from reacher.episode import play_episode, random_torques
-from workshop.paths import PROJECT
+from tutorial.paths import PROJECT
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
-SETTINGS = {"actor_hidden": [8], "actor_normalization": "none", "input_normalization": "none",
-            "negative_slope": 0.0, "noisy_layers": False}
+SETTINGS = {
+    "actor_hidden": [8],
+    "actor_normalization": "none",
+    "input_normalization": "none",
+    "negative_slope": 0.0,
+    "noisy_layers": False,
+}
 
 
 def write_run(folder, settings=None, weights=None, suffix="best", **more):
     """A run folder with settings and an actor."""
     folder.mkdir(exist_ok=True, parents=True)
     settings = {**SETTINGS, **(settings or {})}
-    (folder / "hyperparameters.json").write_text(json.dumps(
-        {"format": 1, "hyperparameters": settings, "preset": "mine", "seed": 3, **more}))
+    (folder / "hyperparameters.json").write_text(
+        json.dumps({"format": 1, "hyperparameters": settings, "preset": "mine", "seed": 3, **more})
+    )
     if weights is None:
         generator = np.random.default_rng(0)
-        weights = {"layers.1.0.weight": generator.normal(size=(8, 33)),
-                   "layers.1.0.bias": np.zeros(8), "layers.2.weight": generator.normal(size=(4, 8)),
-                   "layers.2.bias": np.zeros(4)}
-    save_file({name: np.asarray(value, np.float32) for name, value in weights.items()},
-              folder / f"actor_{suffix}.safetensors")
+        weights = {
+            "layers.1.0.weight": generator.normal(size=(8, 33)),
+            "layers.1.0.bias": np.zeros(8),
+            "layers.2.weight": generator.normal(size=(4, 8)),
+            "layers.2.bias": np.zeros(4),
+        }
+    save_file(
+        {name: np.asarray(value, np.float32) for name, value in weights.items()},
+        folder / f"actor_{suffix}.safetensors",
+    )
     return folder
 
 
 # --------------------------------------------------------------------------------------- the actor
 
-@pytest.mark.parametrize("overrides", [
-    {}, {"actor_normalization": "batch", "input_normalization": "batch"},
-    {"actor_normalization": "none", "input_normalization": "none", "noisy_layers": False},
-    {"negative_slope": 0.01, "actor_hidden": [64, 32, 16]}, {"actor_hidden": [20]}],
-    ids=["default", "batch", "none", "leaky and deep", "one layer"])
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"actor_normalization": "batch", "input_normalization": "batch"},
+        {"actor_normalization": "none", "input_normalization": "none", "noisy_layers": False},
+        {"negative_slope": 0.01, "actor_hidden": [64, 32, 16]},
+        {"actor_hidden": [20]},
+    ],
+    ids=["default", "batch", "none", "leaky and deep", "one layer"],
+)
 def test_the_actor_is_the_notebooks(notebook, defaults, tmp_path, overrides):
     """In single precision, whose sums depend on their order: 1e-5 of torques up to 1."""
     settings = defaults(**overrides)
@@ -72,10 +90,12 @@ def test_a_kept_actor_holds_its_goals():
 
 
 def test_an_actor_needs_neither_torch_nor_the_notebooks_helpers():
-    program = ("import sys; sys.modules['torch'] = sys.modules['matplotlib'] = None; "
-               f"sys.path.insert(0, {str(PROJECT)!r}); "
-               "from reacher.watch import watch_page; "
-               f"print(len(watch_page({str(KEPT)!r}, arms=1)))")
+    program = (
+        "import sys; sys.modules['torch'] = sys.modules['matplotlib'] = None; "
+        f"sys.path.insert(0, {str(PROJECT)!r}); "
+        "from reacher.watch import watch_page; "
+        f"print(len(watch_page({str(KEPT)!r}, arms=1)))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0 and int(done.stdout) > 10_000, done.stderr
 
@@ -83,12 +103,13 @@ def test_an_actor_needs_neither_torch_nor_the_notebooks_helpers():
 def test_actors_of_episodes_are_kept_beside_best_and_last(tmp_path):
     for suffix in ("best", "last", "episode10", "episode2", "episodeX", "target_best"):
         write_run(tmp_path, suffix=suffix)
-    assert kept_actors(tmp_path) == ["best", "last", "2", "10"]
+    assert pretrained_actors(tmp_path) == ["best", "last", "2", "10"]
     seen = np.ones((2, 33))
     np.testing.assert_array_equal(load_actor(tmp_path, "10")(seen), load_actor(tmp_path)(seen))
 
 
 # -------------------------------------------------------------------------------------- bad input
+
 
 def test_what_is_missing_is_a_clear_error_that_names_what_there_is(tmp_path):
     with pytest.raises(FileNotFoundError, match="no run in .*nowhere.*runs/default/seed0"):
@@ -110,32 +131,58 @@ def test_a_run_of_something_else_is_a_clear_error():
         load_actor(PROJECT / "checkpoints" / "pendulum" / "seed0")
 
 
-@pytest.mark.parametrize("settings", [
-    {"actor_hidden": [9]}, {"actor_hidden": [8, 8]}, {"actor_normalization": "layer"},
-    {"input_normalization": "fixed"}, {"noisy_layers": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"actor_hidden": [9]},
+        {"actor_hidden": [8, 8]},
+        {"actor_normalization": "layer"},
+        {"input_normalization": "fixed"},
+        {"noisy_layers": True},
+    ],
+)
 def test_weights_of_another_network_are_a_clear_error(tmp_path, settings):
     with pytest.raises(ValueError, match="another network.*33 observations and 4 actions"):
         load_actor(write_run(tmp_path, settings))
 
 
-@pytest.mark.parametrize("weights", [
-    {"evil": [1.0]}, {"layers.1.0.weight": np.full((8, 33), np.nan)},
-    {"layers.1.0.weight": np.zeros((8, 3))}])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"evil": [1.0]},
+        {"layers.1.0.weight": np.full((8, 33), np.nan)},
+        {"layers.1.0.weight": np.zeros((8, 3))},
+    ],
+)
 def test_wrong_numbers_are_a_clear_error(tmp_path, weights):
-    good = {"layers.1.0.weight": np.zeros((8, 33)), "layers.1.0.bias": np.zeros(8),
-            "layers.2.weight": np.zeros((4, 8)), "layers.2.bias": np.zeros(4)}
+    good = {
+        "layers.1.0.weight": np.zeros((8, 33)),
+        "layers.1.0.bias": np.zeros(8),
+        "layers.2.weight": np.zeros((4, 8)),
+        "layers.2.bias": np.zeros(4),
+    }
     with pytest.raises(ValueError, match="another network|finite"):
         load_actor(write_run(tmp_path, weights=good | weights))
 
 
-@pytest.mark.parametrize("content", [
-    "", "{", "[]", "{}", '{"hyperparameters": 3}', '{"hyperparameters": {}}', "[" * 100_000,
-    json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": [10**9]}}),
-    json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": "8"}}),
-    json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": []}}),
-    json.dumps({"hyperparameters": SETTINGS | {"actor_normalization": "__import__('os')"}}),
-    json.dumps({"hyperparameters": SETTINGS | {"negative_slope": "0"}}),
-    json.dumps({"hyperparameters": SETTINGS | {"negative_slope": float("nan")}})])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"hyperparameters": 3}',
+        '{"hyperparameters": {}}',
+        "[" * 100_000,
+        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": [10**9]}}),
+        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": "8"}}),
+        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": []}}),
+        json.dumps({"hyperparameters": SETTINGS | {"actor_normalization": "__import__('os')"}}),
+        json.dumps({"hyperparameters": SETTINGS | {"negative_slope": "0"}}),
+        json.dumps({"hyperparameters": SETTINGS | {"negative_slope": float("nan")}}),
+    ],
+)
 def test_damaged_settings_are_a_clear_error(tmp_path, content):
     folder = write_run(tmp_path)
     (folder / "hyperparameters.json").write_text(content)
@@ -143,9 +190,17 @@ def test_damaged_settings_are_a_clear_error(tmp_path, content):
         read_settings(folder)
 
 
-@pytest.mark.parametrize("damage", [
-    b"", b"no safetensors", b"\xff" * 8 + b"{}", b"\x80\x04cos\nsystem\n(S'exit 1'\ntR.",
-    lambda whole: whole[:-10], lambda whole: whole[:30]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"no safetensors",
+        b"\xff" * 8 + b"{}",
+        b"\x80\x04cos\nsystem\n(S'exit 1'\ntR.",
+        lambda whole: whole[:-10],
+        lambda whole: whole[:30],
+    ],
+)
 def test_hostile_weights_stay_data(tmp_path, damage):
     folder = write_run(tmp_path)
     path = folder / "actor_best.safetensors"
@@ -163,15 +218,21 @@ def test_any_bytes_are_weights_or_a_clear_error(tmp_path_factory, content):
 
 
 def test_noise_is_not_in_what_is_evaluated():
-    weights = {"layers.1.0.weight": np.ones((1, 33)), "layers.1.0.bias": np.zeros(1),
-               "layers.2.weight": np.ones((4, 1)), "layers.2.bias": np.zeros(4),
-               "layers.2.sigma_weight": np.full((4, 1), 9.0), "layers.2.sigma_bias": np.ones(4)}
+    weights = {
+        "layers.1.0.weight": np.ones((1, 33)),
+        "layers.1.0.bias": np.zeros(1),
+        "layers.2.weight": np.ones((4, 1)),
+        "layers.2.bias": np.zeros(4),
+        "layers.2.sigma_weight": np.full((4, 1), 9.0),
+        "layers.2.sigma_bias": np.ones(4),
+    }
     act = actor_of(weights, {**SETTINGS, "actor_hidden": [1], "noisy_layers": True}, "test")
     seen = np.full((2, 33), 0.01)
     np.testing.assert_allclose(act(seen), np.tanh(0.33), rtol=1e-6)
 
 
 # ------------------------------------------------------------------------------------- the command
+
 
 def written(capsys, tmp_path, *arguments):
     out = tmp_path / "deep" / "page.html"
@@ -201,24 +262,33 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
 
 def test_goals_are_those_of_the_seed_and_as_large_and_fast_as_asked(capsys, tmp_path):
     run = write_run(tmp_path / "run", suffix="episode3")
-    code, out, _ = written(capsys, tmp_path, run, "--arms", 2, "--seed", 5, "--goal-size", 8,
-                           "--goal-speed", 3)
+    code, out, _ = written(
+        capsys, tmp_path, run, "--arms", 2, "--seed", 5, "--goal-size", 8, "--goal-speed", 3
+    )
     data = data_of(out.read_text())
     assert code == 0 and [actor["title"] for actor in data["actors"]][1:] == ["3 episodes"]
     assert data["world"] == {"size": 8, "speed": 3} and data["critic"] is None
     goals = play_episode(random_torques(0), 2, 5, 1, goal_speed=3).observations[0][:, [26, 28, 32]]
     angle, share = np.transpose(data["goals"])
-    np.testing.assert_allclose(goals, np.transpose([
-        8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle)), 3 * share]), atol=1e-5)
+    np.testing.assert_allclose(
+        goals,
+        np.transpose([8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle)), 3 * share]),
+        atol=1e-5,
+    )
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["nowhere"], "no nowhere"), ([KEPT, GALLERY, KEPT], "different labels"),
-    ([KEPT, "--arms", "0"], "arms must be from 1 to 40"),
-    ([KEPT, "--arms", "41"], "arms must be from 1 to 40"),
-    ([KEPT, "--seed", "-1"], "seed must be from 0"),
-    ([KEPT, "--goal-size", "-1"], "'goal_size' must be a number from 0"),
-    ([PROJECT / "checkpoints" / "pendulum" / "seed0"], "not of arms")])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["nowhere"], "no nowhere"),
+        ([KEPT, GALLERY, KEPT], "different labels"),
+        ([KEPT, "--arms", "0"], "arms must be from 1 to 40"),
+        ([KEPT, "--arms", "41"], "arms must be from 1 to 40"),
+        ([KEPT, "--seed", "-1"], "seed must be from 0"),
+        ([KEPT, "--goal-size", "-1"], "'goal_size' must be a number from 0"),
+        ([PROJECT / "checkpoints" / "pendulum" / "seed0"], "not of arms"),
+    ],
+)
 def test_a_bad_call_is_one_clear_line_and_writes_nothing(capsys, tmp_path, arguments, message):
     code, out, printed = written(capsys, tmp_path, *arguments)
     assert code == 2 and message in printed.err and not out.exists()

@@ -5,14 +5,26 @@ from __future__ import annotations
 import sys
 
 from reacher.display import has_display
-from reacher.drawing import backends, flat, look
+from reacher.drawing import backends, flat, style
 from reacher.drawing.backends import working_backend
 from reacher.drawing.flat import TOUCHED_GOAL, ArmPicture, ArmWindow, draw_arms
 from reacher.drawing.points import arm_points, hand_to_goal, touching
 from reacher.drawing.scene import ArmScene
 
-__all__ = ["TOUCHED_GOAL", "ArmPicture", "ArmScene", "ArmWindow", "arm_picture", "arm_points",
-           "arm_window", "draw_arms", "hand_to_goal", "has_display", "touching", "working_backend"]
+__all__ = [
+    "TOUCHED_GOAL",
+    "ArmPicture",
+    "ArmScene",
+    "ArmWindow",
+    "arm_picture",
+    "arm_points",
+    "arm_window",
+    "draw_arms",
+    "hand_to_goal",
+    "has_display",
+    "touching",
+    "working_backend",
+]
 
 
 def arm_picture(goal_size: float) -> ArmScene | ArmPicture:
@@ -23,7 +35,7 @@ def arm_picture(goal_size: float) -> ArmScene | ArmPicture:
     """
     if backend := working_backend():
         try:
-            return ArmScene(1, look.PICTURE_SIZE, look.PICTURE_SIZE, goal_size, backend=backend)
+            return ArmScene(1, style.PICTURE_SIZE, style.PICTURE_SIZE, goal_size, backend=backend)
         except RuntimeError as error:
             backends.warn_of_flat(str(error))
     else:

@@ -11,8 +11,10 @@ import warnings
 
 from reacher.display import has_display
 
-ADVICE = ("the arms are drawn flat, since no OpenGL works here ({why}): on Debian and Ubuntu "
-          "'apt-get install libosmesa6' is enough, elsewhere OSMesa, EGL or a display")
+ADVICE = (
+    "the arms are drawn flat, since no OpenGL works here ({why}): on Debian and Ubuntu "
+    "'apt-get install libosmesa6' is enough, elsewhere OSMesa, EGL or a display"
+)
 SWITCHED_OFF = "the arms are drawn flat, since MUJOCO_GL={value} switches OpenGL off"
 OFF = ("disable", "disabled", "off", "false", "0")  # what MuJoCo takes for MUJOCO_GL
 AUTOMATIC = ("", "enable", "enabled", "on", "true", "1")
@@ -52,18 +54,30 @@ def candidates() -> list[str]:
 
 def works(name: str) -> bool:
     """Whether a backend draws, tried in a process of its own: half a second the first time."""
-    return _works(name, tuple(os.environ.get(variable) for variable in
-                              ("DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH")))
+    return _works(
+        name,
+        tuple(
+            os.environ.get(variable)
+            for variable in ("DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH")
+        ),
+    )
 
 
 @functools.lru_cache(maxsize=32)
 def _works(name: str, surroundings: tuple) -> bool:
-    own = {variable: value for variable, value in os.environ.items()
-           if variable != "PYOPENGL_PLATFORM"}
+    own = {
+        variable: value for variable, value in os.environ.items() if variable != "PYOPENGL_PLATFORM"
+    }
     try:
-        return subprocess.run([sys.executable, "-c", TRIAL, name],
-                              env={**own, "MUJOCO_GL": name}, capture_output=True,
-                              timeout=LONGEST_TRIAL).returncode == 0
+        return (
+            subprocess.run(
+                [sys.executable, "-c", TRIAL, name],
+                env={**own, "MUJOCO_GL": name},
+                capture_output=True,
+                timeout=LONGEST_TRIAL,
+            ).returncode
+            == 0
+        )
     except (OSError, subprocess.SubprocessError):
         return False
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reacher.drawing.look import PICTURE_SIZE
 from reacher.drawing.points import arm_points, touching
+from reacher.drawing.style import PICTURE_SIZE
 from reacher.task import HAND_RADIUS
 
 if TYPE_CHECKING:
@@ -21,8 +21,13 @@ RING_WIDTH = 2.2  # points
 REACH = 15.0  # m around the base, which a hand does not leave in any picture
 
 
-def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: float = 23.0,
-              goal_size: float = 5.0) -> None:
+def draw_arms(
+    axes: Axes,
+    observations: np.ndarray,
+    columns: int = 10,
+    spacing: float = 23.0,
+    goal_size: float = 5.0,
+) -> None:
     """Draw arms side by side, seen from the front and a little from above.
 
     Args:
@@ -47,19 +52,41 @@ def draw_arms(axes: Axes, observations: np.ndarray, columns: int = 10, spacing: 
     axes.axis("off")
     touched = touching(observations, goal_size)
     ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
-    axes.add_collection(EllipseCollection(
-        np.full(len(agents), goal_size), np.full(len(agents), goal_size), offsets=point["goal"],
-        facecolors=[to_rgba(TOUCHED_GOAL, TOUCHED_OPACITY) if touch else
-                    to_rgba(GOAL, GOAL_OPACITY) for touch in touched],
-        edgecolors=[to_rgba(RING, float(touch)) for touch in touched],
-        linewidths=RING_WIDTH * touched, **ball))
+    axes.add_collection(
+        EllipseCollection(
+            np.full(len(agents), goal_size),
+            np.full(len(agents), goal_size),
+            offsets=point["goal"],
+            facecolors=[
+                to_rgba(TOUCHED_GOAL, TOUCHED_OPACITY) if touch else to_rgba(GOAL, GOAL_OPACITY)
+                for touch in touched
+            ],
+            edgecolors=[to_rgba(RING, float(touch)) for touch in touched],
+            linewidths=RING_WIDTH * touched,
+            **ball,
+        )
+    )
     for start, end in (("base", "elbow"), ("elbow", "hand")):
-        axes.add_collection(LineCollection(np.stack([point[start], point[end]], 1),
-                                           colors=ARM, linewidths=2.2, capstyle="round"))
+        axes.add_collection(
+            LineCollection(
+                np.stack([point[start], point[end]], 1),
+                colors=ARM,
+                linewidths=2.2,
+                capstyle="round",
+            )
+        )
     axes.plot(*point["base"].T, "o", color=ARM, markersize=4)
-    axes.add_collection(EllipseCollection(
-        np.full(len(agents), 2 * HAND_RADIUS), np.full(len(agents), 2 * HAND_RADIUS),
-        offsets=point["hand"], facecolors=HAND, edgecolors="white", linewidths=0.6, **ball))
+    axes.add_collection(
+        EllipseCollection(
+            np.full(len(agents), 2 * HAND_RADIUS),
+            np.full(len(agents), 2 * HAND_RADIUS),
+            offsets=point["hand"],
+            facecolors=HAND,
+            edgecolors="white",
+            linewidths=0.6,
+            **ball,
+        )
+    )
     rows = -(-len(agents) // columns)
     axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
     axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
@@ -114,7 +141,8 @@ class ArmWindow:
             raise RuntimeError(
                 f"render_mode 'human' needs a window, and matplotlib's backend {plt.get_backend()} "
                 "has none. On a desktop, choose one such as TkAgg, QtAgg or MacOSX by "
-                "matplotlib.use(...); elsewhere use render_mode 'rgb_array'")
+                "matplotlib.use(...); elsewhere use render_mode 'rgb_array'"
+            )
         self._axes = self._figure.add_subplot()
         self._figure.show()
 

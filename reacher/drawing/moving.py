@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reacher.drawing import backends, flat, look
+from reacher.drawing import backends, flat, style
 from reacher.drawing.points import columns_for, require_arms
 from reacher.drawing.scene import ArmScene
 
@@ -20,8 +20,16 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 class FlatArms:
     """Draws arms on their grid flat, with the interface of `ArmScene`, where OpenGL is missing."""
 
-    def __init__(self, arms: int, width: int, height: int, goal_size: float = 5.0,
-                 columns: int | None = None, bottom: int = 0, **ignored: object) -> None:
+    def __init__(
+        self,
+        arms: int,
+        width: int,
+        height: int,
+        goal_size: float = 5.0,
+        columns: int | None = None,
+        bottom: int = 0,
+        **ignored: object,
+    ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -32,8 +40,9 @@ class FlatArms:
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3) uint8 of observations (arms, 33)."""
-        flat.draw_arms(self._axes, require_arms(observations), self._columns,
-                       goal_size=self._goal_size)
+        flat.draw_arms(
+            self._axes, require_arms(observations), self._columns, goal_size=self._goal_size
+        )
         self._canvas.draw()
         return np.array(self._canvas.buffer_rgba())[..., :3].copy()
 
@@ -41,8 +50,9 @@ class FlatArms:
         """Nothing is held."""
 
 
-def arms_picture(arms: int, width: int, height: int, goal_size: float = 5.0,
-                 **options) -> ArmScene | FlatArms:
+def arms_picture(
+    arms: int, width: int, height: int, goal_size: float = 5.0, **options
+) -> ArmScene | FlatArms:
     """What draws arms on their grid: in three dimensions, or flat with a warning.
 
     Args:
@@ -61,9 +71,16 @@ def arms_picture(arms: int, width: int, height: int, goal_size: float = 5.0,
     return FlatArms(arms, width, height, goal_size, **options)
 
 
-def moving_arms(frames: Sequence[np.ndarray], milliseconds: int = 160, width: int = 900,
-                height: int | None = None, goal_size: float = 5.0, columns: int | None = None,
-                first: int = 0, label: str = "") -> bytes:
+def moving_arms(
+    frames: Sequence[np.ndarray],
+    milliseconds: int = 160,
+    width: int = 900,
+    height: int | None = None,
+    goal_size: float = 5.0,
+    columns: int | None = None,
+    first: int = 0,
+    label: str = "",
+) -> bytes:
     """Recorded arms as a moving picture: a dark card with rounded corners, for any page.
 
     Args:
@@ -84,21 +101,28 @@ def moving_arms(frames: Sequence[np.ndarray], milliseconds: int = 160, width: in
         raise ValueError("a moving picture needs a frame or more")
     arms = len(require_arms(frames[0]))
     columns = columns or columns_for(arms)
-    bottom = look.LABEL_HEIGHT if label else 0
-    height = height or bottom + round(width * look.GRID_SHAPE * -(-arms // columns) /
-                                      min(columns, arms) + width * look.GRID_EDGE)
+    bottom = style.LABEL_HEIGHT if label else 0
+    height = height or bottom + round(
+        width * style.GRID_SHAPE * -(-arms // columns) / min(columns, arms)
+        + width * style.GRID_EDGE
+    )
     picture = arms_picture(arms, width, height, goal_size, columns=columns, bottom=bottom)
     try:
         drawn = [picture.frame(frame) for frame in frames]
     finally:
         picture.close()
     if label:
-        drawn = [write(frame, [(look.CORNER, height - bottom // 2 - 4, label)]) for frame in drawn]
+        drawn = [write(frame, [(style.CORNER, height - bottom // 2 - 4, label)]) for frame in drawn]
     return animated_png(drawn[first:] + drawn[:first], milliseconds)
 
 
-def gallery(rows: Sequence[tuple[str, str, Sequence[np.ndarray]]], title: str,
-            width: int = 900, goal_size: float = 5.0, first: int = 0) -> list[np.ndarray]:
+def gallery(
+    rows: Sequence[tuple[str, str, Sequence[np.ndarray]]],
+    title: str,
+    width: int = 900,
+    goal_size: float = 5.0,
+    first: int = 0,
+) -> list[np.ndarray]:
     """Frames of several recordings of the same arms, one below the other, with a label each.
 
     Args:
@@ -112,25 +136,35 @@ def gallery(rows: Sequence[tuple[str, str, Sequence[np.ndarray]]], title: str,
         Pictures (height, width, 3) uint8, for `animated_png` and `still_png`.
     """
     arms = len(require_arms(rows[0][2][0]))
-    side, high, top = look.GALLERY_LABELS, look.GALLERY_ROW, look.LABEL_HEIGHT
-    picture = arms_picture(arms, width - side, high, goal_size, columns=arms,
-                           framed=look.GALLERY_FRAMED, elevation=look.GALLERY_ELEVATION)
-    sky = np.round(255 * np.array(look.SKY)).astype(np.uint8)
+    side, high, top = style.GALLERY_LABELS, style.GALLERY_ROW, style.LABEL_HEIGHT
+    picture = arms_picture(
+        arms,
+        width - side,
+        high,
+        goal_size,
+        columns=arms,
+        framed=style.GALLERY_FRAMED,
+        elevation=style.GALLERY_ELEVATION,
+    )
+    sky = np.round(255 * np.array(style.SKY)).astype(np.uint8)
     frames = []
     try:
         for moment in zip(*(frames for _, _, frames in rows), strict=True):
             card = np.tile(sky, (top + high * len(rows), width, 1))
             for k, observations in enumerate(moment):
-                card[top + k * high + 1:top + (k + 1) * high, side:] = \
-                    picture.frame(observations)[1:]
+                card[top + k * high + 1 : top + (k + 1) * high, side:] = picture.frame(
+                    observations
+                )[1:]
             frames.append(card)
     finally:
         picture.close()
-    texts = [(look.CORNER, top // 2, title, 18)]
+    texts = [(style.CORNER, top // 2, title, 18)]
     for k, (large, small, _) in enumerate(rows):
         middle = top + k * high + high // 2
-        texts += [(look.CORNER, middle - 13, large, 20),
-                  (look.CORNER, middle + 13, small, 16, look.CARD_QUIET_TEXT)]
+        texts += [
+            (style.CORNER, middle - 13, large, 20),
+            (style.CORNER, middle + 13, small, 16, style.CARD_QUIET_TEXT),
+        ]
     labelled = write(frames[0], texts)
     mask = np.zeros(labelled.shape[:2], bool)
     mask[:top] = mask[:, :side] = True
@@ -149,15 +183,16 @@ def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.nda
 
     image = Image.fromarray(picture)
     draw = ImageDraw.Draw(image)
-    ink = look.CARD_TEXT if picture[-1, 0].mean() < 128 else look.PAGE_TEXT
+    ink = style.CARD_TEXT if picture[-1, 0].mean() < 128 else style.PAGE_TEXT
     for left, middle, text, *more in texts:
         font = ImageFont.load_default(more[0] if more else size)
         draw.text((left, middle), text, more[1] if len(more) > 1 else ink, font, anchor="lm")
     return np.asarray(image)
 
 
-def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160,
-                 corner: int = look.CORNER) -> bytes:
+def animated_png(
+    pictures: Sequence[np.ndarray], milliseconds: int = 160, corner: int = style.CORNER
+) -> bytes:
     """Pictures (height, width, 3) uint8 as an animated PNG with rounded corners.
 
     All frames share a palette, and a frame holds only what changed: so it stays small. The same
@@ -176,10 +211,13 @@ def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160,
     colors = np.concatenate([np.tile(edge, (EDGE_SHADES + 1, 1)), palette]).astype(np.uint8)
     opacities = bytes(round(255 * k / (EDGE_SHADES + 1)) for k in range(EDGE_SHADES + 1))
     whole = shade > EDGE_SHADES
-    file = [SIGNATURE,
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"acTL", struct.pack(">II", len(pictures), 0)),  # 0: for ever
-            _chunk(b"PLTE", colors.tobytes()), _chunk(b"tRNS", opacities)]
+    file = [
+        SIGNATURE,
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        _chunk(b"acTL", struct.pack(">II", len(pictures), 0)),  # 0: for ever
+        _chunk(b"PLTE", colors.tobytes()),
+        _chunk(b"tRNS", opacities),
+    ]
     before, sequence = None, 0
     for frame in numbers:
         indices = np.where(whole, frame + EDGE_SHADES + 1, shade).astype(np.uint8)
@@ -188,9 +226,23 @@ def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160,
         else:
             changed = indices != before
             top, left, part = _changed_part(np.where(changed, indices, 0), changed)
-        file.append(_chunk(b"fcTL", struct.pack(
-            ">IIIIIHHBB", sequence, part.shape[1], part.shape[0], left, top, milliseconds, 1000,
-            0, 0 if before is None else 1)))  # the first replaces, the others go over it
+        file.append(
+            _chunk(
+                b"fcTL",
+                struct.pack(
+                    ">IIIIIHHBB",
+                    sequence,
+                    part.shape[1],
+                    part.shape[0],
+                    left,
+                    top,
+                    milliseconds,
+                    1000,
+                    0,
+                    0 if before is None else 1,
+                ),
+            )
+        )  # the first replaces, the others go over it
         rows = np.concatenate([np.zeros((len(part), 1), np.uint8), part], 1)  # filter: none
         data = zlib.compress(rows.tobytes(), 9)
         sequence += 1
@@ -203,20 +255,22 @@ def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160,
     return b"".join([*file, _chunk(b"IEND", b"")])
 
 
-def still_png(picture: np.ndarray, corner: int = look.CORNER) -> bytes:
+def still_png(picture: np.ndarray, corner: int = style.CORNER) -> bytes:
     """One picture (height, width, 3) uint8 as a PNG with rounded corners."""
     return animated_png([picture], corner=corner)
 
 
-def with_one_palette(pictures: Sequence[np.ndarray], colors: int
-                     ) -> tuple[np.ndarray, list[np.ndarray]]:
+def with_one_palette(
+    pictures: Sequence[np.ndarray], colors: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """A palette (colours, 3) for all pictures, and each as its numbers (height, width)."""
     from PIL import Image
 
-    some = np.concatenate(pictures[::-(-len(pictures) // 6)])
-    base = Image.fromarray(some).quantize(colors, Image.Quantize.MEDIANCUT,
-                                          dither=Image.Dither.NONE)
-    palette = np.array(base.getpalette()[:3 * colors], np.uint8).reshape(-1, 3)
+    some = np.concatenate(pictures[:: -(-len(pictures) // 6)])
+    base = Image.fromarray(some).quantize(
+        colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+    )
+    palette = np.array(base.getpalette()[: 3 * colors], np.uint8).reshape(-1, 3)
     if (some == 255).all(-1).mean() > 0.2:  # a white page stays white
         palette[palette.min(axis=1) > 240] = 255
     # The nearest colour of each colour of 6 bits, once, instead of that of each pixel.
@@ -224,8 +278,9 @@ def with_one_palette(pictures: Sequence[np.ndarray], colors: int
     red, green, blue = np.meshgrid(levels, levels, levels, indexing="ij")
     every = np.stack([red, green, blue], -1).reshape(-1, 3)
     own = palette.astype(np.float32)
-    nearest = np.concatenate([((own**2).sum(1) - 2 * part @ own.T).argmin(1)
-                              for part in np.array_split(every, 16)]).astype(np.uint8)
+    nearest = np.concatenate(
+        [((own**2).sum(1) - 2 * part @ own.T).argmin(1) for part in np.array_split(every, 16)]
+    ).astype(np.uint8)
     numbers = []
     for picture in pictures:
         six = (picture >> 2).astype(np.int32)
@@ -247,7 +302,7 @@ def _changed_part(indices, changed):
     if not len(rows):
         return 0, 0, indices[:1, :1]
     top, left = rows[0], columns[0]
-    return top, left, indices[top:rows[-1] + 1, left:columns[-1] + 1]
+    return top, left, indices[top : rows[-1] + 1, left : columns[-1] + 1]
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

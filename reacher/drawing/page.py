@@ -38,9 +38,18 @@ class Choice:
     episode: int | None = None
 
 
-def page(actors: Sequence[Choice], critic: dict | None = None, scores: Sequence[float] = (),
-         arms: int = 20, seed: int = 0, title: str = "Grab the goal", what: str = "",
-         still: bytes = b"", embedded: bool = False, **parameters: float) -> str:
+def page(
+    actors: Sequence[Choice],
+    critic: dict | None = None,
+    scores: Sequence[float] = (),
+    arms: int = 20,
+    seed: int = 0,
+    title: str = "Grab the goal",
+    what: str = "",
+    still: bytes = b"",
+    embedded: bool = False,
+    **parameters: float,
+) -> str:
     """The page of these actors; the last one acts first.
 
     Args:
@@ -64,21 +73,34 @@ def page(actors: Sequence[Choice], critic: dict | None = None, scores: Sequence[
     task = Task(arms, seed)
     task.set_parameters(parameters)
     data = {
-        "actors": [vars(actor) for actor in actors], "first": len(actors) - 1, "critic": critic,
+        "actors": [vars(actor) for actor in actors],
+        "first": len(actors) - 1,
+        "critic": critic,
         "scores": [round(float(score), 3) for score in scores],
-        "goals": [(int(generator.integers(360)), generator.uniform(-1, 1))
-                  for generator in task.generators],
-        "world": {"size": task.parameters["goal_size"], "speed": task.parameters["goal_speed"]}}
-    text = {name: (ASSETS / name).read_text(encoding="utf-8")
-            for name in ("page.html", "page.css", *SCRIPTS)}
+        "goals": [
+            (int(generator.integers(360)), generator.uniform(-1, 1))
+            for generator in task.generators
+        ],
+        "world": {"size": task.parameters["goal_size"], "speed": task.parameters["goal_speed"]},
+    }
+    text = {
+        name: (ASSETS / name).read_text(encoding="utf-8")
+        for name in ("page.html", "page.css", *SCRIPTS)
+    }
     return string.Template(text["page.html"]).substitute(
-        title=html.escape(title), what=html.escape(what), still=_image(still, title),
-        kind="embedded" * embedded, style=text["page.css"], data=_json(data),
-        script="".join(text[name] for name in SCRIPTS))
+        title=html.escape(title),
+        what=html.escape(what),
+        still=_image(still, title),
+        kind="embedded" * embedded,
+        style=text["page.css"],
+        data=_json(data),
+        script="".join(text[name] for name in SCRIPTS),
+    )
 
 
-def inline(page: str, picture: bytes, description: str = "Arms and their goals",
-           height: int = 760) -> str:
+def inline(
+    page: str, picture: bytes, description: str = "Arms and their goals", height: int = 760
+) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.
 
     Args:
@@ -92,14 +114,19 @@ def inline(page: str, picture: bytes, description: str = "Arms and their goals",
         f'<div style="position:relative;min-height:{height}px">{_image(picture, description)}'
         f'<iframe title="{words}" sandbox="allow-scripts" loading="lazy" '
         'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
-        f'srcdoc="{html.escape(page)}"></iframe></div>')
+        f'srcdoc="{html.escape(page)}"></iframe></div>'
+    )
 
 
 def _image(picture: bytes, description: str) -> str:
     """An element with this PNG in it; nothing of none."""
     content = base64.b64encode(picture).decode()
-    return f'<img alt="{html.escape(description)}" style="max-width:100%" src="data:image/png;' \
-           f'base64,{content}">' if picture else ""
+    return (
+        f'<img alt="{html.escape(description)}" style="max-width:100%" src="data:image/png;'
+        f'base64,{content}">'
+        if picture
+        else ""
+    )
 
 
 def _ascii(text: str) -> str:

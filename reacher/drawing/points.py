@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from reacher.drawing import look
+from reacher.drawing import style
 from reacher.physics import HAND_OFFSET
 from reacher.task import GOAL_ORBIT, HAND_RADIUS, OBSERVATION_SIZE
 
@@ -20,6 +20,7 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
     Returns:
         `base`, `elbow`, `hand` and `goal`, each (..., 3), m.
     """
+
     def along_own_y(quaternion):  # second column of the rotation matrix; order x, y, z, w
         x, y, z, w = np.moveaxis(quaternion, -1, 0)
         return np.stack([2 * (x * y - z * w), 1 - 2 * (x * x + z * z), 2 * (y * z + x * w)], -1)
@@ -27,8 +28,12 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
     upper, forearm = observations[..., 0:13], observations[..., 13:26]
     elbow = upper[..., 0:3] + HAND_OFFSET * along_own_y(upper[..., 3:7])
     hand = forearm[..., 0:3] + HAND_OFFSET * along_own_y(forearm[..., 3:7])
-    return {"base": np.zeros_like(elbow), "elbow": elbow, "hand": hand,
-            "goal": observations[..., 26:29]}
+    return {
+        "base": np.zeros_like(elbow),
+        "elbow": elbow,
+        "hand": hand,
+        "goal": observations[..., 26:29],
+    }
 
 
 def hand_to_goal(observations: np.ndarray) -> np.ndarray:
@@ -50,9 +55,11 @@ def require_arms(observations: np.ndarray) -> np.ndarray:
     """
     observations = np.asarray(observations)
     if observations.ndim != 2 or observations.shape[1] != OBSERVATION_SIZE:
-        raise ValueError("only arms can be drawn, with observations of shape "
-                         f"(arms, {OBSERVATION_SIZE}), not {observations.shape}: Gymnasium's own "
-                         "environments draw themselves, by their render_mode")
+        raise ValueError(
+            "only arms can be drawn, with observations of shape "
+            f"(arms, {OBSERVATION_SIZE}), not {observations.shape}: Gymnasium's own "
+            "environments draw themselves, by their render_mode"
+        )
     return observations
 
 
@@ -63,18 +70,24 @@ def columns_for(arms: int) -> int:
 
 def spacing_for(goal_size: float) -> tuple[float, float]:
     """Distance of the bases within a row and from row to row, m, so that goals stay apart."""
-    radius = GOAL_ORBIT + look.RING_OUTSIDE * min(goal_size, look.LARGEST_FRAMED_GOAL) / 2
-    apart = max(look.SPACING, 2 * radius + 1)
-    return apart, max(look.ROW_SPACING, apart * look.ROW_SPACING / look.SPACING)
+    radius = GOAL_ORBIT + style.RING_OUTSIDE * min(goal_size, style.LARGEST_FRAMED_GOAL) / 2
+    apart = max(style.SPACING, 2 * radius + 1)
+    return apart, max(style.ROW_SPACING, apart * style.ROW_SPACING / style.SPACING)
 
 
-def places(arms: int, columns: int, goal_size: float) -> np.ndarray:
+def arm_positions(arms: int, columns: int, goal_size: float) -> np.ndarray:
     """Where the bases stand, (arms, 3), m, x to the right, z up: first row farthest back."""
     across, along = spacing_for(goal_size)
     arm = np.arange(arms)
     rows = -(-arms // columns)
-    return np.stack([(arm % columns - (min(columns, arms) - 1) / 2) * across,
-                     ((rows - 1) / 2 - arm // columns) * along, 0.0 * arm], -1)
+    return np.stack(
+        [
+            (arm % columns - (min(columns, arms) - 1) / 2) * across,
+            ((rows - 1) / 2 - arm // columns) * along,
+            0.0 * arm,
+        ],
+        -1,
+    )
 
 
 def upright(points: np.ndarray) -> np.ndarray:

@@ -13,18 +13,18 @@ import math
 import mujoco
 import numpy as np
 
-from reacher.drawing import backends, look
+from reacher.drawing import backends, style
 from reacher.drawing.points import (
     arm_points,
+    arm_positions,
     columns_for,
-    places,
     require_arms,
     touching,
     upright,
 )
 from reacher.task import GOAL_HEIGHT, GOAL_ORBIT, HAND_RADIUS
 
-WORKPLACE_OR_REACH = look.REACH, look.WORKPLACE  # framed of one arm, and of many
+WORKPLACE_OR_REACH = style.REACH, style.WORKPLACE  # framed of one arm, and of many
 FEWEST_PIXELS, MOST_PIXELS = 16, 4096  # of a side
 
 
@@ -36,17 +36,23 @@ class Camera:
         azimuth, elevation: degrees; the camera looks along the azimuth, down by the elevation.
     """
 
-    def __init__(self, width: int, height: int, azimuth: float = look.AZIMUTH,
-                 elevation: float = look.ELEVATION) -> None:
+    def __init__(
+        self,
+        width: int,
+        height: int,
+        azimuth: float = style.AZIMUTH,
+        elevation: float = style.ELEVATION,
+    ) -> None:
         self.width, self.height = width, height
         self.azimuth, self.elevation = azimuth, elevation
         self.target, self.distance = np.zeros(3), 100.0  # m
         turn, tilt = math.radians(azimuth), math.radians(elevation)
-        self.forward = np.array([math.cos(turn) * math.cos(tilt),
-                                 math.sin(turn) * math.cos(tilt), -math.sin(tilt)])
+        self.forward = np.array(
+            [math.cos(turn) * math.cos(tilt), math.sin(turn) * math.cos(tilt), -math.sin(tilt)]
+        )
         self.right = np.array([math.sin(turn), -math.cos(turn), 0.0])
         self.up = np.cross(self.right, self.forward)
-        self.focal = max(width, height) / 2 / math.tan(math.radians(look.FIELD_OF_VIEW) / 2)
+        self.focal = max(width, height) / 2 / math.tan(math.radians(style.FIELD_OF_VIEW) / 2)
 
     @property
     def vertical_angle(self) -> float:
@@ -57,8 +63,13 @@ class Camera:
         """Pixels (..., 2), from the left and from the top, of points (..., 3), m, z up."""
         away = points - (self.target - self.distance * self.forward)
         depth = away @ self.forward
-        return np.stack([self.width / 2 + self.focal * (away @ self.right) / depth,
-                         self.height / 2 - self.focal * (away @ self.up) / depth], -1)
+        return np.stack(
+            [
+                self.width / 2 + self.focal * (away @ self.right) / depth,
+                self.height / 2 - self.focal * (away @ self.up) / depth,
+            ],
+            -1,
+        )
 
     def frame(self, points: np.ndarray, bottom: int = 0) -> None:
         """Go as near as it can with all points (n, 3) in the picture, and in its middle.
@@ -73,7 +84,7 @@ class Camera:
         for _ in range(20):  # what is nearer looks larger, so the middle moves with the distance
             depth = away @ self.forward
             across = np.stack([away @ self.right, away @ self.up], -1)
-            self.distance = look.MARGIN * float((np.abs(across) / slope - depth[:, None]).max())
+            self.distance = style.MARGIN * float((np.abs(across) / slope - depth[:, None]).max())
             seen = across / (self.distance + depth)[:, None]
             middle = (seen.min(0) + seen.max(0)) / 2 * self.distance
             self.target = self.target + middle[0] * self.right + middle[1] * self.up
@@ -84,13 +95,18 @@ class Camera:
 def outline(place: np.ndarray, framed: tuple[float, float, float], goal_size: float) -> np.ndarray:
     """Points (n, 3) around what a camera should frame of an arm at a place (3,)."""
     around, below, above = framed
-    goal = look.RING_OUTSIDE * min(goal_size, look.LARGEST_FRAMED_GOAL) / 2
+    goal = style.RING_OUTSIDE * min(goal_size, style.LARGEST_FRAMED_GOAL) / 2
     around = max(around, GOAL_ORBIT + goal)
     below, above = min(below, GOAL_HEIGHT - goal), max(above, GOAL_HEIGHT + goal)
     angle = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-    return place + np.concatenate([np.stack([
-        around * np.cos(angle), around * np.sin(angle), np.full(len(angle), height)], -1)
-        for height in (below, above)])
+    return place + np.concatenate(
+        [
+            np.stack(
+                [around * np.cos(angle), around * np.sin(angle), np.full(len(angle), height)], -1
+            )
+            for height in (below, above)
+        ]
+    )
 
 
 class ArmScene:
@@ -102,7 +118,7 @@ class ArmScene:
         goal_size: diameter of the goals, m.
         columns: arms in a row; None: by `columns_for`.
         follow: None frames all arms; a number puts the camera in front of that one.
-        framed: what of an arm the camera frames, of `reacher.drawing.look`.
+        framed: what of an arm the camera frames, of `reacher.drawing.style`.
         bottom: pixels at the lower edge that the arms leave free, for a line of text.
         elevation: of the camera above the horizon, degrees; None: by the number of arms.
         backend: "glfw", "egl", "osmesa" or "cgl"; None: the first that works.
@@ -112,27 +128,38 @@ class ArmScene:
         RuntimeError: no backend works here, or not the one that is named.
     """
 
-    def __init__(self, arms: int = 1, width: int = look.PICTURE_SIZE,
-                 height: int = look.PICTURE_SIZE, goal_size: float = 5.0,
-                 columns: int | None = None, follow: int | None = None,
-                 framed: tuple[float, float, float] | None = None, bottom: int = 0,
-                 elevation: float | None = None, backend: str | None = None) -> None:
+    def __init__(
+        self,
+        arms: int = 1,
+        width: int = style.PICTURE_SIZE,
+        height: int = style.PICTURE_SIZE,
+        goal_size: float = 5.0,
+        columns: int | None = None,
+        follow: int | None = None,
+        framed: tuple[float, float, float] | None = None,
+        bottom: int = 0,
+        elevation: float | None = None,
+        backend: str | None = None,
+    ) -> None:
         self._gl = self._drawing = None  # here, since close() may follow a constructor that failed
         if not all(FEWEST_PIXELS <= side <= MOST_PIXELS for side in (width, height)):
-            raise ValueError(f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
-                             f"pixels, not {width} and {height}")
+            raise ValueError(
+                f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
+                f"pixels, not {width} and {height}"
+            )
         if follow is not None and not 0 <= follow < arms:
             raise ValueError(f"follow must be None or an arm from 0 to {arms - 1}, not {follow!r}")
         self.arms, self.goal_size = arms, goal_size
-        self.places = places(arms, columns or columns_for(arms), goal_size)
+        self.arm_positions = arm_positions(arms, columns or columns_for(arms), goal_size)
         one = arms == 1 or follow is not None
         if elevation is None:
-            elevation = look.ONE_ARM_ELEVATION if one else look.ELEVATION
+            elevation = style.ONE_ARM_ELEVATION if one else style.ELEVATION
         self.camera = Camera(width, height, elevation=elevation)
         framed = framed or WORKPLACE_OR_REACH[not one]
-        shown = self.places if follow is None else self.places[[follow]]
-        self.camera.frame(np.concatenate([outline(place, framed, goal_size) for place in shown]),
-                          bottom)
+        shown = self.arm_positions if follow is None else self.arm_positions[[follow]]
+        self.camera.frame(
+            np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom
+        )
         self._model = mujoco.MjModel.from_xml_string(self._xml())
         self._data = mujoco.MjData(self._model)
         mujoco.mj_forward(self._model, self._data)
@@ -145,23 +172,28 @@ class ArmScene:
     def _open(self, backend: str | None) -> None:
         if backend is None:
             tried = ", ".join(backends.candidates()) or "none, by MUJOCO_GL"
-            raise RuntimeError(f"no OpenGL backend works here (tried {tried}): install one, "
-                               "such as Debian's package libosmesa6")
+            raise RuntimeError(
+                f"no OpenGL backend works here (tried {tried}): install one, "
+                "such as Debian's package libosmesa6"
+            )
         width, height = self.camera.width, self.camera.height
         try:
             self._gl = backends.context(backend, width, height)
-            self._drawing = mujoco.MjrContext(self._model,
-                                              mujoco.mjtFontScale.mjFONTSCALE_100.value)
+            self._drawing = mujoco.MjrContext(
+                self._model, mujoco.mjtFontScale.mjFONTSCALE_100.value
+            )
             mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._drawing)
         except Exception as error:  # of the libraries, which have no common type
             self.close()
-            raise RuntimeError(f"the OpenGL backend {backend} does not work here: {error!r}; "
-                               "glfw, egl, osmesa and, on macOS, cgl are allowed") from None
+            raise RuntimeError(
+                f"the OpenGL backend {backend} does not work here: {error!r}; "
+                "glfw, egl, osmesa and, on macOS, cgl are allowed"
+            ) from None
         self.backend = backend
 
     def _xml(self) -> str:
         """The model that is drawn around the arms: floor, sky and light."""
-        return surroundings(self.places, self.goal_size, self.camera)
+        return surroundings(self.arm_positions, self.goal_size, self.camera)
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3) uint8 of observations (arms, 33), or (33,) of one arm.
@@ -176,9 +208,16 @@ class ArmScene:
         if len(observations) != self.arms:
             raise ValueError(f"this scene has {self.arms} arms, not {len(observations)}")
         self._gl.make_current()  # another scene may have been drawn since
-        mujoco.mjv_updateScene(self._model, self._data, self._options, self._nobody, self._eye,
-                               mujoco.mjtCatBit.mjCAT_ALL.value, self._scene)
-        add_arms(self._scene, self._model, observations, self.places, self.goal_size)
+        mujoco.mjv_updateScene(
+            self._model,
+            self._data,
+            self._options,
+            self._nobody,
+            self._eye,
+            mujoco.mjtCatBit.mjCAT_ALL.value,
+            self._scene,
+        )
+        add_arms(self._scene, self._model, observations, self.arm_positions, self.goal_size)
         view = mujoco.MjrRect(0, 0, self.camera.width, self.camera.height)
         mujoco.mjr_render(view, self._scene, self._drawing)
         mujoco.mjr_readPixels(self._pixels, None, view, self._drawing)
@@ -220,28 +259,31 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
         goal_size: diameter, m.
         camera: of the largest picture.
     """
+
     def row(values):
         return " ".join(f"{value:.6g}" for value in values)
 
     extent = float(np.ptp(spots, axis=0).max()) / 2 + 30
-    corners, faces = ring(max(goal_size, 0.1) / 2 * look.RING_OUTSIDE, look.RING_WIDTH)
-    first, second = map(row, look.FLOOR_COLORS)
-    repeat = 1 / (2 * look.SQUARE)
-    shadows = min(look.SHADOW_SIZE, 2 ** math.ceil(math.log2(3 * max(camera.width, camera.height))))
+    corners, faces = ring(max(goal_size, 0.1) / 2 * style.RING_OUTSIDE, style.RING_WIDTH)
+    first, second = map(row, style.FLOOR_COLORS)
+    repeat = 1 / (2 * style.SQUARE)
+    shadows = min(
+        style.SHADOW_SIZE, 2 ** math.ceil(math.log2(3 * max(camera.width, camera.height)))
+    )
     return f"""<mujoco model="arms">
   <visual>
     <global offwidth="{camera.width}" offheight="{camera.height}"
             fovy="{camera.vertical_angle:.9g}"/>
-    <quality shadowsize="{shadows}" offsamples="{look.SAMPLES}" numslices="32"/>
-    <headlight ambient="{row([look.AMBIENT] * 3)}" diffuse="{row([look.HEADLIGHT] * 3)}"
-               specular="{row([look.SHINE / 2] * 3)}"/>
+    <quality shadowsize="{shadows}" offsamples="{style.SAMPLES}" numslices="32"/>
+    <headlight ambient="{row([style.AMBIENT] * 3)}" diffuse="{row([style.HEADLIGHT] * 3)}"
+               specular="{row([style.SHINE / 2] * 3)}"/>
     <map znear="{0.02 * camera.distance / extent}" zfar="{8 * camera.distance / extent}"
          haze="0.3" shadowclip="1.5"/>
-    <rgba haze="{row(look.SKY)} 1"/>
+    <rgba haze="{row(style.SKY)} 1"/>
   </visual>
   <statistic center="0 0 0" extent="{extent}"/>
   <asset>
-    <texture name="sky" type="skybox" builtin="flat" rgb1="{row(look.SKY)}" width="8" height="8"/>
+    <texture name="sky" type="skybox" builtin="flat" rgb1="{row(style.SKY)}" width="8" height="8"/>
     <texture name="squares" type="2d" builtin="checker" rgb1="{first}" rgb2="{second}"
              width="256" height="256"/>
     <material name="floor" texture="squares" texuniform="true" texrepeat="{repeat} {repeat}"
@@ -249,31 +291,39 @@ def surroundings(spots: np.ndarray, goal_size: float, camera: Camera) -> str:
     <mesh name="ring" vertex="{row(corners.ravel())}" face="{row(faces.ravel())}"/>
   </asset>
   <worldbody>
-    <light directional="true" pos="{row(look.SUN_FROM)}" dir="{row(-np.array(look.SUN_FROM))}"
-           diffuse="{row([look.SUN] * 3)}" specular="{row([look.SHINE] * 3)}"/>
-    <geom type="plane" size="0 0 1" pos="0 0 {look.FLOOR}" material="floor"/>
+    <light directional="true" pos="{row(style.SUN_FROM)}" dir="{row(-np.array(style.SUN_FROM))}"
+           diffuse="{row([style.SUN] * 3)}" specular="{row([style.SHINE] * 3)}"/>
+    <geom type="plane" size="0 0 1" pos="0 0 {style.FLOOR}" material="floor"/>
     <geom type="mesh" mesh="ring" rgba="0 0 0 0" contype="0" conaffinity="0" group="5"/>
   </worldbody>
 </mujoco>"""
 
 
-def ring(radius: float, thickness: float, around: int = 48, across: int = 8
-         ) -> tuple[np.ndarray, np.ndarray]:
+def ring(
+    radius: float, thickness: float, around: int = 48, across: int = 8
+) -> tuple[np.ndarray, np.ndarray]:
     """A lying ring: corners (n, 3), m, and triangles (m, 3) of their numbers."""
     angle = np.linspace(0, 2 * np.pi, around, endpoint=False)[:, None]
     turn = np.linspace(0, 2 * np.pi, across, endpoint=False)[None]
     out = radius + thickness * np.cos(turn)
-    corners = np.stack([out * np.cos(angle), out * np.sin(angle),
-                        thickness * np.sin(turn) + 0 * angle], -1).reshape(-1, 3)
+    corners = np.stack(
+        [out * np.cos(angle), out * np.sin(angle), thickness * np.sin(turn) + 0 * angle], -1
+    ).reshape(-1, 3)
     i, j = np.meshgrid(np.arange(around), np.arange(across), indexing="ij")
     a, b = across * i + j, across * ((i + 1) % around) + j
     c, d = across * ((i + 1) % around) + (j + 1) % across, across * i + (j + 1) % across
-    return corners, np.concatenate([np.stack([a, b, c], -1).reshape(-1, 3),
-                                    np.stack([a, c, d], -1).reshape(-1, 3)])
+    return corners, np.concatenate(
+        [np.stack([a, b, c], -1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)]
+    )
 
 
-def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.ndarray,
-             spots: np.ndarray, goal_size: float) -> None:
+def add_arms(
+    scene: mujoco.MjvScene,
+    model: mujoco.MjModel,
+    observations: np.ndarray,
+    spots: np.ndarray,
+    goal_size: float,
+) -> None:
     """Put arms and goals into a scene that has room for 8 more geoms each.
 
     Args:
@@ -282,29 +332,36 @@ def add_arms(scene: mujoco.MjvScene, model: mujoco.MjModel, observations: np.nda
         spots: (arms, 3), where the bases are, m.
         goal_size: diameter, m.
     """
-    point = {name: upright(value).astype(np.float64) + spots
-             for name, value in arm_points(observations).items()}
+    point = {
+        name: upright(value).astype(np.float64) + spots
+        for name, value in arm_points(observations).items()
+    }
     touched = touching(observations, goal_size)
     for base, elbow, hand in zip(point["base"], point["elbow"], point["hand"], strict=True):
-        _rod(scene, [*base[:2], look.FLOOR], base, look.POST_RADIUS, look.POST)
-        _ball(scene, base, look.BASE_RADIUS, look.BASE)
-        _rod(scene, base, elbow, look.ARM_RADIUS, look.ARM)
-        _ball(scene, elbow, look.ELBOW_RADIUS, look.ELBOW)
-        _rod(scene, elbow, hand, look.ARM_RADIUS, look.ARM)
-        _ball(scene, hand, HAND_RADIUS, look.HAND)
+        _rod(scene, [*base[:2], style.FLOOR], base, style.POST_RADIUS, style.POST)
+        _ball(scene, base, style.BASE_RADIUS, style.BASE)
+        _rod(scene, base, elbow, style.ARM_RADIUS, style.ARM)
+        _ball(scene, elbow, style.ELBOW_RADIUS, style.ELBOW)
+        _rod(scene, elbow, hand, style.ARM_RADIUS, style.ARM)
+        _ball(scene, hand, HAND_RADIUS, style.HAND)
     for goal, touch in zip(point["goal"], touched, strict=True):
         if touch:
             _ring(scene, model, goal)
-            _ball(scene, goal, goal_size / 2, look.TOUCHED_GOAL, look.TOUCHED_OPACITY, look.GLOW)
+            _ball(scene, goal, goal_size / 2, style.TOUCHED_GOAL, style.TOUCHED_OPACITY, style.GLOW)
         else:
-            _ball(scene, goal, goal_size / 2, look.GOAL, look.GOAL_OPACITY)
+            _ball(scene, goal, goal_size / 2, style.GOAL, style.GOAL_OPACITY)
 
 
 def _geom(scene, kind, size, place, turn, color, opacity=1.0, glow=0.0):
     geom = scene.geoms[scene.ngeom]
-    mujoco.mjv_initGeom(geom, kind, np.asarray(size, np.float64), np.asarray(place, np.float64),
-                        np.asarray(turn, np.float64).ravel(),
-                        np.array([*color, opacity], np.float32))
+    mujoco.mjv_initGeom(
+        geom,
+        kind,
+        np.asarray(size, np.float64),
+        np.asarray(place, np.float64),
+        np.asarray(turn, np.float64).ravel(),
+        np.array([*color, opacity], np.float32),
+    )
     geom.category = mujoco.mjtCatBit.mjCAT_DYNAMIC.value  # mere decoration casts no shadow
     geom.emission, geom.specular, geom.shininess = glow, 0.3, 0.4
     scene.ngeom += 1
@@ -317,12 +374,17 @@ def _ball(scene, place, radius, color, opacity=1.0, glow=0.0):
 
 def _rod(scene, start, end, radius, color):
     geom = _geom(scene, mujoco.mjtGeom.mjGEOM_CAPSULE, [radius] * 3, start, np.eye(3), color)
-    mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, radius,
-                         np.asarray(start, np.float64), np.asarray(end, np.float64))
+    mujoco.mjv_connector(
+        geom,
+        mujoco.mjtGeom.mjGEOM_CAPSULE,
+        radius,
+        np.asarray(start, np.float64),
+        np.asarray(end, np.float64),
+    )
 
 
 def _ring(scene, model, place):
     turn = np.empty(9)  # MuJoCo turns a form to its principal axes
     mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
-    geom = _geom(scene, mujoco.mjtGeom.mjGEOM_MESH, [1.0] * 3, place, turn, look.RING, 1.0, 0.7)
+    geom = _geom(scene, mujoco.mjtGeom.mjGEOM_MESH, [1.0] * 3, place, turn, style.RING, 1.0, 0.7)
     geom.dataid = 0  # twice the mesh's number; odd numbers are convex hulls

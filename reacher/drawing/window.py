@@ -7,8 +7,8 @@ import time
 import mujoco
 import numpy as np
 
-from reacher.drawing import look
-from reacher.drawing.points import columns_for, places, require_arms
+from reacher.drawing import style
+from reacher.drawing.points import arm_positions, columns_for, require_arms
 from reacher.drawing.scene import WORKPLACE_OR_REACH, Camera, add_arms, outline, surroundings
 
 SHAPE = 1200, 800  # pixels, for which the camera frames the arms
@@ -34,12 +34,19 @@ class ArmViewer:
 
     def _open(self, arms: int) -> None:
         self._arms = arms
-        self._places = places(arms, columns_for(arms), self._goal_size)
-        camera = Camera(*SHAPE, elevation=look.ELEVATION if arms > 1 else look.ONE_ARM_ELEVATION)
-        camera.frame(np.concatenate([outline(place, WORKPLACE_OR_REACH[arms > 1], self._goal_size)
-                                     for place in self._places]))
-        self._model = mujoco.MjModel.from_xml_string(surroundings(
-            self._places, self._goal_size, camera))
+        self._arm_positions = arm_positions(arms, columns_for(arms), self._goal_size)
+        camera = Camera(*SHAPE, elevation=style.ELEVATION if arms > 1 else style.ONE_ARM_ELEVATION)
+        camera.frame(
+            np.concatenate(
+                [
+                    outline(place, WORKPLACE_OR_REACH[arms > 1], self._goal_size)
+                    for place in self._arm_positions
+                ]
+            )
+        )
+        self._model = mujoco.MjModel.from_xml_string(
+            surroundings(self._arm_positions, self._goal_size, camera)
+        )
         data = mujoco.MjData(self._model)
         self._handle = self._launch(self._model, data, show_left_ui=False, show_right_ui=False)
         with self._handle.lock():
@@ -61,7 +68,9 @@ class ArmViewer:
         most = (scene.maxgeom - 16) // 8
         with self._handle.lock():
             scene.ngeom = 0
-            add_arms(scene, self._model, observations[:most], self._places[:most], self._goal_size)
+            add_arms(
+                scene, self._model, observations[:most], self._arm_positions[:most], self._goal_size
+            )
         self._handle.sync()
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + self._interval

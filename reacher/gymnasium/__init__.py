@@ -7,8 +7,8 @@
     envs = gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)
 
 Importing this package, as `import reacher` does, registers that name. Both kinds run the simulation
-of `reacher.ReacherEnvironment`. `shaped` goes the other way: environments of Gymnasium with the
-interface of Unity's.
+of `reacher.ReacherEnvironment`. `unity_wrapper` goes the other way: environments of Gymnasium
+with the interface of Unity's.
 """
 
 import gymnasium

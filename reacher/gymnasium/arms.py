@@ -23,8 +23,10 @@ from reacher.task import (
     arm_generators,
 )
 
-METADATA = {"render_modes": ["human", "rgb_array"],
-            "render_fps": 1 / (PHYSICS_STEP * STEPS_PER_DECISION)}
+METADATA = {
+    "render_modes": ["human", "rgb_array"],
+    "render_fps": 1 / (PHYSICS_STEP * STEPS_PER_DECISION),
+}
 
 
 class _Arms:
@@ -41,12 +43,15 @@ class _Arms:
 
     def __init__(self, num_arms: int, render_mode: str | None, **parameters: float) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
-            raise ValueError("render_mode must be None, 'human' or 'rgb_array', "
-                             f"not {render_mode!r}")
+            raise ValueError(
+                f"render_mode must be None, 'human' or 'rgb_array', not {render_mode!r}"
+            )
         modes = METADATA["render_modes"] if has_display() else ["rgb_array"]
         if render_mode == "human" and "human" not in modes:
-            raise RuntimeError("render_mode 'human' needs a screen, and this machine has none "
-                               "(neither DISPLAY nor WAYLAND_DISPLAY is set): use 'rgb_array'")
+            raise RuntimeError(
+                "render_mode 'human' needs a screen, and this machine has none "
+                "(neither DISPLAY nor WAYLAND_DISPLAY is set): use 'rgb_array'"
+            )
         self.metadata = {**self.metadata, "render_modes": list(modes)}  # those that work here
         self.render_mode = render_mode
         self._task = Task(num_arms, seed=0)  # reset() gives it other generators
@@ -59,8 +64,9 @@ class _Arms:
     def _require_reset(self, call: str) -> None:
         self._require_open(call)
         if not self._is_reset:
-            raise ResetNeeded(f"{call}() before the first reset(): call reset() to begin "
-                              "an episode")
+            raise ResetNeeded(
+                f"{call}() before the first reset(): call reset() to begin an episode"
+            )
 
     def _decide(self, actions, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Hold the actions for one decision; return observations and rewards of the arms."""
@@ -78,8 +84,9 @@ class _Arms:
         if self.render_mode != "human":
             return
         if self._window is None:
-            self._window = drawing.arm_window(self._task.parameters["goal_size"],
-                                              METADATA["render_fps"])
+            self._window = drawing.arm_window(
+                self._task.parameters["goal_size"], METADATA["render_fps"]
+            )
         self._window.show(self._task.observe())
 
     def _end(self) -> None:
@@ -112,15 +119,19 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
 
     metadata = METADATA
 
-    def __init__(self, render_mode: str | None = None,
-                 goal_size: float = RESET_PARAMETERS["goal_size"],
-                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
+    def __init__(
+        self,
+        render_mode: str | None = None,
+        goal_size: float = RESET_PARAMETERS["goal_size"],
+        goal_speed: float = RESET_PARAMETERS["goal_speed"],
+    ) -> None:
         gymnasium.utils.EzPickle.__init__(self, render_mode, goal_size, goal_speed)
         _Arms.__init__(self, 1, render_mode, goal_size=goal_size, goal_speed=goal_speed)
         self.observation_space, self.action_space = observation_space(goal_speed), action_space()
 
-    def reset(self, *, seed: int | None = None,
-              options: dict | None = None) -> tuple[np.ndarray, dict]:
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict]:
         """Begin an episode; return the observation (33,) float32 and an empty info.
 
         Args:
@@ -196,19 +207,23 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
 
     metadata = METADATA
 
-    def __init__(self, num_envs: int = 1, render_mode: str | None = None,
-                 max_episode_steps: int = EPISODE_DECISIONS,
-                 autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-                 goal_size: float = RESET_PARAMETERS["goal_size"],
-                 goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> None:
-        gymnasium.utils.EzPickle.__init__(self, num_envs, render_mode, max_episode_steps,
-                                          autoreset_mode, goal_size, goal_speed)
+    def __init__(
+        self,
+        num_envs: int = 1,
+        render_mode: str | None = None,
+        max_episode_steps: int = EPISODE_DECISIONS,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        goal_size: float = RESET_PARAMETERS["goal_size"],
+        goal_speed: float = RESET_PARAMETERS["goal_speed"],
+    ) -> None:
+        gymnasium.utils.EzPickle.__init__(
+            self, num_envs, render_mode, max_episode_steps, autoreset_mode, goal_size, goal_speed
+        )
         self.num_envs = integer("num_envs", num_envs, 1, MAX_AGENTS)
         if max_episode_steps != -1:
             integer("max_episode_steps", max_episode_steps, 1, MAX_SEED)
         self._max_episode_steps = max_episode_steps
-        _Arms.__init__(self, self.num_envs, render_mode, goal_size=goal_size,
-                       goal_speed=goal_speed)
+        _Arms.__init__(self, self.num_envs, render_mode, goal_size=goal_size, goal_speed=goal_speed)
         self._autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata["autoreset_mode"] = self._autoreset_mode
         self.single_observation_space = observation_space(goal_speed)
@@ -222,8 +237,9 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         """The arms' generators."""
         return tuple(self._task.generators)
 
-    def reset(self, *, seed: int | list[int | None] | None = None,
-              options: dict | None = None) -> tuple[np.ndarray, dict]:
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict]:
         """Begin an episode in all arms; return observations (arms, 33) float32 and an empty info.
 
         Args:
@@ -240,8 +256,9 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         self._require_open("reset")
         options = dict(options or {})
         if not np.all(options.pop("reset_mask", True)):
-            raise ValueError("all arms are reset together: options['reset_mask'] must be true "
-                             "for each of them")
+            raise ValueError(
+                "all arms are reset together: options['reset_mask'] must be true for each of them"
+            )
         _require_no_options(options)
         self._seed(seed)
         observations = self._task.reset()
@@ -249,8 +266,9 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         self._show()
         return observations, {}
 
-    def step(self, actions: ArrayLike
-             ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Hold the actions (arms, 4) for one decision.
 
         Returns:
@@ -267,16 +285,17 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         never, info = np.zeros(self.num_envs, dtype=bool), {}
         if self._is_over:
             if self._autoreset_mode == AutoresetMode.DISABLED:
-                raise ResetNeeded("step() after the end of an episode: call reset(), or choose "
-                                  "another autoreset_mode")
+                raise ResetNeeded(
+                    "step() after the end of an episode: call reset(), or choose "
+                    "another autoreset_mode"
+                )
             observations, _ = self.reset()
             return observations, np.zeros(self.num_envs), never, never.copy(), info
         observations, rewards = self._decide(actions, self.num_envs)
         is_last = self._task.decisions == self._max_episode_steps
         if is_last and self._autoreset_mode == AutoresetMode.SAME_STEP:
             for arm in range(self.num_envs):
-                info = self._add_info(
-                    info, {"final_obs": observations[arm], "final_info": {}}, arm)
+                info = self._add_info(info, {"final_obs": observations[arm], "final_info": {}}, arm)
             observations = self._task.reset()
         else:
             self._is_over = is_last
@@ -306,25 +325,36 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
             seed = int(np.random.default_rng().integers(MAX_SEED))
         if isinstance(seed, (list, tuple, np.ndarray)):
             if len(seed) != self.num_envs:
-                raise ValueError(f"seed must be one for each of the {self.num_envs} arms, "
-                                 f"not {len(seed)} of them")
+                raise ValueError(
+                    f"seed must be one for each of the {self.num_envs} arms, "
+                    f"not {len(seed)} of them"
+                )
             keep = self._np_random_seed is not None
             self._task.generators = [
-                old if new is None and keep else np.random.default_rng(
-                    new if new is None else integer(f"seed of arm {arm}", new, 0, MAX_SEED))
-                for arm, (new, old) in enumerate(zip(seed, self._task.generators, strict=True))]
+                old
+                if new is None and keep
+                else np.random.default_rng(
+                    new if new is None else integer(f"seed of arm {arm}", new, 0, MAX_SEED)
+                )
+                for arm, (new, old) in enumerate(zip(seed, self._task.generators, strict=True))
+            ]
         else:
-            self._task.generators = arm_generators(integer("seed", seed, 0, MAX_SEED),
-                                                   self.num_envs)
+            self._task.generators = arm_generators(
+                integer("seed", seed, 0, MAX_SEED), self.num_envs
+            )
         self._np_random_seed = seed
 
 
 def _require_no_options(options) -> None:
     if options:
-        raise ValueError(f"reset() has no such options: {options!r}; goal_size and goal_speed are "
-                         "arguments of gymnasium.make")
+        raise ValueError(
+            f"reset() has no such options: {options!r}; goal_size and goal_speed are "
+            "arguments of gymnasium.make"
+        )
 
 
 def _warn_of_render(env) -> None:
-    gymnasium.logger.warn(f"render() of {env} without a render_mode: give one to gymnasium.make, "
-                          "such as render_mode='rgb_array'")
+    gymnasium.logger.warn(
+        f"render() of {env} without a render_mode: give one to gymnasium.make, "
+        "such as render_mode='rgb_array'"
+    )

@@ -37,12 +37,24 @@ def observation_space(goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> gym
     Args:
         goal_speed: largest speed of the goals, degrees per physics step.
     """
+
     def body(reach, speeds):  # position, quaternion, angular velocity, velocity
         (x, y, z), v = speeds
         return [reach, reach + 0.02, reach, *[1.0] * 4, x, y, z, v, v, v]
 
-    high = np.array([*body(4.02, UPPER_ARM_SPEEDS), *body(10.02, FOREARM_SPEEDS),
-                     GOAL_ORBIT, 1.0, GOAL_ORBIT, 1.0, 1.0, 1.0, goal_speed or 1.0])
+    high = np.array(
+        [
+            *body(4.02, UPPER_ARM_SPEEDS),
+            *body(10.02, FOREARM_SPEEDS),
+            GOAL_ORBIT,
+            1.0,
+            GOAL_ORBIT,
+            1.0,
+            1.0,
+            1.0,
+            goal_speed or 1.0,
+        ]
+    )
     low = -high
     low[[1, 14]] += 0.04  # heights, of which the shoulder's own is the middle
     return gymnasium.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)

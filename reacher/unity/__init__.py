@@ -27,7 +27,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"the Unity build needs {error.name}, which is not installed; run\n"
         "    pip install grpcio protobuf pillow\n"
-        "    pip install --no-deps unityagents==0.4.0", name=error.name) from error
+        "    pip install --no-deps unityagents==0.4.0",
+        name=error.name,
+    ) from error
 
 from reacher.unity.client import UnityError, open_unity
 from reacher.unity.launcher import unity_launcher

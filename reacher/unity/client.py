@@ -46,8 +46,13 @@ class UnityError(unityagents.UnityEnvironmentException, RuntimeError):
     """The player did not start, speaks another protocol, or has gone. It is closed by then."""
 
 
-def open_unity(location: str | os.PathLike, seed: int = 0, no_graphics: bool | None = None,
-               timeout: float = TIMEOUT, **goals: float) -> unityagents.UnityEnvironment:
+def open_unity(
+    location: str | os.PathLike,
+    seed: int = 0,
+    no_graphics: bool | None = None,
+    timeout: float = TIMEOUT,
+    **goals: float,
+) -> unityagents.UnityEnvironment:
     """Start the Unity build of Reacher (or `reacher.unity_launcher`'s stand-in) and connect to it.
 
     Args:
@@ -84,8 +89,9 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
 
     reward_threshold = REWARD_THRESHOLD  # as `ReacherEnvironment` has it
 
-    def __init__(self, player: Path, seed: int, no_graphics: bool, timeout: float,
-                 **goals: float) -> None:
+    def __init__(
+        self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float
+    ) -> None:
         self._timeout, self._goals = timeout, goals
         self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
         try:
@@ -100,8 +106,12 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
     def __exit__(self, *exception: object) -> None:
         self._close()
 
-    def reset(self, train_mode: bool = True, config: Mapping[str, float] | None = None,
-              lesson: int | None = None) -> dict[str, unityagents.BrainInfo]:
+    def reset(
+        self,
+        train_mode: bool = True,
+        config: Mapping[str, float] | None = None,
+        lesson: int | None = None,
+    ) -> dict[str, unityagents.BrainInfo]:
         answer = super().reset(train_mode, {**self._goals, **(config or {})} or None, lesson)
         self._goals = {}  # they stay in the player
         return answer
@@ -109,21 +119,25 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
     def get_communicator(self, worker_id: int, base_port: int) -> _Communicator:
         return _Communicator(self, base_port + worker_id, self._timeout, self._log)
 
-    def executable_launcher(self, file_name: str, docker_training: bool,
-                            no_graphics: bool) -> None:
+    def executable_launcher(self, file_name: str, docker_training: bool, no_graphics: bool) -> None:
         # The original cuts every ".app", ".exe" and ".x86" out of the path, not only at its end.
         self.port = self.communicator.listen()
         flags = ["-nographics", "-batchmode"] if no_graphics else []
         try:
             # A session of its own: Jupyter's interrupt goes to the kernel's whole process group.
-            self.proc1 = subprocess.Popen([file_name, *flags, "--port", str(self.port)],
-                                          stdin=subprocess.DEVNULL, stdout=self._log,
-                                          stderr=self._log, start_new_session=True)
+            self.proc1 = subprocess.Popen(
+                [file_name, *flags, "--port", str(self.port)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
         except OSError as error:
             raise UnityError(
                 f"{file_name} cannot be started: {error.strerror}. It is damaged or made for "
                 "another processor (an Apple silicon Mac needs Rosetta: softwareupdate "
-                "--install-rosetta)") from error
+                "--install-rosetta)"
+            ) from error
 
     def close(self) -> None:
         self._close()
@@ -149,8 +163,13 @@ class _Communicator(unityagents.communicator.Communicator):
         log: file with the player's output, for error messages.
     """
 
-    def __init__(self, environment: unityagents.UnityEnvironment, port: int, timeout: float,
-                 log: IO[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        environment: unityagents.UnityEnvironment,
+        port: int,
+        timeout: float,
+        log: IO[bytes] | None = None,
+    ) -> None:
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
         self._server = None
@@ -165,8 +184,11 @@ class _Communicator(unityagents.communicator.Communicator):
         try:
             self._port = server.add_insecure_port(f"localhost:{self._port}")
         except RuntimeError as error:
-            self._fail(f"port {self._port} is in use, maybe by an environment that was not closed: "
-                       "close it, restart the kernel, or give another worker_id", error)
+            self._fail(
+                f"port {self._port} is in use, maybe by an environment that was not closed: "
+                "close it, restart the kernel, or give another worker_id",
+                error,
+            )
         server.start()
         self._server = server
         return self._port
@@ -212,8 +234,10 @@ class _Communicator(unityagents.communicator.Communicator):
                 self._check_player(deadline)
                 continue
             if message.header.status != OK:
-                self._fail("the player was closed (its window, or by itself); reopen the "
-                           "environment to go on")
+                self._fail(
+                    "the player was closed (its window, or by itself); reopen the "
+                    "environment to go on"
+                )
             # Another ticket: a late answer to a call that the user interrupted.
             if answered == ticket:
                 return message.unity_output
@@ -225,21 +249,32 @@ class _Communicator(unityagents.communicator.Communicator):
             self._fail_version(f"the call {self._player.unknown_call}")
         if process is not None and process.poll() is not None:
             code = process.returncode
-            how = (f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else
-                   f"with exit code {code}")
+            how = (
+                f"by signal {-code} ({signal.strsignal(-code)})"
+                if code < 0
+                else f"with exit code {code}"
+            )
             if connecting:
-                self._fail(f"{process.args[0]} ended {how} before it connected. Start it by hand "
-                           "in a terminal to see why")
-            self._fail(f"the player ended {how} in the middle of an episode; reopen the "
-                       "environment to go on")
+                self._fail(
+                    f"{process.args[0]} ended {how} before it connected. Start it by hand "
+                    "in a terminal to see why"
+                )
+            self._fail(
+                f"the player ended {how} in the middle of an episode; reopen the "
+                "environment to go on"
+            )
         if time.monotonic() > deadline:
-            self._fail(f"the player did not connect to port {self._port} within "
-                       f"{self._timeout:g} s. Is it the Reacher build, does it wait for a click, "
-                       "does a firewall block it? On a slow machine, give a longer timeout")
+            self._fail(
+                f"the player did not connect to port {self._port} within "
+                f"{self._timeout:g} s. Is it the Reacher build, does it wait for a click, "
+                "does a firewall block it? On a slow machine, give a longer timeout"
+            )
 
     def _fail_version(self, theirs: str) -> None:
-        self._fail(f"the player speaks {theirs} of ML-Agents, this client {API_VERSION} (v0.4): "
-                   "download the course's own build, see doc/unity.md")
+        self._fail(
+            f"the player speaks {theirs} of ML-Agents, this client {API_VERSION} (v0.4): "
+            "download the course's own build, see doc/unity.md"
+        )
 
     def _fail(self, text: str, cause: Exception | None = None) -> None:
         """Close the environment and raise UnityError with the last lines that the player wrote."""
@@ -272,11 +307,14 @@ class _PlayerCalls(grpc.GenericRpcHandler):
         self._peer, self._ticket = None, None
         self._lock = threading.Lock()
         self._handler = grpc.unary_unary_rpc_method_handler(
-            self._exchange, messages.UnityMessage.FromString,
-            messages.UnityMessage.SerializeToString)
+            self._exchange,
+            messages.UnityMessage.FromString,
+            messages.UnityMessage.SerializeToString,
+        )
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails
-                ) -> grpc.RpcMethodHandler | None:
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler | None:
         method = handler_call_details.method
         if method == EXCHANGE:
             return self._handler
@@ -286,8 +324,10 @@ class _PlayerCalls(grpc.GenericRpcHandler):
 
     def _exchange(self, request, context):
         if not self._is_player(request, context.peer()):
-            context.abort(grpc.StatusCode.PERMISSION_DENIED,
-                          "this port belongs to the player that was started")
+            context.abort(
+                grpc.StatusCode.PERMISSION_DENIED,
+                "this port belongs to the player that was started",
+            )
         self.received.put((self._ticket, request))
         self._ticket, reply = self.to_send.get()
         return reply
@@ -308,8 +348,9 @@ class _DaemonThreads(futures.Executor):
 
     def submit(self, function: Callable, /, *args: Any, **kwargs: Any) -> futures.Future:
         future = futures.Future()
-        threading.Thread(target=self._run, args=(future, function, args, kwargs),
-                         daemon=True).start()
+        threading.Thread(
+            target=self._run, args=(future, function, args, kwargs), daemon=True
+        ).start()
         return future
 
     @staticmethod

@@ -37,8 +37,9 @@ main({options!r} + sys.argv[1:])
 """
 
 
-def unity_launcher(num_agents: int = 20, seed: int = 0,
-                   folder: str | os.PathLike | None = None) -> str:
+def unity_launcher(
+    num_agents: int = 20, seed: int = 0, folder: str | os.PathLike | None = None
+) -> str:
     """Write a small launcher of `reacher.unity.server` in the form of a Unity build.
 
     It starts with the Python that wrote it and finds this package by its path, so it works from
@@ -58,8 +59,12 @@ def unity_launcher(num_agents: int = 20, seed: int = 0,
         TypeError, ValueError: an argument is no integer, or out of range.
         RuntimeError: on Windows only: pip, whose program launcher the .exe is made of, is missing.
     """
-    options = ["--num-agents", str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
-               "--seed", str(integer("seed", seed, 0, MAX_SEED))]
+    options = [
+        "--num-agents",
+        str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
+        "--seed",
+        str(integer("seed", seed, 0, MAX_SEED)),
+    ]
     if not folder:
         folder = tempfile.mkdtemp(prefix="reacher-")
         # Players end before: they are closed in the reverse order. A fork's end removes nothing.
@@ -84,8 +89,11 @@ def _write_launcher(folder: Path, options: list[str], system: str) -> Path:
             program = launcher / "Contents" / "MacOS" / "Reacher"
         else:
             launcher = program = folder / "Reacher.x86_64"
-        content = SHELL.format(project=shlex.quote(str(PROJECT)), options=shlex.join(options),
-                               python=shlex.quote(sys.executable)).encode()
+        content = SHELL.format(
+            project=shlex.quote(str(PROJECT)),
+            options=shlex.join(options),
+            python=shlex.quote(sys.executable),
+        ).encode()
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_bytes(content)
     program.chmod(0o755)
@@ -102,8 +110,10 @@ def _windows_program(options: list[str]) -> bytes:
     try:
         program = pkgutil.get_data("pip._vendor.distlib", stub)
     except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise RuntimeError("on Windows, unity_launcher makes its .exe of pip's program launcher, "
-                           "but pip is not installed here; run\n    python -m ensurepip") from error
+        raise RuntimeError(
+            "on Windows, unity_launcher makes its .exe of pip's program launcher, "
+            "but pip is not installed here; run\n    python -m ensurepip"
+        ) from error
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as script:
         script.writestr("__main__.py", PYTHON.format(project=str(PROJECT), options=options))

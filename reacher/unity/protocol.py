@@ -31,12 +31,16 @@ def _install_messages() -> None:
             "the Unity build needs unityagents, which is not installed; run\n"
             "    pip install --no-deps unityagents==0.4.0\n"
             "(--no-deps, since it asks for tensorflow 1.7.1, which no current Python has)",
-            name="unityagents")
+            name="unityagents",
+        )
     database = descriptor_database.DescriptorDatabase()
     modules = {}
     for path in Path(package.submodule_search_locations[0]).glob("*_pb2.py"):
-        (text,) = [node.value.args[0].value for node in ast.walk(ast.parse(path.read_bytes()))
-                   if isinstance(node, ast.keyword) and node.arg == "serialized_pb"]
+        (text,) = [
+            node.value.args[0].value
+            for node in ast.walk(ast.parse(path.read_bytes()))
+            if isinstance(node, ast.keyword) and node.arg == "serialized_pb"
+        ]
         description = descriptor_pb2.FileDescriptorProto.FromString(text.encode("latin1"))
         database.Add(description)
         modules[f"communicator_objects.{path.stem}"] = description.name
@@ -60,8 +64,10 @@ def _import_unityagents() -> types.ModuleType:
         import unityagents
     except ModuleNotFoundError as error:  # Pillow is all that it needs beyond what we have
         package = {"PIL": "pillow"}.get(error.name, error.name)
-        raise ModuleNotFoundError(f"unityagents needs {package}, which is not installed; run\n"
-                                  f"    pip install {package}", name=error.name) from error
+        raise ModuleNotFoundError(
+            f"unityagents needs {package}, which is not installed; run\n    pip install {package}",
+            name=error.name,
+        ) from error
     finally:
         root.removeHandler(handler)
     printer = logging.StreamHandler()

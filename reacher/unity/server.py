@@ -28,14 +28,22 @@ STEP, RESET = 0, 1  # of its CommandProto; 2 is QUIT
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line; `arguments` are those after the program's name."""
-    parser = argparse.ArgumentParser(prog="python -m reacher.unity.server", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m reacher.unity.server",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--port", type=int, required=True, help="where the Python side listens")
     parser.add_argument("--num-agents", type=int, default=20, help="number of arms")
-    parser.add_argument("--seed", type=int, default=0,
-                        help="of the goals, used unless the Python side sends another than 0")
-    parser.add_argument("--timeout", type=float, default=CONNECT_TIMEOUT,
-                        help="s to wait for the Python side")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of the goals, used unless the Python side sends another than 0",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=CONNECT_TIMEOUT, help="s to wait for the Python side"
+    )
     for flag in ("-nographics", "-batchmode"):
         parser.add_argument(flag, action="store_true", help="taken, as Unity's players do")
     options = parser.parse_args(arguments)
@@ -45,8 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"reacher.unity.server: {error}")
 
 
-def serve(port: int, num_agents: int = 20, seed: int = 0,
-          timeout: float = CONNECT_TIMEOUT) -> None:
+def serve(port: int, num_agents: int = 20, seed: int = 0, timeout: float = CONNECT_TIMEOUT) -> None:
     """Play the Unity player until the Python side quits or goes.
 
     Args:
@@ -65,16 +72,21 @@ def serve(port: int, num_agents: int = 20, seed: int = 0,
     integer("num_agents", num_agents, 1, MAX_AGENTS)
     integer("seed", seed, 0, MAX_SEED)
     number("timeout", timeout, 0, MAX_TIMEOUT)
-    options = [("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
-               ("grpc.max_reconnect_backoff_ms", 1000)]
+    options = [
+        ("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
+        ("grpc.max_reconnect_backoff_ms", 1000),
+    ]
     with grpc.insecure_channel(f"localhost:{port}", options) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=timeout)
         except grpc.FutureTimeoutError:
-            raise TimeoutError(f"nobody listens at port {port}: start the Python side, "
-                               "unityagents.UnityEnvironment, with that port") from None
-        call = channel.unary_unary(EXCHANGE, messages.UnityMessage.SerializeToString,
-                                   messages.UnityMessage.FromString)
+            raise TimeoutError(
+                f"nobody listens at port {port}: start the Python side, "
+                "unityagents.UnityEnvironment, with that port"
+            ) from None
+        call = channel.unary_unary(
+            EXCHANGE, messages.UnityMessage.SerializeToString, messages.UnityMessage.FromString
+        )
         try:
             _converse(call, num_agents, seed)
         except grpc.RpcError:
@@ -95,8 +107,10 @@ def _converse(call, num_agents: int, seed: int) -> None:
         command = message.unity_input.rl_input
         if command.command == RESET:
             # The shortest number with these 32 bits is the one that the user has typed.
-            parameters = {name: float(str(np.float32(value))) for name, value
-                          in command.environment_parameters.float_parameters.items()}
+            parameters = {
+                name: float(str(np.float32(value)))
+                for name, value in command.environment_parameters.float_parameters.items()
+            }
             answer = environment.reset(command.is_training, parameters)
         elif command.command == STEP:
             actions = command.agent_actions[BRAIN_NAME].value
@@ -115,16 +129,18 @@ def _message(output: messages.UnityOutput) -> messages.UnityMessage:
 def _academy_parameters() -> messages.UnityRLInitializationOutput:
     brain = ReacherEnvironment(num_agents=1).brains[BRAIN_NAME]
     academy = messages.UnityRLInitializationOutput(name=ACADEMY_NAME, version=API_VERSION)
-    academy.brain_parameters.append(messages.BrainParametersProto(
-        brain_name=brain.brain_name,
-        brain_type=EXTERNAL,
-        vector_observation_size=brain.vector_observation_space_size,
-        num_stacked_vector_observations=brain.num_stacked_vector_observations,
-        vector_observation_space_type=CONTINUOUS,
-        vector_action_size=brain.vector_action_space_size,
-        vector_action_descriptions=brain.vector_action_descriptions,
-        vector_action_space_type=CONTINUOUS,
-    ))
+    academy.brain_parameters.append(
+        messages.BrainParametersProto(
+            brain_name=brain.brain_name,
+            brain_type=EXTERNAL,
+            vector_observation_size=brain.vector_observation_space_size,
+            num_stacked_vector_observations=brain.num_stacked_vector_observations,
+            vector_observation_space_type=CONTINUOUS,
+            vector_action_size=brain.vector_action_space_size,
+            vector_action_descriptions=brain.vector_action_descriptions,
+            vector_action_space_type=CONTINUOUS,
+        )
+    )
     academy.environment_parameters.float_parameters.update(RESET_PARAMETERS)
     return academy
 
@@ -133,11 +149,23 @@ def _agent_infos(info: BrainInfo) -> messages.UnityRLOutput:
     output = messages.UnityRLOutput(global_done=False)
     output.agentInfos[BRAIN_NAME].value.extend(
         messages.AgentInfoProto(
-            stacked_vector_observation=observation, reward=reward, done=done,
-            max_step_reached=max_reached, id=agent, stored_vector_actions=actions)
+            stacked_vector_observation=observation,
+            reward=reward,
+            done=done,
+            max_step_reached=max_reached,
+            id=agent,
+            stored_vector_actions=actions,
+        )
         for observation, reward, done, max_reached, agent, actions in zip(
-            info.vector_observations.tolist(), info.rewards, info.local_done, info.max_reached,
-            info.agents, info.previous_vector_actions.tolist(), strict=True))
+            info.vector_observations.tolist(),
+            info.rewards,
+            info.local_done,
+            info.max_reached,
+            info.agents,
+            info.previous_vector_actions.tolist(),
+            strict=True,
+        )
+    )
     return output
 
 

@@ -1,0 +1,239 @@
+"""Environments of Gymnasium with the interface of `unityagents.UnityEnvironment` 0.4.0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import metadata
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reacher.checks import MAX_SEED, integer
+from reacher.interface import BrainInfo, BrainParameters, UnityInterface
+from reacher.physics import MAX_AGENTS
+
+
+class UnityWrapper(UnityInterface):
+    """Copies of a Gymnasium environment with continuous actions, as the agents of one brain.
+
+    Observations and rewards are the numbers that Gymnasium's environment gives. Actions are cut to
+    [-1, 1] and scaled: -1 is the lower bound of the environment's action, 1 the upper one.
+
+    Args:
+        env_id: what `gymnasium.make` takes, such as "Pendulum-v1". The action space must be a Box
+            of real numbers with finite bounds, the observation space a Box of one axis.
+        num_agents: number of copies, 1 to 2000. Several copies must end their episodes together,
+            by a time limit; else only one works.
+        seed: an integer >= 0. A copy's numbers depend on the seed and on its place, not on how
+            many others there are.
+
+    Attributes:
+        observation_scale: (observations,) float32, the usual size of each observation: the larger
+            of its two bounds without their signs, or 1 where that is 0 or no finite float32.
+        reward_threshold: the environment's `spec.reward_threshold`, the score that counts as
+            solved, on average over 100 episodes; or None.
+
+    Raises:
+        TypeError, ValueError: an argument is of the wrong kind or out of range, or the
+            environment is unknown or has other spaces.
+        ModuleNotFoundError: a package that the environment needs is not installed.
+
+    Example:
+        with UnityWrapper("Pendulum-v1", num_agents=10, seed=0) as env:
+            brain_name = env.brain_names[0]
+            states = env.reset(train_mode=True)[brain_name].vector_observations
+            answer = env.step(np.zeros((10, 1)))[brain_name]
+    """
+
+    AGENT = "copy"
+
+    def __init__(self, env_id: str, num_agents: int = 1, seed: int = 0) -> None:
+        num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
+        seed = integer("seed", seed, 0, MAX_SEED)
+        first = _make(env_id)
+        self._envs = [first, *(gymnasium.make(env_id) for _ in range(num_agents - 1))]
+        actions, observations = first.action_space, first.observation_space
+        low, high = actions.low.astype(np.float64), actions.high.astype(np.float64)
+        self._middle, self._half_range = (low + high) / 2, (high - low) / 2
+        self.observation_scale = _scale(observations)
+        self.reward_threshold = first.spec.reward_threshold
+        super().__init__(
+            env_id,
+            env_id,
+            num_agents,
+            BrainParameters(
+                brain_name=f"{first.spec.name}Brain",
+                vector_observation_space_size=observations.shape[0],
+                vector_action_space_size=actions.low.size,
+                vector_action_descriptions=("",) * actions.low.size,
+            ),
+        )
+        for copy, env in enumerate(self._envs):  # from here on, reset() without a seed
+            (copy_seed,) = np.random.SeedSequence([seed, copy]).generate_state(1)
+            env.reset(seed=int(copy_seed))
+
+    def reset(
+        self,
+        train_mode: bool = True,
+        config: Mapping[str, float] | None = None,
+        lesson: int | None = None,
+    ) -> dict[str, BrainInfo]:
+        """Begin a new episode in all copies.
+
+        Args:
+            train_mode, lesson: taken for the interface's sake.
+            config: None or empty, since these environments have no reset parameters.
+
+        Raises:
+            ValueError: there is something in `config`.
+            RuntimeError: the environment is closed.
+        """
+        self._require_open("reset")
+        if config is not None and (not isinstance(config, Mapping) or config):
+            raise ValueError(
+                f"{self._name} has no reset parameters: config must be None or {{}}, not {config!r}"
+            )
+        self._is_reset, self.global_done = True, False
+        return self._answer(
+            self._first_observations(), [0.0] * self.num_agents, False, [False] * self.num_agents
+        )
+
+    def step(
+        self,
+        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        memory: object = None,
+        text_action: object = None,
+    ) -> dict[str, BrainInfo]:
+        """Take one step in all copies.
+
+        After the last step of an episode the copies are, as Unity's agents, reset before they
+        answer: that answer holds the last reward of the old episode and the first observation of
+        the next one, and `max_reached` is true of a copy that ended by a time limit only.
+
+        Args:
+            vector_action: (agents, actions) or flat, array or list or CPU tensor, or {brain name:
+                any of these}; None stands for zeros. Values are cut to [-1, 1].
+            memory, text_action: taken for the interface's sake.
+
+        Raises:
+            ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
+            RuntimeError: before the first reset, or after close; or the episodes of some copies
+                ended, but not of all.
+        """
+        self._require_open("step")
+        self._require_reset()
+        actions = self._checked_actions(vector_action)
+        answers = [
+            env.step(self._scaled(action)) for env, action in zip(self._envs, actions, strict=True)
+        ]
+        observations, rewards, terminated, truncated, _ = zip(*answers, strict=True)
+        ended = np.logical_or(terminated, truncated)
+        done = bool(ended.all())
+        if ended.any() and not done:
+            self._is_reset = False
+            raise RuntimeError(
+                f"{ended.sum()} of {self.num_agents} copies of {self._name} ended "
+                "their episodes: this environment ends them one by one, so it "
+                "needs num_agents = 1"
+            )
+        observations = self._first_observations() if done else np.stack(observations)
+        max_reached = [
+            bool(truncation and not terminal)
+            for terminal, truncation in zip(terminated, truncated, strict=True)
+        ]
+        return self._answer(
+            observations, [float(reward) for reward in rewards], done, max_reached, actions
+        )
+
+    def close(self) -> None:
+        """End the environments; as in unityagents, closing them twice is an error."""
+        super().close()
+        for env in self._envs:
+            env.close()
+
+    def _first_observations(self) -> np.ndarray:
+        return np.stack([env.reset()[0] for env in self._envs])
+
+    def _scaled(self, action: np.ndarray) -> np.ndarray:
+        """An action (actions,) from [-1, 1] in the environment's own units, shape and type."""
+        space = self._envs[0].action_space
+        action = self._middle + self._half_range * action.clip(-1, 1).reshape(space.shape)
+        return action.clip(space.low, space.high).astype(space.dtype)
+
+    def _parameters(self) -> Mapping[str, float]:
+        return {}
+
+    def _generators(self) -> list[np.random.Generator]:
+        generators = [env.unwrapped.np_random for env in self._envs]
+        for generator in generators:
+            bits = getattr(generator, "bit_generator", generator)
+            if not isinstance(bits, np.random.PCG64):
+                raise RuntimeError(
+                    f"{self._name} does not draw from the generator that Gymnasium "
+                    f"gives (PCG64), but from {bits!r}: no state to save"
+                )
+        return generators
+
+    def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
+        for env, generator in zip(self._envs, generators, strict=True):
+            env.unwrapped.np_random = generator
+
+
+def _make(env_id: str) -> gymnasium.Env:
+    """The environment, if it is one that fits; else an error that says what would."""
+    if not isinstance(env_id, str):
+        raise TypeError(
+            "env_id must be the name of a Gymnasium environment such as "
+            f"'Pendulum-v1', not {env_id!r}"
+        )
+    try:
+        env = gymnasium.make(env_id)
+    except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
+        raise ModuleNotFoundError(
+            f"{env_id} needs a package that is not installed: {error}{_install_hint(env_id)}"
+        ) from error
+    except (ImportError, gymnasium.error.Error) as error:  # the first: an old version of MuJoCo's
+        raise ValueError(
+            f"env_id must name an environment that Gymnasium knows, such as "
+            f"'Pendulum-v1', not {env_id!r}: {error}"
+        ) from None
+    actions, observations = env.action_space, env.observation_space
+    box = gymnasium.spaces.Box
+    if not isinstance(actions, box) or not np.issubdtype(actions.dtype, np.floating):
+        raise ValueError(
+            f"{env_id} has the action space {actions}; only continuous actions work: "
+            "a Box of real numbers, such as Pendulum-v1's"
+        )
+    if not actions.is_bounded():
+        raise ValueError(
+            f"{env_id} has the action space {actions}, whose bounds are not all "
+            "finite: there is nothing to scale [-1, 1] to"
+        )
+    if not isinstance(observations, box) or len(observations.shape) != 1:
+        raise ValueError(
+            f"{env_id} has the observation space {observations}; only a Box of one "
+            "axis works, such as Pendulum-v1's"
+        )
+    return env
+
+
+def _install_hint(env_id: str) -> str:
+    """The command that installs what one of Gymnasium's own environments needs; else nothing."""
+    spec = gymnasium.registry.get(env_id)
+    family = re.match(r"gymnasium\.envs\.(\w+)", str(spec and spec.entry_point))
+    extra = family and family[1].replace("_", "-")
+    if extra not in (metadata.metadata("gymnasium").get_all("Provides-Extra") or ()):
+        return ""
+    return f'; run\n    pip install "gymnasium[{extra}]"'
+
+
+def _scale(space: gymnasium.spaces.Box) -> np.ndarray:
+    """Usual sizes of observations, (observations,) float32.
+
+    The largest float32 counts as no bound: that is what some environments mean by it.
+    """
+    bound = np.maximum(np.abs(space.low), np.abs(space.high)).astype(np.float64)
+    usable = (bound > 0) & (bound < np.finfo(np.float32).max)
+    return np.where(usable, bound, 1.0).astype(np.float32)

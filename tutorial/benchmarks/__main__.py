@@ -1,0 +1,120 @@
+"""Measure everything, print the tables, and write doc/benchmarks.md.
+
+python -m tutorial.benchmarks                all rows, hours
+python -m tutorial.benchmarks --only replay  some rows, by commas; the others stay as they are
+python -m tutorial.benchmarks --continue     what a cut run has not measured yet
+python -m tutorial.benchmarks --render       only write the page again
+python -m tutorial.benchmarks --quick        tiny sizes: does the code run?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import matplotlib
+
+from tutorial.benchmarks import (
+    baseline_training,
+    environment_speed,
+    insertion,
+    learning_step,
+    measure,
+    replay,
+    report,
+    scaling,
+    solving,
+)
+from tutorial.benchmarks.measure import Options, Recorder, Results
+from tutorial.paths import PROJECT
+
+PAGE = PROJECT / "doc" / "benchmarks.md"
+ROWS = {
+    "solve": solving,
+    "baselines": baseline_training,
+    "replay": replay,
+    "insert": insertion,
+    "learning_step": learning_step,
+    "environment": environment_speed,
+    "scaling": scaling,
+}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tutorial.benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default=",".join(ROWS), help="rows, by commas")
+    parser.add_argument(
+        "--continue",
+        dest="keep",
+        action="store_true",
+        help="keep what this machine has measured with these versions",
+    )
+    parser.add_argument("--render", action="store_true", help="measure nothing")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes; writes no page")
+    parser.add_argument("--repetitions", type=int, default=7, help="of short measurements")
+    parser.add_argument("--seeds", type=int, default=5, help="trainings of each kind")
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=baseline_training.SECONDS,
+        help="of a baseline's training, s",
+    )
+    options = parser.parse_args()
+    for name in options.only.split(","):
+        if name not in ROWS:
+            parser.error(f"unknown row {name!r}; known are {', '.join(ROWS)}")
+    if options.repetitions < 1 or options.seeds < 1:
+        parser.error("--repetitions and --seeds must be at least 1")
+    if options.render and not measure.RESULTS.exists():
+        parser.error(f"nothing to render: no {measure.RESULTS}")
+    return options
+
+
+def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> dict:
+    """Measure the rows; return the content of the results file."""
+    here = {"machine": measure.machine(), "versions": measure.versions()}
+    results = Results(path, here, keep)
+    for name in names:
+        if results.begin(name):
+            print(f"{ROWS[name].TITLE}", flush=True)
+            ROWS[name].run(options, Recorder(results, name))
+            results.finish(name)
+    return results.rows
+
+
+def main() -> None:
+    chosen = arguments()
+    matplotlib.use("Agg")
+    options = Options(
+        chosen.quick,
+        2 if chosen.quick else chosen.repetitions,
+        chosen.seeds,
+        20.0 if chosen.quick else chosen.time_limit,
+    )
+    names = [] if chosen.render else chosen.only.split(",")
+    if chosen.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = measure_rows(names, options, Path(folder) / "results.json", keep=False)
+            if "scaling" in rows:
+                scaling.draw(rows["scaling"]["measured"], Path(folder) / scaling.FIGURE)
+        print(report.render(rows, ROWS, quick=True))
+        return
+    if chosen.render:
+        rows = json.loads(measure.RESULTS.read_text())
+    else:
+        rows = measure_rows(names, options, measure.RESULTS, chosen.keep)
+    if "scaling" in rows:
+        scaling.draw(rows["scaling"]["measured"], PAGE.parent / scaling.FIGURE)
+    page = report.render(rows, ROWS)
+    PAGE.write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""One gradient step: critic, actor and target networks, at equal networks and batch."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import torch
+
+from tutorial import notebook
+from tutorial.benchmarks import cleanrl_style_ddpg, measure, replay
+from tutorial.benchmarks.measure import Options, Recorder, Target
+
+TITLE = "Gradient step"
+PLAIN = "this notebook, plain, with its draw"
+DEFAULT = "this notebook, default, with draw and update"
+COMPILED = ", compiled"  # after each of these two
+CLEANRL = "CleanRL style, with its draw"
+SB3, SBX = "Stable-Baselines3 DDPG, with its draw", "SBX DDPG, with its draw"
+EXPLANATION = """\
+A step of critic, actor and both target networks on a batch of 64, networks with two hidden layers
+of 128 units, ReLU, Adam, tau 0.005, one critic; time per step, its draw included.
+
+- *this notebook, plain*: normalisation and NoisyNet switched off, which are the same networks as
+  the baselines have; an actor step for every critic step, as there; uniform replay; phases of
+  100 steps.
+- *this notebook, default*: layer normalisation, NoisyNet, the fixed input scale, prioritized
+  replay of 1,000,000 and its update; the actor in every second step; phases of 30 steps.
+- *compiled*: the same by `tutorial.training.compiled`, a phase in one call.
+- *Stable-Baselines3* and *SBX*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
+  `ReplayBuffer` of 100,000 transitions of 20 environments. SBX runs the 100 steps in one call.
+- *CleanRL style*: the update of `cleanrl_style_ddpg.py`.
+
+All memories are filled with 100,000 transitions. One thread, which is quickest for networks of this
+size."""
+
+HELD = 100_000
+BATCH = 64  # of the presets default and fast
+MANY = 100  # steps of a call, where the batches of several are drawn first
+PLAIN_SETTINGS = {
+    "noisy_layers": False,
+    "input_normalization": "none",
+    "actor_normalization": "none",
+    "critic_normalization": "none",
+    "actor_hidden": (128, 128),
+    "critic_hidden": (128, 128),
+    "batch_size": BATCH,
+    "tau": 5e-3,
+    "policy_delay": 1,
+    "replay": "uniform",
+    "gradient_steps": MANY,
+}
+
+
+def ours(overrides: dict, rows, td_errors, engine: str):
+    """A update phase of the notebook, and its number of steps."""
+    definitions = notebook.definitions()
+    settings = definitions.make_hyperparameters("default", overrides)
+    generator = np.random.default_rng(0)
+    agent = definitions.Agent(
+        definitions.OBSERVATION_SCALE, replay.ACTION, 20, settings, generator, engine=engine
+    )
+    agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
+    return lambda: definitions.learning_phase(
+        agent, settings.gradient_steps
+    ), settings.gradient_steps
+
+
+def cleanrl_style(rows):
+    """A step of the single-file learner with its draw."""
+    settings = cleanrl_style_ddpg.Settings(
+        hidden=(128, 128),
+        batch_size=BATCH,
+        policy_frequency=1,
+        learning_rate=1e-3,
+        buffer_size=len(rows),
+    )
+    learner = cleanrl_style_ddpg.Learner(replay.OBSERVATION, replay.ACTION, settings)
+    memory = cleanrl_style_ddpg.UniformReplay(len(rows), replay.OBSERVATION, replay.ACTION, seed=0)
+    observations, actions, rewards, _, next_observations = np.split(
+        rows, np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), axis=1
+    )
+    memory.add(observations, next_observations, actions, rewards[:, 0], np.zeros(len(rows)))
+    return lambda: learner.update(*memory.sample(settings.batch_size))
+
+
+def of_library(library: str, rows):
+    """100 steps of the DDPG of Stable-Baselines3 or SBX on a filled buffer of 20 environments."""
+    from stable_baselines3.common.logger import Logger
+
+    from tutorial.benchmarks.baseline_environment import Arms
+    from tutorial.benchmarks.sb3_training import LIBRARIES, ArmVecEnv
+
+    arms = 20
+    kind = importlib.import_module(LIBRARIES[library]).DDPG
+    model = kind(
+        "MlpPolicy",
+        ArmVecEnv(Arms(arms, seed=0)),
+        device="cpu",
+        batch_size=BATCH,
+        buffer_size=len(rows),
+        policy_kwargs={"net_arch": [128, 128]},
+        seed=0,
+    )
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    buffer = model.replay_buffer
+    shape = (buffer.buffer_size, arms, -1)
+    observations, actions, rewards, _, next_observations = np.split(
+        rows[: buffer.buffer_size * arms], np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), 1
+    )
+    buffer.observations[:] = observations.reshape(shape)
+    buffer.next_observations[:] = next_observations.reshape(shape)
+    buffer.actions[:] = actions.reshape(shape)
+    buffer.rewards[:] = rewards.reshape(shape[:2])
+    buffer.full = True
+    return lambda: model.train(MANY, BATCH)
+
+
+def run(options: Options, recorder: Recorder) -> None:
+    """Measure all in turn."""
+    rows, td_errors = replay.transitions(options.size(HELD, 2_000))
+    capacity = {"replay_capacity": options.size(1_000_000, 2_048)}
+    calls, steps = {CLEANRL: cleanrl_style(rows)}, {SB3: MANY, SBX: MANY}
+    with measure.torch_threads(1):
+        torch.manual_seed(0)
+        for name, overrides in ((PLAIN, PLAIN_SETTINGS | capacity), (DEFAULT, capacity)):
+            for engine, more in (("torch", ""), ("compiled", COMPILED)):
+                calls[name + more], steps[name + more] = ours(overrides, rows, td_errors, engine)
+        baselines, missing = measure.build_baselines(
+            {
+                SB3: lambda: of_library("Stable-Baselines3", rows),
+                SBX: lambda: of_library("SBX", rows),
+            }
+        )
+        seconds = measure.time_in_turn(calls | baselines, options)
+    recorder.put_seconds(
+        {
+            name: [value / steps.get(name, 1) for value in values]
+            for name, values in seconds.items()
+        },
+        missing,
+    )
+
+
+def targets(measured) -> list[Target]:
+    return [
+        measure.at_least(
+            f"Gradient step: *{own}*, at least {bound} times as fast as *{baseline}*",
+            measure.ratio(measured, baseline, own),
+            bound,
+        )
+        for own, baseline, bound in (
+            (DEFAULT + COMPILED, DEFAULT, 4),
+            (PLAIN + COMPILED, SBX, 1),
+            (PLAIN + COMPILED, CLEANRL, 5),
+            (PLAIN + COMPILED, SB3, 5),
+        )
+    ]

@@ -1,0 +1,141 @@
+"""How long a whole training takes until the task is solved, and how few episodes it needs."""
+
+from __future__ import annotations
+
+import helpers
+from tutorial.benchmarks import measure, trainings
+from tutorial.benchmarks.measure import Options, Recorder, Target
+
+ARMS, EPISODES, MAX_EPISODES = 20, 100, 300
+FIRST_SEED = 3000  # fresh: nothing was chosen by what these seeds scored
+FLOOR_FACTOR, TORCH_FLOOR_FACTOR, FAST_SECONDS, DEFAULT_FACTOR, FIRST = 3.0, 2.0, 60.0, 1.2, 5
+
+TITLE = "Solving the task"
+EXPLANATION = f"""\
+The notebook, executed by papermill as `make run` does, 20 arms, until the average of 100 episodes
+reaches 30; at least 100 episodes by that definition. *Training* is the wall clock of section 6 up
+to the solving episode, from `scores.csv`; *whole notebook* adds imports, compilation, figures and
+demo. *Floor* is what no learner that plays 100 episodes one after another can go below: the same
+number of episodes of the trained actor, without noise and without learning, timed right after the
+training, by the engine that trained and by PyTorch. Seeds from {FIRST_SEED} on, whose scores served
+no decision about the agent, one training after another; presets in turn. How good it becomes is in
+section 7.1 of the notebook, on ten other seeds."""
+
+
+def run(options: Options, recorder: Recorder) -> None:
+    """Train and act with every preset and seed."""
+    arms, episodes = options.size(ARMS, 2), options.size(EPISODES, 1)
+    for seed in range(FIRST_SEED, FIRST_SEED + options.size(options.seeds, 1)):
+        for preset in trainings.PRESETS:
+            name = f"{preset}, seed {seed}"
+            if recorder.has(name):
+                continue
+            with trainings.notebook_run(
+                preset=preset,
+                seed=seed,
+                num_agents=arms,
+                max_episodes=options.size(MAX_EPISODES, 1),
+            ) as (folder, scores, notebook_seconds):
+                solved = helpers.solved_at(scores["score"])
+                first = helpers.first_at(scores["score"])
+                recorder.put(
+                    name,
+                    {
+                        "solved at": solved,
+                        "first at 30": first,
+                        "mean of 1-100": float(scores["score"][:100].mean()),
+                        "training": float(scores["seconds"][solved - 1]) if solved else None,
+                        "to 30": float(scores["seconds"][first - 1]) if first else None,
+                        "whole notebook": notebook_seconds,
+                        "floor": trainings.acting_seconds(folder, arms, seed, episodes, "auto"),
+                        "floor, PyTorch": trainings.acting_seconds(
+                            folder, arms, seed, episodes, "torch"
+                        ),
+                    },
+                )
+
+
+QUANTITIES = {  # of the table: its columns, and how their numbers are written
+    "solved at": ("solved at episode", ".0f"),
+    "first at 30": ("first episode at 30", ".1f"),
+    "mean of 1-100": ("mean of 1-100", ".2f"),
+    "to 30": ("s until 30", ".1f"),
+    "training": ("training, s", ".1f"),
+    "floor": ("floor, s", ".1f"),
+    "floor, PyTorch": ("floor by PyTorch, s", ".1f"),
+    "whole notebook": ("whole notebook, s", ".1f"),
+}
+
+
+def medians(measured, preset: str) -> dict[str, float | None]:
+    """Median over the seeds of each quantity; None where some seed did not get there."""
+    runs = [run for name, run in measured.items() if name.startswith(preset + ", ")]
+    values = {quantity: [run[quantity] for run in runs] for quantity in QUANTITIES}
+    return {
+        quantity: measure.median(found) if found and None not in found else None
+        for quantity, found in values.items()
+    }
+
+
+def tables(measured) -> list[str]:
+    lines = [
+        " | ".join(["| preset, seed", *(column for column, _ in QUANTITIES.values())]) + " |",
+        "|---" * (1 + len(QUANTITIES)) + "|",
+    ]
+
+    def line(name, run):
+        cells = [
+            "-" if run[quantity] is None else f"{run[quantity]:{form}}"
+            for quantity, (_, form) in QUANTITIES.items()
+        ]
+        return " | ".join([f"| {name}", *cells]) + " |"
+
+    lines += [line(name, run) for name, run in sorted(measured.items())]
+    lines += [
+        line(f"**{preset}, median**", medians(measured, preset)) for preset in trainings.PRESETS
+    ]
+    return ["\n".join(lines)]
+
+
+def targets(measured) -> list[Target]:
+    fast, default = (medians(measured, preset) for preset in ("fast", "default"))
+
+    def target(what, value, bound, unit):
+        if not measured:
+            return Target(what, "not measured", None)
+        if value is None:
+            return Target(what, "a seed never got there", False)
+        return Target(what, f"{value:.2f} {unit}", value <= bound)
+
+    def share(one, other):
+        return one / other if one and other else None
+
+    return [
+        target(
+            f"Preset fast: training at most {FAST_SECONDS:g} s", fast["training"], FAST_SECONDS, "s"
+        ),
+        target(
+            f"Preset default: training at most {DEFAULT_FACTOR:g} times that of fast",
+            share(default["training"], fast["training"]),
+            DEFAULT_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: training at most {FLOOR_FACTOR:g} times the floor",
+            share(fast["training"], fast["floor"]),
+            FLOOR_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: training at most {TORCH_FLOOR_FACTOR:g} times the floor by PyTorch",
+            share(fast["training"], fast["floor, PyTorch"]),
+            TORCH_FLOOR_FACTOR,
+            "times",
+        ),
+        target(
+            f"Preset fast: first episode at 30, at most {FIRST}",
+            fast["first at 30"],
+            FIRST,
+            "(median)",
+        ),
+    ]

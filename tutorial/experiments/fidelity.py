@@ -1,0 +1,252 @@
+"""Scores here of policies that were trained in the Unity build, beside those that they had there.
+
+    python -m tutorial.experiments.fidelity FOLDER
+
+plays each policy of a folder for ten episodes of 20 arms and prints a table. The policies that the
+report speaks of belong to others and are not part of this repository; doc/unity.md says how to do
+it with your own. The folder holds `policies.json`, a list of
+
+    {"file": "actor.npz", "layers": ["fc1", "relu", "fc2", "relu", "fc3", "tanh"],
+     "unity_score": 38.9, "unity_episodes": 1, "source": "my notebook", "algorithm": "DDPG"}
+
+of which `file`, `unity_score` (mean of all arms and episodes) and `layers` are needed, and the
+files:
+
+- `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`. `layers` are in the
+  order of their use: names of linear or batch normalisation layers, `relu` and `tanh`.
+- `.onnx`: a whole network, observations (arms, 33) to actions (arms, 4), which needs no `layers`,
+  but onnxruntime.
+
+`random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
+`mean_over_20_arms` and `single_arm`, a list each. With `--out checkpoints/fidelity.json` the
+measurements are written for the report's figure, which needs both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from reacher import ReacherEnvironment
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+from tutorial.training.episodes import evaluate_policy
+from tutorial.training.files import write_whole
+
+TABLE, RANDOM = "policies.json", "random_policy_scores.json"
+ARMS, EPISODES, RANDOM_EPISODES = 20, 10, 100
+
+Policy = Callable[[np.ndarray], np.ndarray]  # observations (arms, 33) to actions (arms, 4)
+
+
+def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
+    """The entries of a folder's table, each with its policy, all of them tried once.
+
+    Raises:
+        FileNotFoundError: the table or a policy is missing.
+        ValueError: the table, or a file, does not hold what it should.
+        ModuleNotFoundError: onnxruntime is needed and not installed.
+    """
+    table = folder / TABLE
+    if not table.is_file():
+        raise FileNotFoundError(
+            f"no {table}: the policies and a table of their scores in Unity "
+            "are needed, see doc/unity.md"
+        )
+    try:
+        entries = json.loads(table.read_text())
+    except ValueError as error:
+        raise ValueError(f"{table} is not JSON: {error}") from None
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{table} must be a list of policies")
+    return [(entry, _tried_policy(folder, entry)) for entry in entries]
+
+
+def _tried_policy(folder: Path, entry: dict) -> Policy:
+    score = entry.get("unity_score") if isinstance(entry, dict) else None
+    if not isinstance(score, (int, float)) or not isinstance(entry.get("file"), str):
+        raise ValueError(
+            f"an entry of {folder / TABLE} needs at least a file and a unity_score "
+            f"that is a number, not {entry!r}"
+        )
+    path = folder / entry["file"]
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path}, which {TABLE} names")
+    act = stored_policy(path, entry.get("layers", []))
+    try:
+        actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
+    except (KeyError, ValueError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(
+            f"{path} does not work with layers {entry.get('layers')}: {reason}"
+        ) from None
+    if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
+        raise ValueError(
+            f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
+            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are "
+            f"{entry.get('layers')}"
+        )
+    return act
+
+
+def stored_policy(path: Path, layers: list[str]) -> Policy:
+    """A policy in plain NumPy, or by onnxruntime; the module's docstring describes the files.
+
+    Raises:
+        ValueError: a file of another kind.
+        ModuleNotFoundError: onnxruntime is needed and not installed.
+    """
+    if path.suffix == ".onnx":
+        import onnxruntime
+
+        session = onnxruntime.InferenceSession(path)
+        [name] = [one.name for one in session.get_inputs()]
+        return lambda observations: session.run(None, {name: observations})[0]
+    if path.suffix not in (".npz", ".safetensors"):
+        raise ValueError(f"{path} must be .npz, .safetensors or .onnx")
+    try:
+        arrays = load_file(path) if path.suffix == ".safetensors" else dict(np.load(path))
+    except Exception as error:  # of zip files, of pickles, of safetensors
+        raise ValueError(f"{path} holds no weights that can be read: {error}") from error
+
+    def act(x):
+        for layer in layers:
+            if layer == "relu":
+                x = np.maximum(x, 0)
+            elif layer == "tanh":
+                x = np.tanh(x)
+            elif f"{layer}.running_var" in arrays:  # batch normalisation, as in evaluation
+                spread = np.sqrt(arrays[f"{layer}.running_var"] + 1e-5)
+                x = (x - arrays[f"{layer}.running_mean"]) / spread
+                x = x * arrays[f"{layer}.weight"] + arrays[f"{layer}.bias"]
+            else:
+                x = x @ arrays[f"{layer}.weight"].T + arrays[f"{layer}.bias"]
+        return x
+
+    return act
+
+
+def read_random_scores(folder: Path) -> dict | None:
+    """Scores of random torques in Unity, if the folder has them; ValueError for damaged ones."""
+    path = folder / RANDOM
+    if not path.exists():
+        return None
+    try:
+        scores = json.loads(path.read_text())
+        return {
+            name: [float(one) for one in scores[name]]
+            for name in ("mean_over_20_arms", "single_arm")
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} must hold lists of numbers mean_over_20_arms and single_arm: {error!r}"
+        ) from None
+
+
+def measured(folder: Path, episodes: int = EPISODES) -> dict:
+    """Scores in both worlds, of trained policies and, where there are any, of random torques."""
+    policies, unity_random = read_policies(folder), read_random_scores(folder)
+    trained = []
+    for entry, act in policies:
+        with ReacherEnvironment(ARMS, seed=0) as environment:
+            scores = [
+                round(float(evaluate_policy(environment, act).mean()), 3) for _ in range(episodes)
+            ]
+        trained.append(
+            {
+                "source": entry.get("source", entry["file"]).split(" ")[0],
+                "algorithm": entry.get("algorithm"),
+                "unity_score": entry["unity_score"],
+                "unity_episodes": entry.get("unity_episodes"),
+                "scores": scores,
+            }
+        )
+    found = {"arms": ARMS, "episodes": episodes, "trained": trained}
+    if unity_random:
+        found["random"] = random_torques(unity_random)
+    return found
+
+
+def random_torques(unity: dict) -> dict:
+    """Scores of random torques here, beside those in Unity."""
+    generator = np.random.default_rng(0)
+    with ReacherEnvironment(ARMS, seed=0) as environment:
+        arms = np.array(
+            [
+                evaluate_policy(
+                    environment,
+                    lambda seen: generator.standard_normal((ARMS, ACTION_SIZE)).clip(-1, 1),
+                )
+                for _ in range(RANDOM_EPISODES)
+            ]
+        )
+    return {
+        "unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
+        "here": summary(arms.mean(axis=1), arms.ravel()),
+        "means_here": arms.mean(axis=1).round(4).tolist(),
+    }
+
+
+def summary(means, single_arms) -> dict:
+    """What is said of episodes of random torques: of means over 20 arms, and of single arms."""
+    means, single_arms = np.array(means), np.array(single_arms)
+    touching = single_arms[single_arms > 0]
+    return {
+        "episodes": len(means),
+        "mean": round(float(means.mean()), 4),
+        "standard_deviation": round(float(means.std(ddof=1)), 4),
+        "single_arms": len(single_arms),
+        "share_at_0": float((single_arms == 0).mean()),
+        "mean_of_others": round(float(touching.mean()), 4),
+    }
+
+
+def table(found: dict) -> str:
+    """What was measured, for people."""
+    differences = [np.mean(one["scores"]) - one["unity_score"] for one in found["trained"]]
+    lines = [f"{'policy':<40} {'Unity':>6} {'here':>6} {'difference':>10}"]
+    lines += [
+        f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
+        f"{difference:+10.2f}"
+        for one, difference in zip(found["trained"], differences, strict=True)
+    ]
+    lines.append(
+        f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
+        f"{found['episodes']} episodes of {found['arms']} arms here"
+    )
+    if "random" in found:
+        lines.append(
+            f"random torques: {found['random']['unity']['mean']:.3f} in Unity, "
+            f"{found['random']['here']['mean']:.3f} here"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help=f"of policies, with {TABLE}")
+    parser.add_argument("--episodes", type=int, default=EPISODES, help="of each policy")
+    parser.add_argument("--out", type=Path, help="JSON file to write the measurements into")
+    options = parser.parse_args(arguments)
+    if options.episodes < 1:
+        parser.error(f"--episodes must be at least 1, not {options.episodes}")
+    if options.out and not options.out.absolute().parent.is_dir():
+        parser.error(f"--out: there is no folder {options.out.absolute().parent}")
+    try:
+        found = measured(options.folder, options.episodes)
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(table(found))
+    if options.out:
+        write_whole(options.out, (json.dumps(found, indent=1) + "\n").encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

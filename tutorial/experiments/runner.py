@@ -1,0 +1,495 @@
+"""All trainings that the report draws from, run through the notebook: `make experiments`.
+
+    python -m tutorial.experiments --list
+    python -m tutorial.experiments --workers 2 --only default deeprl
+    python -m tutorial.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
+
+Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
+section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
+preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
+is there is not run again, and on one machine a run that was cut, by Ctrl-C or else, goes on from
+its last state. A kept run with other settings than this list is an error, until `--redo`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+import psutil
+
+import helpers
+from tutorial.notebook import definitions
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
+from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One line of a comparison: what it trains, and on how many seeds."""
+
+    preset: str = "default"
+    overrides: dict = field(default_factory=dict)
+    seeds: int = 3
+    max_episodes: int = 150
+    stop_when_solved: bool = True
+    num_agents: int = 20
+    env_location: str = ""
+    engine: str = "auto"
+    weights: bool = False  # keep the best weights of the first seed
+
+
+# What version 1's default had, and the present has not:
+VERSION_1 = {
+    "gradient_steps": 40,
+    "anneal_gradient_steps": 1,
+    "anneal_lr_factor": 0.1,
+    "anneal_score": 36.0,
+    "anneal_episodes": None,
+}
+# What the default had until its steps were three a decision at first (doc/search.md):
+TWO_STEPS = {"gradient_steps": 20, "anneal_gradient_steps": None, "anneal_episodes": 10}
+EXPERIMENTS = {
+    "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
+    "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
+    "default_torch": Experiment(seeds=10, engine="torch"),
+    "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
+    "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
+    "reacher_arm_changed": Experiment(
+        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300
+    ),
+    "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
+    "one_arm": Experiment(num_agents=1, max_episodes=250),
+    "pendulum": Experiment(
+        overrides={
+            "reward_scale": 1.0,
+            "gaussian_sigma": 0.2,
+            "noise_schedule": "constant",
+            "batch_size": 128,
+            "gradient_steps": 20,
+            "anneal_gradient_steps": 1,
+            "anneal_lr_factor": 0.1,
+            "anneal_episodes": None,
+            "policy_delay": 1,
+            "tau": 5e-3,
+            "max_samples_per_insert": 256.0,
+        },
+        num_agents=1,
+        env_location="gymnasium:Pendulum-v1",
+    ),
+}
+
+ABLATIONS = {  # the present default with something changed, for doc/ablations.md
+    "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
+    "reward_scale_1": {"reward_scale": 1.0},
+    "policy_delay_1": {"policy_delay": 1},
+    "no_end": {"anneal_episodes": None},  # learning without an end
+    "two_steps": TWO_STEPS,
+}
+CLAIMED = {"none_of_three", "reward_scale_1", "two_steps"}  # ten seeds: something is said of them
+EXPERIMENTS |= {
+    f"ablations/{name}": Experiment(
+        overrides=overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
+    )
+    for name, overrides in ABLATIONS.items()
+}
+
+ABLATIONS_V1 = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
+    "version_1": {},
+    "version_1_fast": {"n_step": 1, "discount": 0.95},
+    "uniform_replay": {"replay": "uniform"},
+    "new_priority_max": {"new_priority": "max"},
+    "n_step_1": {"n_step": 1},
+    "n_step_5": {"n_step": 5},
+    "n_step_10": {"n_step": 10},
+    "noise_noisynet": {"action_noise": "none"},
+    "noise_noisynet_ou": {"noisy_noise": "ou", "action_noise": "none"},
+    "noise_ou": {"noisy_layers": False, "action_noise": "ou"},
+    "noise_none": {"noisy_layers": False, "action_noise": "none"},
+    "noise_gaussian": {"noisy_layers": False},
+    "noise_gaussian_uniform_replay": {"noisy_layers": False, "replay": "uniform"},
+    "noise_gaussian_n_step_1": {"noisy_layers": False, "n_step": 1},
+    "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
+    "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
+    "no_norm_no_scale": {
+        "input_normalization": "none",
+        "actor_normalization": "none",
+        "critic_normalization": "none",
+    },
+    "alpha_0": {"priority_exponent": 0.0},
+    "alpha_0.4": {"priority_exponent": 0.4},
+    "alpha_1": {"priority_exponent": 1.0},
+    "discount_0.95": {"discount": 0.95},
+    "discount_0.99": {"discount": 0.99},
+    "critic_action_layer_2": {"critic_action_layer": 2},
+    "gradient_clip_1": {"actor_gradient_clip": 1.0, "critic_gradient_clip": 1.0},
+    "updates_1": {"gradient_steps": 10},
+    "updates_2": {"gradient_steps": 20},
+    "updates_8": {"gradient_steps": 80},
+    "terminal_at_limit": {"terminal_at_limit": True},
+    "uniform_replay_n_step_1": {"replay": "uniform", "n_step": 1},
+}
+SEEDS = {"version_1": 10, "version_1_fast": 10, "noise_gaussian": 10}  # bases of comparisons
+SHORT = {"no_norm_no_scale"}  # slow episodes until it learns
+EXPERIMENTS |= {
+    f"ablations_v1/{name}": Experiment(
+        overrides=VERSION_1 | overrides,
+        seeds=SEEDS.get(name, 5),
+        max_episodes=40 if name in SHORT else 100,
+        engine="torch",
+    )
+    for name, overrides in ABLATIONS_V1.items()
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: an experiment by name, and a seed."""
+
+    name: str
+    experiment: Experiment
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.name} seed {self.seed}"
+
+    def done(self, kept: Path) -> bool:
+        """Whether it is kept, with these settings or others."""
+        return (self.folder(kept) / "scores.csv").exists()
+
+    def differs(self, kept: Path) -> str:
+        """How a kept run's settings differ from these; empty: they do not."""
+        experiment, folder = self.experiment, self.folder(kept)
+        settings = definitions().make_hyperparameters(experiment.preset, experiment.overrides)
+        engine = {} if experiment.engine == "auto" else {"engine": experiment.engine}
+        try:
+            before = load_hyperparameters(folder)
+            same = {
+                "gaussian_sigma": settings.action_noise != "gaussian",  # nothing reads it then
+                # None stands for 36 with the arms; Pendulum reaches neither.
+                "anneal_score": (settings.anneal_score, before.get("anneal_score")) == (None, 36.0),
+            }
+            settings = settings.model_copy(
+                update={name: before.get(name) for name in same if same[name]}
+            )
+            metadata = (
+                load_about(folder)
+                | engine
+                | {
+                    "seed": self.seed,
+                    "num_agents": experiment.num_agents,
+                    "goal_size": 5.0,
+                    "goal_speed": 1.0,
+                    "env_location": experiment.env_location,
+                }
+            )
+            with warnings.catch_warnings(action="ignore"):  # other versions of packages may be
+                require_same_run(folder, settings, **metadata)
+        except (FileNotFoundError, ValueError) as error:
+            return str(error)
+        return ""
+
+    def folder(self, kept: Path) -> Path:
+        """Where its files stay."""
+        return kept / self.name / f"seed{self.seed}"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name.replace('/', '_')}_seed{self.seed}"
+
+    def source(self, out: Path) -> Path:
+        """Where the notebook writes them."""
+        return out / self.name / self.experiment.preset / f"seed{self.seed}"
+
+    def log(self, out: Path) -> Path:
+        return out / f"{self.file_name}.log"
+
+    def part(self, out: Path) -> Path:
+        """The part of the notebook that trains."""
+        return out / f"{self.file_name}.part.ipynb"
+
+    def command(self, out: Path) -> list[str]:
+        """The papermill command that trains it into `<out>/<name>/`."""
+        experiment = self.experiment
+        parameters = {
+            "preset": experiment.preset,
+            "seed": self.seed,
+            "num_agents": experiment.num_agents,
+            "max_episodes": experiment.max_episodes,
+            "overrides": experiment.overrides,
+            "stop_when_solved": experiment.stop_when_solved,
+            "resume": any((self.source(out) / "state").glob("state_*.json")),
+            "env_location": experiment.env_location,
+            "engine": experiment.engine,
+            "out_dir": str(out / self.name),
+        }
+        return [
+            sys.executable,
+            "-m",
+            "papermill",
+            str(self.part(out)),
+            str(out / f"{self.file_name}.ipynb"),
+            "-y",
+            json.dumps(parameters),
+            "--kernel",
+            "python3",
+            "--no-progress-bar",
+            "--no-request-save-on-cell-execute",
+            "--cwd",
+            str(PROJECT),
+        ]
+
+    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+        """Execute the notebook; return what is to be kept, file by file.
+
+        Args:
+            call: runs the command, with what subprocess.Popen takes, and returns its exit status.
+
+        Raises:
+            RuntimeError: the notebook failed; with the end of its log.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        out, log = out.resolve(), self.log(out)
+        write_training_part(self.part(out))
+        with open(log, "w") as file:
+            failed = call(
+                self.command(out),
+                stdout=file,
+                stderr=file,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+        if failed:
+            raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
+        source, names = self.source(out), ["hyperparameters.json", "evaluation.csv", "scores.csv"]
+        if self.experiment.weights and self.seed == 0:
+            names = ["actor_best.safetensors", "critic_best.safetensors", *names]
+        files = {name: (source / name).read_bytes() for name in names}
+        shutil.rmtree(source / "state", ignore_errors=True)  # large, and no longer needed
+        return files
+
+    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+        """Write the files in the place of any others, the scores last, since they mean done."""
+        folder = self.folder(kept)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.iterdir(), key=lambda path: path.name != "scores.csv"):
+            path.unlink()
+        for name in sorted(files, key="scores.csv".__eq__):
+            helpers.write_whole(folder / name, files[name])
+
+
+def write_training_part(path: Path) -> None:
+    """Write the notebook up to its training: what follows comes from the runs made here."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    [training] = [k for k, cell in enumerate(notebook.cells) if "    train_agent(" in cell.source]
+    del notebook.cells[training + 1 :]
+    helpers.write_whole(path, nbformat.writes(notebook).encode())
+
+
+Outcome = tuple[Run, "dict[str, bytes] | Exception"]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended may still be listed until its parent has noticed."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+class Processes:
+    """Commands that run, each in a thread that waits for it, until all are stopped."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen] = set()
+        self.lock = threading.Lock()
+        self.stopped = False
+
+    def call(self, command: list[str], **options) -> int:
+        """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
+        apart = (
+            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+            if os.name == "nt"
+            else {"start_new_session": True}
+        )
+        with self.lock:
+            if self.stopped:
+                raise RuntimeError("stopped")
+            process = subprocess.Popen(command, **options, **apart)
+            self.running.add(process)
+        try:
+            return process.wait()
+        finally:
+            self.running.discard(process)
+
+    def stop(self, seconds: float = 10) -> None:
+        """End what runs, with the kernels that it started; start nothing more."""
+        with self.lock:
+            self.stopped = True
+        family = []
+        for process in list(self.running):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                parent = psutil.Process(process.pid)
+                family += [*parent.children(recursive=True), parent]
+        for end in (psutil.Process.terminate, psutil.Process.kill):
+            for process in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    end(process)
+            deadline = time.monotonic() + seconds
+            while (family := [*filter(is_alive, family)]) and time.monotonic() < deadline:
+                time.sleep(0.05)
+
+
+def train_here(runs: Iterable[Run], out: Path, workers: int) -> Iterator[Outcome]:
+    """Train on this machine, some at a time; yield each when it is done.
+
+    On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
+    """
+    processes, pool = Processes(), ThreadPoolExecutor(workers)
+    try:
+        futures = {pool.submit(run.train, out, processes.call): run for run in runs}
+        for future in as_completed(futures):
+            yield futures[future], future.exception() or future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        processes.stop()
+        pool.shutdown()
+
+
+def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
+    """Train on a Ray cluster, one processor core each; yield each when it is done.
+
+    A run whose machine is lost begins again on another, up to five times.
+
+    Args:
+        address: of a cluster, "auto" for the one that this machine belongs to, or "local" to
+            start one here.
+
+    Raises:
+        ModuleNotFoundError: Ray is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
+    environment = {"working_dir": str(PROJECT), "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
+    ray.init(address, runtime_env=environment, log_to_driver=False)
+    try:
+        task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
+        pending = {task.remote(run): run for run in runs}
+        while pending:
+            [ready], _ = ray.wait(list(pending), num_returns=1)
+            run = pending.pop(ready)
+            try:
+                yield run, ray.get(ready)
+            except Exception as error:  # of the run, or of the cluster: the others go on
+                yield run, error
+    finally:
+        ray.shutdown()
+
+
+def train_somewhere(run: Run) -> dict[str, bytes]:
+    """Train in a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as out:
+        return run.train(Path(out))
+
+
+def keep_all(outcomes: Iterator[Outcome], number: int, kept: Path) -> int:
+    """Write the files of each run as it comes, and say how it went; return how many failed.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C; what was kept is said before.
+    """
+    start, count, failures = time.perf_counter(), 0, 0
+    try:
+        with contextlib.closing(outcomes):
+            for run, files in outcomes:
+                if isinstance(files, Exception):
+                    failures += 1
+                    said = f"FAILED, {files}"
+                else:
+                    run.keep(files, kept)
+                    said = f"done, {time.perf_counter() - start:.0f} s since the start"
+                count += 1
+                print(f"{count}/{number} {run}: {said}", flush=True)
+    except KeyboardInterrupt:
+        print(
+            f"stopped: {count - failures} of {number} runs are done and kept in {kept}; the same "
+            "command goes on with the others",
+            flush=True,
+        )
+        raise
+    print(f"{number} runs in {time.perf_counter() - start:.0f} s, {failures} failed")
+    return failures
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="train on a Ray cluster: its address, auto, or local to start one",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=PROJECT / "runs" / "experiments",
+        help="where runs on this machine write",
+    )
+    parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
+    parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument(
+        "--redo",
+        action="store_true",
+        help="train anew what is kept with other settings than the list's",
+    )
+    options = parser.parse_args(arguments)
+    if options.workers < 1:
+        parser.error(f"--workers is {options.workers}, and must be at least 1")
+    runs = [
+        Run(name, EXPERIMENTS[name], seed)
+        for name in options.only
+        for seed in range(EXPERIMENTS[name].seeds)
+    ]
+    done = [run for run in runs if run.done(options.kept)]
+    differing = {str(run): why for run in done if (why := run.differs(options.kept))}
+    if options.list:
+        for run in runs:
+            print(f"{run!s:44} {'to do' if run not in done else differing.get(str(run), 'done')}")
+        seconds = [
+            helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
+            for run in done
+        ]
+        print(
+            f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
+            "training by their score files"
+        )
+        return 0
+    if differing and not options.redo:
+        parser.error(
+            "\n".join([*differing.values(), "--redo trains these anew, and --only chooses others"])
+        )
+    runs = [run for run in runs if run not in done or str(run) in differing]
+    outcomes = (
+        train_on_ray(runs, options.ray)
+        if options.ray
+        else train_here(runs, options.out, options.workers)
+    )
+    try:
+        return 1 if keep_all(outcomes, len(runs), options.kept) else 0
+    except KeyboardInterrupt:
+        return 130  # as shells count it

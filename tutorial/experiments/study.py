@@ -1,0 +1,408 @@
+"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
+
+    python -m tutorial.experiments.study                train what is missing
+    python -m tutorial.experiments.study --only pilot   what the tasks' difficulty was chosen by
+    python -m tutorial.experiments.study --list         what is done, and how long the rest takes
+    python -m tutorial.experiments.study --report       print the results, from the kept tables
+
+A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. What it found becomes
+lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
+
+| column | meaning |
+|---|---|
+| setting | what differs from the cell's settings, as in the sweep; empty in the study |
+| n_step, replay, noisy_layers | the cell |
+| seed | of the environment, the networks and the noise |
+| episode | of training, after which the actor's mean weights were evaluated |
+| score | of the evaluation: mean over the arms of an episode's sum of rewards |
+| training_score | of that episode of training, with noise |
+| decisions, num_updates | so far |
+| seconds | of training so far, evaluations left out |
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import helpers
+from reacher.interface import BrainInfo
+from tutorial import notebook
+from tutorial.experiments import runner
+from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.report import study as results
+from tutorial.training.evaluation import Evaluation
+
+KEPT = CHECKPOINTS / "study"
+COLUMNS = (
+    "setting",
+    "n_step",
+    "replay",
+    "noisy_layers",
+    "seed",
+    "episode",
+    "score",
+    "training_score",
+    "decisions",
+    "num_updates",
+    "seconds",
+)
+LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
+EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
+EVALUATION_ARMS = 20
+
+# What all cells share: the default preset, and no switch that depends on the score.
+SHARED = {
+    "action_noise": "gaussian",
+    "gaussian_sigma": 0.2,
+    "noise_schedule": "constant",
+    "gradient_steps": 20,
+    "anneal_gradient_steps": 20,
+    "anneal_episodes": None,
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a cell is trained on.
+
+    Attributes:
+        arms: that play and fill the memory.
+        episodes: of a training.
+        every: episodes from one evaluation to the next.
+        goal_size: diameter of the goals, m.
+        reward_every: decisions after which the rewards since the last time are paid, all at once.
+    """
+
+    arms: int = 20
+    episodes: int = 30
+    every: int = 2
+    goal_size: float = 5.0
+    reward_every: int = 1
+
+
+TASKS = {
+    "standard": Task(episodes=16),
+    "small_goals": Task(episodes=24, goal_size=2.0),
+    "delayed_rewards": Task(episodes=24, reward_every=15),
+    "one_arm": Task(arms=1, episodes=40, every=4),
+}
+SEEDS = range(1_000, 1_012)
+PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
+
+
+class DelayedRewards:
+    """An environment that holds rewards back and pays them every so many decisions.
+
+    The sum of an episode stays the same: what is left is paid in its last decision.
+
+    Args:
+        environment: with the interface of `unityagents`.
+        every: decisions from one payment to the next.
+    """
+
+    def __init__(self, environment: Any, every: int) -> None:
+        self._environment, self._every = environment, every
+        self._held, self._decisions = 0.0, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+    def reset(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
+        self._held, self._decisions = 0.0, 0
+        return self._environment.reset(*arguments, **options)
+
+    def step(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
+        [(name, answer)] = self._environment.step(*arguments, **options).items()
+        self._held = self._held + np.array(answer.rewards)
+        self._decisions += 1
+        paid = np.zeros(len(answer.rewards))
+        if self._decisions % self._every == 0 or any(answer.local_done):
+            paid, self._held = self._held, 0.0
+        if any(answer.local_done):
+            self._decisions = 0
+        return {name: dataclasses.replace(answer, rewards=paid.tolist())}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of the study."""
+
+    task: str
+    cell: tuple  # the levels, in the order of LEVELS
+    seed: int
+    setting: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the sweep
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the task, in a pilot
+    table: str = ""  # where it is kept; empty: in that of its task
+
+    def __str__(self) -> str:
+        cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
+        more = "".join(f", {name} {value}" for name, value in (self.setting | self.changes).items())
+        return f"{self.task}: {cell}, seed {self.seed}{more}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """How the lines of this run begin."""
+        setting = ";".join(
+            f"{name}={value}" for name, value in (dict(self.setting) | dict(self.changes)).items()
+        )
+        return (setting, *map(str, self.cell), str(self.seed))
+
+    @property
+    def file(self) -> str:
+        return f"{self.table or self.task}.csv"
+
+    def done(self, kept: Path) -> bool:
+        return self.key in {tuple(line[:5]) for line in read_lines(kept / self.file)}
+
+    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+        """Train in a process of its own; return its lines as the content of a table.
+
+        Args:
+            call: as `runner.Run.train` has it.
+
+        Raises:
+            RuntimeError: it failed; with the end of what it said.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        name = out / "_".join(filter(None, (self.file, *self.key))).replace("=", "_")
+        with open(f"{name}.csv", "wb") as lines, open(f"{name}.log", "wb") as log:
+            failed = call(
+                [
+                    sys.executable,
+                    "-m",
+                    "tutorial.experiments.study",
+                    "--train",
+                    json.dumps(dataclasses.asdict(self)),
+                ],
+                cwd=PROJECT,
+                stdout=lines,
+                stderr=log,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+        if failed:
+            raise RuntimeError(f"{self}: {Path(f'{name}.log').read_text()[-2000:]}")
+        return {self.file: Path(f"{name}.csv").read_bytes()}
+
+    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+        """Add the lines to the task's table, in order."""
+        kept.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            lines = read_lines(kept / name) + list(csv.reader(content.decode().splitlines()))
+            lines.sort(key=lambda line: (*line[:4], int(line[4]), int(line[5])))
+            helpers.write_whole(kept / name, as_csv([COLUMNS, *lines]))
+
+
+def read_lines(path: Path) -> list[list[str]]:
+    """Lines of a table, without its head; none where there is no table yet."""
+    if not path.exists():
+        return []
+    head, *lines = csv.reader(path.read_text().splitlines())
+    if tuple(head) != COLUMNS:
+        raise ValueError(f"{path} does not begin with the columns {','.join(COLUMNS)}")
+    return lines
+
+
+def as_csv(lines: Iterable[Iterable]) -> bytes:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(lines)
+    return file.getvalue().encode()
+
+
+def train(run: Run, watcher: Any = None) -> list:
+    """Train as the notebook does, with evaluations beside.
+
+    Args:
+        watcher: told of the agent at first (`begin`), and asked at every evaluation (`look`).
+
+    Returns:
+        The lines of the table; with a watcher, pairs of a line and what it said.
+    """
+    definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
+    levels = dict(zip(LEVELS, run.cell, strict=True))
+    decisions = task.episodes * 1_001
+    scale = definitions.OBSERVATION_SCALE.copy()
+    scale[np.isinf(scale)] = 1.0  # the study's agent sees the quaternions, which are left out today
+    settings = definitions.make_hyperparameters("default", {})
+    settings = definitions.Hyperparameters(
+        **settings.model_dump()
+        | SHARED
+        | {"importance_anneal_steps": decisions}
+        | levels
+        | dict(run.setting)
+    )
+    lines, spent = [], [0.0]
+
+    def goals(arms, seed):
+        return helpers.open_environment("", arms, seed, {"goal_size": task.goal_size})
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        goals(task.arms, run.seed) as environment,
+        goals(EVALUATION_ARMS, EVALUATION_SEED) as other,
+    ):
+        evaluation = Evaluation(other, task.every)
+        generator = helpers.seed_everything(run.seed)
+        agent = definitions.Agent(
+            scale, 4, task.arms, settings, generator, reward_threshold=None, engine="compiled"
+        )
+        if watcher:
+            watcher.begin(agent)
+        start = time.perf_counter()
+
+        def note(agent, scores):
+            if not evaluation.due(len(scores)):
+                return
+            began = time.perf_counter()
+            score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
+            spent[0] += time.perf_counter() - began
+            line = [
+                *run.key,
+                len(scores),
+                f"{score:.4f}",
+                f"{scores[-1]:.4f}",
+                agent.env_steps,
+                agent.num_updates,
+                f"{time.perf_counter() - start - spent[0]:.2f}",
+            ]
+            lines.append((line, watcher.look(agent, other)) if watcher else line)
+
+        definitions.train_agent(
+            DelayedRewards(environment, task.reward_every),
+            agent,
+            Path(folder),
+            task.episodes,
+            stop_when_solved=False,
+            save_every=10**6,
+            after_episode=note,
+            reward_threshold=None,
+        )
+    return lines
+
+
+ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
+
+
+def runs_of_the_study() -> list[Run]:
+    """All of them, seed by seed, so that a part of the study has whole seeds."""
+    return [
+        Run(task, cell, seed)
+        for seed in SEEDS
+        for task in TASKS
+        for cell in itertools.product(*LEVELS.values())
+    ]
+
+
+def runs_of_the_pilot() -> list[Run]:
+    """The agent with all three off, on tasks of more and less difficulty, by which they are chosen.
+
+    They are kept in a table of their own, since their tasks are not yet those of the study.
+    """
+    changes = [
+        ("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
+        ("delayed_rewards", "reward_every", (5, 10, 15), 30),
+        ("one_arm", "arms", (1,), 40),
+        ("standard", "arms", (20,), 20),
+    ]
+    return [
+        Run(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
+        for seed in PILOT_SEEDS
+        for task, name, values, episodes in changes
+        for value in values
+    ]
+
+
+def runs_of_the_sweep() -> list[Run]:
+    """Other settings of some cells, to see that those of the study favour none of them."""
+
+    def rates(factor):
+        return {name: factor * 1e-3 for name in ("actor_learning_rate", "critic_learning_rate")}
+
+    settings = [(cell, rates(factor)) for cell in (ALL_OFF, ALL_ON) for factor in (0.3, 3.0)]
+    settings += [(cell, {}) for cell in (ALL_OFF, ALL_ON)]
+    settings += [
+        ((1, "prioritized", False), {"priority_exponent": alpha}) for alpha in (0.4, 0.6, 0.8)
+    ]
+    settings += [((3, "uniform", False), {"n_step": n}) for n in (2, 3, 5)]
+    return [
+        Run("small_goals", cell, seed, setting, table="sweep")
+        for seed in SWEEP_SEEDS
+        for cell, setting in settings
+    ]
+
+
+PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_of_the_study}
+
+
+def seconds_of(kept: Path) -> list[float]:
+    """Seconds of training of every run in the tables."""
+    last: dict = {}
+    for name in {run.file for runs in PARTS.values() for run in runs()}:
+        for line in read_lines(kept / name):
+            last[name, *line[:5]] = float(line[-1])
+    return list(last.values())
+
+
+def report(kept: Path) -> str:
+    """All numbers of doc/study.md's results, from the tables."""
+    found = results.results(kept, resampled=True)
+    sweep = results.sweep_lines(kept / "sweep.csv") if (kept / "sweep.csv").exists() else []
+    return "\n".join([*results.lines(found), "", *results.cell_lines(kept), "", *sweep])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument("--report", action="store_true", help="only print the results")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
+    parser.add_argument("--ray", metavar="ADDRESS", help="as tutorial.experiments takes it")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where the tables are")
+    options = parser.parse_args(arguments)
+    if options.train:
+        order = json.loads(options.train)
+        with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
+            lines = train(Run(**order | {"cell": tuple(order["cell"])}))
+        sys.stdout.buffer.write(as_csv(lines))
+        return 0
+    if options.report:
+        print(report(options.kept))
+        return 0
+    runs = [run for part in options.only for run in PARTS[part]()]
+    missing = [run for run in runs if not run.done(options.kept)]
+    seconds = seconds_of(options.kept)
+    if seconds:
+        hours = np.mean(seconds) * len(missing) / 3600
+        print(
+            f"{len(runs) - len(missing)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} "
+            f"hours of training in the tables, about {hours:.1f} to go"
+        )
+    if options.list:
+        return 0
+    outcomes = (
+        runner.train_on_ray(missing, options.ray)
+        if options.ray
+        else runner.train_here(missing, PROJECT / "runs" / "study", options.workers)
+    )
+    return runner.keep_all(outcomes, len(missing), options.kept)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

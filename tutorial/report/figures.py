@@ -1,0 +1,515 @@
+"""Figures of scores, and moving pictures of the arms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from reacher import ReacherEnvironment
+from reacher.drawing.moving import moving_arms
+from tutorial.training import episodes
+from tutorial.training.scores import SOLVED_SCORE, moving_average
+from tutorial.training.settings import is_annealing, learning_rate_factor, noise_factor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from unityagents import UnityEnvironment
+
+    from reacher.gymnasium.unity_wrapper import UnityWrapper
+
+COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
+PRESET_COLORS = ("#0072B2", "#D55E00", "#009E73")
+
+
+def plot_scores(
+    scores: Mapping[str, np.ndarray],
+    title: str = "",
+    reward_threshold: float | None = SOLVED_SCORE,
+    limits: tuple[float, float] | None = (0, 41),
+) -> Figure:
+    """Score of every episode, spread over the arms, 100-episode average and the reward threshold.
+
+    Args:
+        scores: what `read_scores` returns.
+        reward_threshold: the score that counts as solved; None: the environment names none.
+        limits: of the axis of scores; None: those of the data.
+
+    Returns:
+        The matplotlib figure.
+    """
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    episode = scores["episode"]
+    axes.fill_between(
+        episode,
+        scores["min"],
+        scores["max"],
+        alpha=0.2,
+        color=COLORS["score"],
+        linewidth=0,
+        label="worst to best arm",
+    )
+    axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
+    axes.plot(
+        episode,
+        moving_average(scores["score"]),
+        color=COLORS["average"],
+        linewidth=2,
+        label="average of the last 100 episodes",
+    )
+    if reward_threshold is not None:
+        axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1)
+        axes.annotate(
+            f"solved: average of {reward_threshold:g}",
+            (0.99, reward_threshold),
+            xytext=(0, -4),
+            va="top",
+            ha="right",
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            color="0.3",
+        )
+    axes.set(
+        xlabel="episode",
+        ylabel="training score (sum of rewards)",
+        ylim=limits,
+        xlim=(1, max(episode[-1], 2)),
+        title=title,
+    )
+    axes.legend(loc="lower right", frameon=False)
+    return figure
+
+
+def band(axes: Axes, x: np.ndarray, curves: Sequence[np.ndarray], color: str, label: str) -> None:
+    """Mean over seeds of curves (seeds, len(x)), its 95 % bootstrap interval, and each curve."""
+    curves = np.asarray(curves)
+    picks = np.random.default_rng(0).integers(len(curves), size=(2_000, len(curves)))
+    axes.plot(x, curves.T, color=color, linewidth=0.4, alpha=0.5)
+    axes.fill_between(
+        x,
+        *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
+        color=color,
+        alpha=0.25,
+        linewidth=0,
+    )
+    axes.plot(x, curves.mean(axis=0), color=color, linewidth=2, label=label)
+
+
+def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
+    """The dashed line of the score that counts as solved, with a name for a legend."""
+    axes.axhline(
+        reward_threshold,
+        color="0.4",
+        linestyle="--",
+        linewidth=1,
+        label=f"{reward_threshold:g}, solved",
+    )
+
+
+def plot_presets(kept: Mapping, evaluations: Mapping) -> Figure:
+    """Training scores of presets against episode and seconds, and evaluations without noise.
+
+    Args:
+        kept, evaluations: runs by preset and seed, as `read_runs` returns them.
+    """
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    for (name, runs), color in zip(kept.items(), PRESET_COLORS, strict=False):
+        trained, seconds = list(runs.values()), np.arange(0, 61)
+        band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
+        band(
+            panels[1],
+            seconds,
+            [np.interp(seconds, run["seconds"], run["score"]) for run in trained],
+            color,
+            name,
+        )
+        evaluated = list(evaluations[name].values())
+        band(panels[2], evaluated[0]["episode"], [run["score"] for run in evaluated], color, name)
+    for axes, label, title in zip(
+        panels,
+        ("episode", "seconds of training", "episode"),
+        ("training scores", "training scores", "without noise"),
+        strict=True,
+    ):
+        threshold_line(axes)
+        axes.set(xlabel=label, xlim=(1, None), ylim=(0, 41), title=title)
+    for axes in panels[::2]:
+        axes.set(
+            xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100], xticklabels=[1, 2, 5, 10, 20, 50, 100]
+        )
+    panels[0].set_ylabel("score (sum of rewards)")
+    panels[2].legend(loc="lower right", frameon=False)
+    return figure
+
+
+def plot_groups(
+    groups: Mapping[str, Mapping],
+    columns: int,
+    limits: tuple[float, float],
+    color: str = COLORS["score"],
+) -> Figure:
+    """A panel for each group of runs, a line for each of its seeds, and the reward threshold.
+
+    Args:
+        groups: runs by title of the panel and seed.
+        limits: of the axis of episodes.
+    """
+    rows = -(-len(groups) // columns)
+    figure, panels = plt.subplots(
+        rows,
+        columns,
+        figsize=(2.9 * columns, 2.6 * rows),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for axes, (name, runs) in zip(panels.flat, groups.items(), strict=False):
+        for run in runs.values():
+            axes.plot(run["episode"], run["score"], color=color, linewidth=1)
+        threshold_line(axes)
+        axes.set(title=name, xlim=limits, ylim=(0, 41))
+    panels[0, 0].legend(loc="center right", frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
+    return figure
+
+
+def record_frames(
+    environment: ReacherEnvironment | UnityWrapper | UnityEnvironment,
+    policy: Callable[[np.ndarray], np.ndarray],
+    decisions: int,
+    every: int = 2,
+) -> list[np.ndarray]:
+    """Observations while `policy` acts from a reset on.
+
+    Args:
+        environment: of arms; it is reset.
+        policy: observations (agents, 33) to actions (agents, 4).
+        decisions: how many to play.
+        every: decisions from one frame to the next.
+
+    Returns:
+        Observations (agents, 33), one array for each frame.
+    """
+    episode = itertools.islice(episodes.rollout(environment, policy), 0, decisions, every)
+    return [observations for observations, _, _ in episode]
+
+
+def animated_png(
+    frames: Sequence[np.ndarray],
+    milliseconds: int = 160,
+    most: int = 20,
+    first: int | None = None,
+    label: str = "",
+    goal_size: float = 5.0,
+) -> bytes:
+    """The recorded arms, the first `most` of them, as an animated PNG.
+
+    It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
+
+    Args:
+        frames: observations (agents, 33), one per frame.
+        milliseconds: how long a frame shows; 160 is real time for every second decision.
+        most: arms that are shown.
+        first: the frame that shows first, before which the picture ends; None: one a third into
+            the recording, since at the beginning all arms hang.
+        label: a line of text at the lower edge.
+        goal_size: diameter of the goals, m.
+    """
+    first = len(frames) // 3 if first is None else first
+    return moving_arms(
+        [observations[:most] for observations in frames],
+        milliseconds,
+        first=first,
+        label=label,
+        goal_size=goal_size,
+    )
+
+
+def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
+    """Distances of hand and goal: median over the arms, and 5 % to 95 % of them.
+
+    Args:
+        distances: (decisions, arms), m.
+        touching: below this the hand touches the goal, m.
+    """
+    figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
+    for axes, end in zip(panels, (76, len(distances)), strict=True):
+        seconds = 0.08 * np.arange(len(distances[:end]))
+        low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
+        axes.fill_between(
+            seconds,
+            low,
+            high,
+            color=COLORS["score"],
+            alpha=0.25,
+            linewidth=0,
+            label="5 % to 95 % of the arms",
+        )
+        axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
+        axes.axhline(touching, color="0.4", linestyle="--", linewidth=1, label="touch")
+        axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
+    panels[0].set_ylabel("hand to goal (m)")
+    panels[1].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
+    """Values and the returns that followed, (decisions, arms): over time, one by the other."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for name, numbers, color in (
+        ("value Q", values, COLORS["average"]),
+        ("return that followed", returns, COLORS["score"]),
+    ):
+        panels[0].plot(numbers[:100].mean(axis=1), color=color, label=name)
+    panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
+    panels[0].legend(loc="lower right", frameon=False)
+    panels[1].plot(
+        returns[::5].ravel(),
+        values[::5].ravel(),
+        ".",
+        color=COLORS["score"],
+        markersize=2,
+        alpha=0.3,
+    )
+    panels[1].plot(
+        *[[returns.min(), returns.max()]] * 2,
+        color="0.4",
+        linestyle="--",
+        linewidth=1,
+        label="equal",
+    )
+    panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
+    panels[1].legend(loc="upper left", frameon=False)
+    return figure
+
+
+def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
+    """Histograms of a number under noise: (draws,) by what came in."""
+    figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
+    end = max(np.abs(drawn).max() for drawn in draws.values())
+    for (title, drawn), color in zip(draws.items(), PRESET_COLORS, strict=False):
+        axes.hist(
+            drawn,
+            bins=np.linspace(-end, end, 121),
+            color=color,
+            alpha=0.6,
+            label=f"{title}: standard deviation {drawn.std():.2f}",
+        )
+    axes.set(xlabel=label, ylabel="draws", xlim=(-end, end))
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def plot_one_decision(
+    torques: np.ndarray,
+    moments: Mapping[str, tuple[np.ndarray, float]],
+    reward: Callable[[np.ndarray], np.ndarray],
+) -> Figure:
+    """A critic and an actor that learn a problem of one decision.
+
+    Args:
+        torques: (k,).
+        moments: by title the critic's values (k,) and the actor's choice.
+        reward: of torques.
+    """
+    figure, panels = plt.subplots(
+        1, len(moments), figsize=(9, 2.6), sharey=True, layout="constrained"
+    )
+    for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
+        axes.plot(
+            torques, reward(torques), color="0.4", linestyle="--", linewidth=1, label="reward"
+        )
+        axes.plot(torques, values, color=COLORS["score"], label="critic")
+        axes.plot(
+            chosen,
+            np.interp(chosen, torques, values),
+            "o",
+            color=COLORS["average"],
+            markersize=8,
+            label="actor's choice",
+        )
+        axes.set(title=title, xlabel="torque")
+    panels[0].set_ylabel("value")
+    panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
+    return figure
+
+
+def plot_schedules(settings: Any, scores: np.ndarray, reward_threshold: float) -> Figure:
+    """What changes during a training, from the scores of its episodes.
+
+    Args:
+        settings: the notebook's `Hyperparameters`.
+        scores: (episodes,).
+        reward_threshold: the score that counts as solved.
+    """
+    best = np.maximum.accumulate(np.concatenate([[0.0], scores[:-1]]))
+    episode, decisions = np.arange(1, len(best) + 1), 1001 * np.arange(len(best))
+    rise = np.minimum(1, decisions / settings.importance_anneal_steps)
+    beta = settings.importance_exponent_start + rise * (
+        settings.importance_exponent_end - settings.importance_exponent_start
+    )
+    figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
+    agents = [
+        SimpleNamespace(
+            settings=settings,
+            decisions=d,
+            episodes=k,
+            reward_threshold=reward_threshold,
+            best_score=b,
+            average_score=moving_average(scores)[max(k - 1, 0)],
+        )
+        for k, (d, b) in enumerate(zip(decisions, best, strict=True))
+    ]
+    annealed = np.cumsum([is_annealing(agent) for agent in agents])
+    for agent, before in zip(agents, np.concatenate([[0], annealed[:-1]]), strict=True):
+        agent.annealed_episodes = before
+    lines = {
+        "factor on action noise": [noise_factor(agent) for agent in agents],
+        "beta": beta,
+        "factor on learning rates": [learning_rate_factor(agent) for agent in agents],
+    }
+    for axes, (title, line), color in zip(panels, lines.items(), PRESET_COLORS, strict=True):
+        axes.plot(episode, line, color=color)
+        axes.set(
+            title=title,
+            xlabel="episode",
+            xscale="log",
+            xticks=[1, 2, 5, 10, 20, 50, 100],
+            xticklabels=[1, 2, 5, 10, 20, 50, 100],
+            ylim=(0, None),
+        )
+    return figure
+
+
+def plot_action_values(
+    moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    torques: np.ndarray,
+    names: tuple[str, str],
+) -> Figure:
+    """What a critic says of two torques, and what the actor chose.
+
+    Args:
+        moments: by title the values Q (len(torques), len(torques)) of second by first torque, and
+            the actor's choice of both, (2,).
+        torques: of both axes.
+        names: of both torques.
+    """
+    figure, panels = plt.subplots(
+        1,
+        len(moments),
+        figsize=(3.5 * len(moments), 3.1),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
+        drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
+        second, first = np.unravel_index(values.argmax(), values.shape)
+        axes.plot(
+            torques[first],
+            torques[second],
+            "^",
+            color="white",
+            markeredgecolor="black",
+            markersize=10,
+            label="largest Q",
+            clip_on=False,
+        )
+        axes.plot(
+            *chosen,
+            "o",
+            color=COLORS["average"],
+            markeredgecolor="white",
+            markersize=8,
+            label="actor's choice",
+            clip_on=False,
+        )
+        axes.set(title=title, xlabel=names[0], aspect="equal")
+        figure.colorbar(drawn, ax=axes, shrink=0.8)
+    panels[0].set_ylabel(names[1])
+    panels[0].legend(loc="lower left", fontsize=8)
+    return figure
+
+
+def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
+    """What `tutorial.experiments.diagnostics` noted: noise, priorities, draws."""
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    episode = np.arange(1, len(inside["score"]) + 1)
+    for name, color in (("hidden", COLORS["score"]), ("output", COLORS["average"])):
+        sigma = inside[f"sigma_{name}"]
+        panels[0].plot(episode, sigma / sigma[0], color=color, label=f"{name} layer")
+    panels[0].set(xlabel="episode", ylabel="mean |sigma|, episode 1 = 1", ylim=(0, None))
+    panels[0].legend(frameon=False)
+    for number, histogram, shade in zip(
+        inside["priority_episodes"],
+        inside["priority_histograms"],
+        ("#56B4E9", "#0072B2", "#D55E00"),
+        strict=True,
+    ):
+        panels[1].stairs(
+            100 * histogram / histogram.sum(),
+            inside["priority_edges"],
+            color=shade,
+            label=f"after episode {number}",
+        )
+    panels[1].set(
+        xscale="log",
+        xlabel="priority: |TD error| + epsilon (scaled)",
+        ylabel="share of the memory (%)",
+    )
+    panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
+    panels[1].legend(loc="upper left", frameon=False)
+    drawn = mean_draws(inside)
+    panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
+    panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
+    panels[2].xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
+    """How often the transitions of each episode with learning were drawn, on average."""
+    draws = inside["draws"][inside["draws"].any(axis=1)]
+    return draws @ np.arange(draws.shape[1]) / draws.sum(axis=1)
+
+
+def plot_fidelity(fidelity: Mapping) -> Figure:
+    """Scores of the same policies in Unity and in the port; `checkpoints/fidelity.json` parsed."""
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    panels[0].plot([35, 40], [35, 40], color="0.4", linestyle="--", linewidth=1, label="equal")
+    for entry in fidelity["trained"]:
+        panels[0].plot(
+            entry["unity_score"], np.mean(entry["scores"]), "o", markersize=5, color=COLORS["score"]
+        )
+        panels[0].plot(
+            [entry["unity_score"]] * 2,
+            [min(entry["scores"]), max(entry["scores"])],
+            color=COLORS["score"],
+            linewidth=1,
+        )
+    panels[0].set(xlabel="score in Unity", ylabel="score here", xlim=(35, 40), ylim=(33.5, 40))
+    panels[0].legend(loc="lower right", frameon=False)
+    panels[1].hist(
+        fidelity["random"]["means_here"], bins=20, color=COLORS["score"], alpha=0.6, label="here"
+    )
+    unity = fidelity["random"]["unity"]
+    panels[1].errorbar(
+        unity["mean"],
+        2,
+        xerr=unity["standard_deviation"],
+        fmt="o",
+        capsize=4,
+        color=COLORS["average"],
+        label="Unity: mean, standard deviation",
+    )
+    panels[1].set(
+        xlabel="score of random torques, mean of 20 arms", ylabel="episodes", ylim=(0, 20)
+    )
+    panels[1].legend(loc="upper right", frameon=False)
+    return figure

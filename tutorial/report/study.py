@@ -1,0 +1,269 @@
+"""The results of the study of doc/study.md, from its kept tables: measures, effects, the figure."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from tutorial.report import statistics
+from tutorial.report.statistics import FACTORS
+
+MOST = 40.04  # an episode pays at most: 1001 decisions of 0.04
+MARGIN = 0.05  # of the area under the curve, as a share of MOST: smaller effects are called small
+LEVELS = {
+    "n_step": ("1", "3"),
+    "replay": ("uniform", "prioritized"),
+    "noisy_layers": ("False", "True"),
+}
+NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
+MEASURES = ("area", "end", "half")
+COLORS = {"n_step": "#0072B2", "replay": "#D55E00", "noisy_layers": "#009E73"}
+
+
+def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndarray, np.ndarray]]]:
+    """Evaluations of a task's table: by cell and seed, episodes and scores.
+
+    Args:
+        setting: of the sweep; empty: the study itself.
+    """
+    found: dict = {}
+    with open(path) as file:
+        for line in csv.DictReader(file):
+            if line["setting"] == setting:
+                runs = found.setdefault(tuple(line[factor] for factor in FACTORS), {})
+                runs.setdefault(int(line["seed"]), []).append(
+                    (int(line["episode"]), float(line["score"]))
+                )
+    return {
+        cell: {seed: tuple(np.array(sorted(points)).T) for seed, points in runs.items()}
+        for cell, runs in found.items()
+    }
+
+
+def measures(episodes: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """The three measures of one run.
+
+    Returns:
+        `area`: mean of all evaluations, as a share of MOST; `end`: the last one, likewise; `half`:
+        episodes until an evaluation is at half of MOST, or the last one and a step more.
+    """
+    above = np.flatnonzero(scores >= MOST / 2)
+    step = episodes[1] - episodes[0] if len(episodes) > 1 else 1
+    return {
+        "area": float(scores.mean()) / MOST,
+        "end": float(scores[-1]) / MOST,
+        "half": float(episodes[above[0]] if len(above) else episodes[-1] + step),
+    }
+
+
+def table(path: Path) -> dict[str, np.ndarray]:
+    """Each measure of a task as (2, 2, 2, seeds), an axis for each factor, off and on.
+
+    Only seeds that every cell has are in it.
+    """
+    cells = curves(path)
+    seeds = sorted(set.intersection(*(set(runs) for runs in cells.values())))
+    found = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
+    for cell, runs in cells.items():
+        place = tuple(
+            LEVELS[factor].index(level) for factor, level in zip(FACTORS, cell, strict=True)
+        )
+        for k, seed in enumerate(seeds):
+            for name, value in measures(*runs[seed]).items():
+                found[name][(*place, k)] = value
+    return found
+
+
+def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]:
+    """Effects on the area of every task, with Holm's correction over all of them.
+
+    Args:
+        resampled: with 95 % intervals of the improvements, which takes seconds.
+
+    Returns:
+        By task and effect, what `statistics.factorial_table` gives, with `p_holm`, `verdict`
+        (shown, suggested, shown to be small, not shown) and, of a main effect, `improvement`: how
+        often a run with the factor is above one without it, within the cells of the other factors.
+    """
+    tasks = {
+        task: table(folder / f"{task}.csv")["area"]
+        for task in TASKS
+        if (folder / f"{task}.csv").exists()
+    }
+    found = {task: statistics.factorial_table(area, MARGIN) for task, area in tasks.items()}
+    effects = [effect for task in found.values() for effect in task.values()]
+    corrected = statistics.holm([effect["p"] for effect in effects])
+    for effect, p in zip(effects, corrected, strict=True):
+        effect["p_holm"] = float(p)
+        effect["verdict"] = (
+            "shown"
+            if p < 0.05
+            else "shown to be small"
+            if effect["p_equivalent"] < 0.05
+            else "suggested"
+            if effect["p"] < 0.05
+            else "not shown"
+        )
+    for task, area in tasks.items():
+        for axis, factor in enumerate(FACTORS):
+            off, on = (np.take(area, level, axis).reshape(4, -1) for level in (0, 1))
+            found[task][factor]["improvement"] = improvement([*on, *off])
+            if resampled:
+                found[task][factor]["improvement_interval"] = statistics.stratified_interval(
+                    dict(enumerate([*on, *off])), improvement
+                )
+    return found
+
+
+def improvement(groups: Sequence[np.ndarray]) -> float:
+    """How often a run with a factor is above one without it: cells with it, then those without."""
+    half = len(groups) // 2
+    return float(
+        np.mean(
+            [
+                statistics.probability_of_improvement(*pair)
+                for pair in zip(groups[:half], groups[half:], strict=True)
+            ]
+        )
+    )
+
+
+TASKS = {
+    "standard": "the task as it is",
+    "small_goals": "small goals",
+    "delayed_rewards": "delayed rewards",
+    "one_arm": "one arm",
+}
+
+
+def lines(found: Mapping, main_only: bool = False) -> list[str]:
+    """The results as lines of a Markdown table.
+
+    Args:
+        main_only: without the interactions.
+    """
+    head = [
+        "task",
+        "effect",
+        "share of the area (95 %)",
+        "p",
+        "p, Holm",
+        f"p, within ±{MARGIN}",
+        "better with it",
+        "verdict",
+    ]
+    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for task, effects in found.items():
+        for name, effect in effects.items():
+            if main_only and " x " in name:
+                continue
+            title = " x ".join(NAMES[factor] for factor in name.split(" x "))
+            better = "-"
+            if "improvement" in effect:
+                better = f"{100 * effect['improvement']:.0f} %"
+            if "improvement_interval" in effect:
+                low, high = (100 * end for end in effect["improvement_interval"])
+                better += f" ({low:.0f} to {high:.0f})"
+            rows.append(
+                f"| {TASKS[task]} | {title} | {effect['effect']:+.3f} ({effect['low']:+.3f} to "
+                f"{effect['high']:+.3f}) | {effect['p']:.4f} | {effect['p_holm']:.3f} | "
+                f"{effect['p_equivalent']:.3f} | {better} | {effect['verdict']} |"
+            )
+    return rows
+
+
+def cell_lines(folder: Path) -> list[str]:
+    """Interquartile means of the measures of each cell, as lines of a Markdown table."""
+    rows = [
+        "| task | n-step | replay | NoisyNet | seeds | area | end | episodes to half |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for task, title in TASKS.items():
+        if not (folder / f"{task}.csv").exists():
+            continue
+        of = table(folder / f"{task}.csv")
+        for place in np.ndindex(2, 2, 2):
+            levels = [LEVELS[factor][k] for factor, k in zip(FACTORS, place, strict=True)]
+            middle = {
+                name: statistics.interquartile_mean(values[place]) for name, values in of.items()
+            }
+            rows.append(
+                f"| {title} | {levels[0]} | {levels[1]} | "
+                f"{'on' if levels[2] == 'True' else 'off'} | {of['area'].shape[-1]} | "
+                f"{middle['area']:.3f} | {middle['end']:.3f} | {middle['half']:.1f} |"
+            )
+    return rows
+
+
+def sweep_lines(path: Path) -> list[str]:
+    """Area and end of some cells under other settings, as lines of a Markdown table."""
+    with open(path) as file:
+        settings = sorted({line["setting"] for line in csv.DictReader(file)})
+    rows = [
+        "| n-step | replay | NoisyNet | setting | seeds | area: mean (range) | end: mean |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    found = [
+        (cell, setting, runs)
+        for setting in settings
+        for cell, runs in curves(path, setting).items()
+    ]
+    for cell, setting, runs in sorted(found, key=lambda one: one[:2]):
+        of = [measures(*run) for run in runs.values()]
+        areas = [run["area"] for run in of]
+        rows.append(
+            f"| {cell[0]} | {cell[1]} | {'on' if cell[2] == 'True' else 'off'} | "
+            f"{setting.replace(';', ', ') or 'as in the study'} | {len(of)} | "
+            f"{np.mean(areas):.3f} ({min(areas):.3f} to {max(areas):.3f}) | "
+            f"{np.mean([run['end'] for run in of]):.3f} |"
+        )
+    return rows
+
+
+def draw(found: Mapping) -> Figure:
+    """The main effects: tasks across, an ingredient each with its 95 % interval."""
+    figure, panels = plt.subplots(
+        1,
+        len(found),
+        figsize=(9, 2.6),
+        sharey=True,
+        sharex=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for axes, (task, effects) in zip(panels[0], found.items(), strict=True):
+        axes.axvspan(-MARGIN, MARGIN, color="0.92", linewidth=0)
+        axes.axvline(0, color="0.4", linewidth=1)
+        for row, factor in enumerate(FACTORS):
+            effect = effects[factor]
+            shown = effect["verdict"] == "shown"
+            axes.plot(
+                [effect["low"], effect["high"]],
+                [row, row],
+                color=COLORS[factor],
+                linewidth=3 if shown else 1.5,
+            )
+            axes.plot(
+                effect["effect"],
+                row,
+                "o",
+                color=COLORS[factor],
+                markersize=8,
+                markerfacecolor=COLORS[factor] if shown else "white",
+            )
+        axes.set_title(TASKS[task], fontsize=10)
+    panels[0, 0].set(
+        yticks=range(len(FACTORS)),
+        yticklabels=[NAMES[name] for name in FACTORS],
+        ylim=(len(FACTORS) - 0.5, -0.5),
+    )
+    figure.supxlabel(
+        "what it adds to the area under the evaluation curve (share of the most possible)",
+        fontsize=10,
+    )
+    return figure

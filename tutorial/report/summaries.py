@@ -1,0 +1,75 @@
+"""What a run's numbers say, in lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tutorial.report.figures import mean_draws
+from tutorial.training.scores import first_at, solved_at
+
+MAX_STEP_REWARD = 0.04  # of a decision in which the hand touches the goal all the time
+
+
+def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float | None) -> str:
+    """When a training first reached the reward threshold and was solved, and its means.
+
+    Args:
+        scores: as `read_scores` returns them.
+        reward_threshold: the score that counts as solved, or None where there is none.
+    """
+    lines = []
+    if reward_threshold is not None:
+        for name, episode in (
+            (f"first episode at {reward_threshold:g}", first_at(scores["score"], reward_threshold)),
+            ("solved at episode", solved_at(scores["score"], reward_threshold)),
+        ):
+            when = f", after {scores['seconds'][episode - 1]:.0f} s of training" if episode else ""
+            lines.append(f"{name}: {episode or 'not yet'}{when}")
+    lines.append(
+        f"mean of all {len(scores['score'])} episodes: {scores['score'].mean():.2f}, "
+        f"of the last ten: {scores['score'][-10:].mean():.2f}"
+    )
+    return "\n".join(lines)
+
+
+def reward_summary(rewards: np.ndarray) -> str:
+    """How soon an episode of rewards (decisions, arms) earns, and how much of what can be had."""
+    pay, lines = rewards / MAX_STEP_REWARD, []
+    for name, reached in (
+        ("first touch of any arm", pay.max(axis=1) > 0),
+        ("90 % of the full pay, all arms together", pay.mean(axis=1) >= 0.9),
+    ):
+        when = f"decision {1 + np.argmax(reached)}" if reached.any() else "not reached"
+        lines.append(f"{name}: {when}")
+    if len(pay) > 100:
+        lines.append(f"share of the full pay from decision 101 on: {100 * pay[100:].mean():.1f} %")
+    return "\n".join(lines)
+
+
+def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
+    """How a critic's values (decisions, arms) compare with the returns that followed."""
+    error = values - returns
+    return (
+        f"mean value {values.mean():.2f}, mean return {returns.mean():.2f}, correlation "
+        f"{np.corrcoef(values.ravel(), returns.ravel())[0, 1]:.2f}\n"
+        f"value minus return: {error[:25].mean():+.2f} in the first 25 decisions, "
+        f"{error[25:].mean():+.2f} after"
+    )
+
+
+def draws_summary(inside: Mapping[str, np.ndarray]) -> str:
+    """How often transitions of some episodes were drawn; arrays of experiments/diagnostics.py."""
+    mean, lines = mean_draws(inside), []
+    draws = inside["draws"][: len(mean)]
+    for k in (0, 4, 9):
+        lines.append(
+            f"transitions of episode {k + 1:2}: drawn {mean[k]:5.1f} times on average, "
+            f"{100 * draws[k, 0] / draws[k].sum():2.0f} % never"
+        )
+    total = mean * draws.sum(axis=1)
+    lines.append(
+        f"of all draws, {100 * total[:5].sum() / total.sum():.0f} % were of the first five episodes"
+    )
+    return "\n".join(lines)

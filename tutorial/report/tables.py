@@ -1,0 +1,214 @@
+"""Tables of scores over seeds, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import BaseModel
+
+from tutorial.report import statistics
+from tutorial.training.scores import SOLVED_SCORE, first_at, solved_at
+
+BROKEN = {  # trainings that are, or should be, wrong: their folders in checkpoints/, by title
+    "no normalisation at all": "ablations_v1/no_norm_no_scale",
+    "time limit as the end": "ablations_v1/terminal_at_limit",
+    "batch normalisation": "ablations_v1/batch_norm",
+    "report A as given": "reacher_arm",
+}
+REPORTS = {
+    "C": "deeprl",
+    "B": "walkthrough",
+    "A": "reacher_arm",
+    "A, two changes": "reacher_arm_changed",
+}
+Runs = Mapping[str, Mapping[str, np.ndarray]]  # of several seeds, as `read_runs` returns them
+
+
+def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table; its cells are text."""
+    return "\n".join([" | ".join(head), "|".join(["---"] * len(head)), *map(" | ".join, lines)])
+
+
+def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> str:
+    """Of numbers over seeds, or None, which counts as larger than any."""
+    numbers = [np.inf if value is None else value for value in values]
+    low, middle, high = (
+        "never" if number == np.inf else form.format(number)
+        for number in (min(numbers), np.median(numbers), max(numbers))
+    )
+    return f"{middle} ({low} to {high})"
+
+
+def mean_and_interval(values: Sequence[float]) -> str:
+    """Mean over seeds with its 95 % interval (BCa bootstrap)."""
+    low, high = statistics.interval(values)
+    return f"{np.mean(values):.2f} ({low:.2f} to {high:.2f})"
+
+
+def presets_table(kept: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> str:
+    """What ten seeds of each preset reached, in training and in evaluations without noise.
+
+    Args:
+        kept: training scores by preset and seed.
+        evaluations: of the same runs.
+    """
+    head = [
+        "preset",
+        "seeds",
+        "first training score of 30: episode, median (range)",
+        "seconds until then",
+        "training scores of 1-100, mean (95 %)",
+        "evaluations after 100, mean (95 %)",
+        "lowest seed's",
+        "solved at 100",
+    ]
+    lines = []
+    for name, runs in kept.items():
+        firsts = {seed: first_at(run["score"]) for seed, run in runs.items()}
+        seconds = [first and runs[seed]["seconds"][first - 1] for seed, first in firsts.items()]
+        final = [run["score"][run["episode"] > 100].mean() for run in evaluations[name].values()]
+        solved = sum(solved_at(run["score"]) == 100 for run in runs.values())
+        lines.append(
+            [
+                f"`{name}`",
+                str(len(runs)),
+                median_and_range([*firsts.values()]),
+                median_and_range(seconds),
+                mean_and_interval([run["score"][:100].mean() for run in runs.values()]),
+                mean_and_interval(final),
+                f"{min(final):.2f}",
+                f"{solved} of {len(runs)}",
+            ]
+        )
+    return as_markdown(head, lines)
+
+
+def runs_table(groups: Mapping[str, Runs], reward_threshold: float = SOLVED_SCORE) -> str:
+    """A line for each training: first episode at the threshold, solved, mean of the last ten."""
+    lines = [
+        [
+            name,
+            seed,
+            str(first_at(run["score"], reward_threshold) or "never"),
+            str(solved_at(run["score"], reward_threshold) or "not"),
+            f"{run['score'][-10:].mean():.2f}",
+        ]
+        for name, runs in groups.items()
+        for seed, run in runs.items()
+    ]
+    return as_markdown(
+        [
+            "agent",
+            "seed",
+            f"first episode at {reward_threshold:g}",
+            "solved at",
+            "mean of the last ten",
+        ],
+        lines,
+    )
+
+
+def of_settings(settings: BaseModel) -> str:
+    """Name, value, meaning and source of the hyperparameters that the notebook declares itself,
+    and of others that are not at their default."""
+    own = type(settings).__annotations__
+    lines = [
+        [f"`{name}`", repr(getattr(settings, name)), field.description or ""]
+        for name, field in type(settings).model_fields.items()
+        if name in own or getattr(settings, name) != field.default
+    ]
+    return as_markdown(["hyperparameter", "value", "meaning (source)"], lines)
+
+
+PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is said, plateau, time
+    (
+        "Dyke-F/Udacity-DRL-Nanodegree-ContinousControl",
+        "TD3",
+        "6",
+        "ran 20 episodes",
+        "37-38.5",
+        "152 min",
+    ),
+    ("daraliu/drl-continuous-control", "DDPG", "10", "36.17", "39.4", "-"),
+    ("Zartris/TD3_continuous_control", "TD3", "15-21", "32.0", "39.5", "56-73 min"),
+    ("DohaData/ReacherProject", "DDPG", "20 or before", "33.98", "37", "-"),
+    ("Wilbertz/Continuous-Control", "DDPG", "17", "33.42", "38.5-39.2", "80 min, GPU"),
+    ("crazyleg/TD3-reacher", "TD3", "21", "30.49", "38.7", "-"),
+    ("AgainBot/Project2-ContinuousControl", "DDPG", "41-50", "solved at 112", "39.5", "28 min"),
+    ("AIME2021KE/P2_continuous-control", "DDPG", "-", "solved at 109", "38.9", "32 min"),
+    ("ulamaca/DRLND_P2_Continuous_Control", "PPO", "-", "solved at 187", "-", "20 min"),
+    ("whiterabbitobj/Continuous_Control", "D4PG", "-", "solved near 125", "38.0", "-"),
+    ("trlaw/UdacityRL-ReacherArmProject (A, final)", "DDPG, PER", "-", "solved at 220", "-", "-"),
+    ("reference B", "DDPG", "-", "solved at 420", "38.5", "-"),
+]
+
+
+def public_record_table(kept: Mapping[str, Runs]) -> str:
+    """What others printed of this task in the Unity build with 20 arms, and the presets here."""
+    ours = [
+        [
+            f"this notebook, `{name}`, {len(runs)} seeds",
+            "DDPG",
+            f"{np.median([first_at(run['score']) or np.inf for run in runs.values()]):g} (median)",
+            f"{np.mean([run['score'][:100] for run in runs.values()]):.2f}",
+            f"{np.mean([run['score'][80:100] for run in runs.values()]):.1f}",
+            f"{np.median([run['seconds'][99] for run in runs.values()]) / 60:.1f} min",
+        ]
+        for name, runs in kept.items()
+    ]
+    head = [
+        "who",
+        "method",
+        "first episode at 30",
+        "mean of 1-100",
+        "mean of 81-100 or plateau",
+        "time",
+    ]
+    return as_markdown(head, [*PUBLIC, *ours])
+
+
+def pendulum_table(runs: Runs) -> str:
+    """Means of ten episodes of each training: the first, the last, the best."""
+    lines = []
+    for name, run in runs.items():
+        tens = np.convolve(run["score"], np.ones(10) / 10, mode="valid")
+        lines.append([name, f"{tens[0]:.0f}", f"{tens[-1]:.0f}", f"{tens.max():.0f}"])
+    return as_markdown(["Pendulum-v1", "first 10", "last 10", "best 10"], lines)
+
+
+def fidelity_table(fidelity: Mapping) -> str:
+    """The same policies in Unity and here; `checkpoints/fidelity.json` parsed."""
+    lines = [
+        [
+            entry["source"],
+            entry["algorithm"],
+            f"{entry['unity_score']:.2f}",
+            f"{np.mean(entry['scores']):.2f}",
+            f"{np.mean(entry['scores']) - entry['unity_score']:+.2f}",
+        ]
+        for entry in fidelity["trained"]
+    ]
+    off = [float(line[-1]) for line in lines]
+    lines.append(
+        [
+            "mean of all (of absolute differences)",
+            "",
+            "",
+            "",
+            f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})",
+        ]
+    )
+    for where, name in (("unity", "Unity"), ("here", "here")):
+        found = fidelity["random"][where]
+        score = f"{found['mean']:.3f}"
+        lines.append(
+            [
+                f"random torques, {name}, {found['episodes']} episodes of 20 arms; of "
+                f"{found['single_arms']} single arms {100 * found['share_at_0']:.0f} % at 0",
+                "",
+                *((score, "") if where == "unity" else ("", score)),
+                "",
+            ]
+        )
+    return as_markdown(["policy", "method", "Unity", "here", "difference"], lines)

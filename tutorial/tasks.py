@@ -1,0 +1,225 @@
+"""The commands of the README, on every system: `make run` is `python3 -m tutorial.tasks run`.
+
+Each makes `.venv` first and installs into it, unless that is done. What stands after a command goes
+to the program behind it: `python -m tutorial.tasks run -p seed 3`, `... test -k noise`.
+
+    run          run the whole notebook, say where the results are
+    demo         the same without training: the kept agent, in under a minute
+    test         the tests and the notebook's checked outputs
+    test-extras  installs Ray, ONNX and Selenium too, and runs the tests that need them
+    lab          open a copy of the notebook in JupyterLab, runs/lab.ipynb
+    lint         check the style of code and notebook
+    experiments  train what the report draws from and is not kept yet
+    study        train what the study of doc/study.md has not, or print its results: --report
+    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
+    pdf          print the notebook (needs Chromium or Chrome)
+    pictures     draw the pictures of README and notebook from kept weights and scores
+    bench        measure against other people's code (hours) and write doc/benchmarks.md
+    constraints  write tutorial/constraints.txt anew, from the newest versions
+    clean        remove .venv
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+
+from tutorial.paths import NOTEBOOK, PROJECT, RUNS
+
+OLDEST, NEWEST = (3, 11), (3, 14)
+VENV = PROJECT / ".venv"
+CONSTRAINTS = PROJECT / "tutorial" / "constraints.txt"
+REQUIREMENTS = PROJECT / "requirements.txt"
+UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
+HEAD = """\
+# Exact versions of all that the report is made with: `make run` and `make test` install these, so
+# that a result of today can be made again. Without this file the lower bounds of requirements.txt
+# hold. `make constraints` writes it.
+"""
+
+
+def python(folder=VENV):
+    """The interpreter of a virtual environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def call(*command, **options):
+    """Run a program in the project's folder; stop with its exit status if that is not 0."""
+    try:
+        status = subprocess.call([*map(str, command)], cwd=PROJECT, **options)
+    except KeyboardInterrupt:  # the program has heard it, too
+        status = 130
+    if status:
+        sys.exit(status)
+
+
+def check_version(version=sys.version_info[:2]):
+    """Stop where this Python is too old or too new."""
+    if not OLDEST <= version <= NEWEST:
+        sys.exit(
+            "Python {}.{} found, {}.{} to {}.{} needed; choose one by "
+            "make PYTHON=python3.12 ...".format(*version, *OLDEST, *NEWEST)
+        )
+
+
+def install(*packages, folder=VENV, constrained=True):
+    """Install packages or pip's options into a virtual environment."""
+    constraints = ["-c", CONSTRAINTS] if constrained else []
+    call(
+        python(folder),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "-q",
+        *constraints,
+        *packages,
+    )
+
+
+def make_environment(folder=VENV, constrained=True):
+    """Make a virtual environment with requirements.txt, unless it is there and up to date."""
+    ready = folder / "ready"
+    wanted = REQUIREMENTS.read_text() + (CONSTRAINTS.read_text() if constrained else "")
+    if ready.exists() and ready.read_text() == wanted:
+        return
+    check_version()
+    print(f"installing into {folder.relative_to(PROJECT)}: some minutes", flush=True)
+    venv.create(folder, with_pip=True)
+    install("-r", REQUIREMENTS, folder=folder, constrained=constrained)
+    install("--no-deps", UNITY_CLIENT, folder=folder)
+    ready.write_text(wanted)
+
+
+def run(*options):
+    call(python(), "-m", "tutorial.report.run", *options)
+
+
+def demo(*options):
+    run("demo", "-p", "train", "False", *options)
+
+
+def test(*options):
+    """All tests, on all cores, each file on one; the long ones first."""
+    long = [NOTEBOOK.name, *(f"tests/test_{name}.py" for name in ("training", "resume"))]
+    call(
+        python(),
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "logical",
+        "--dist",
+        "loadfile",
+        "--nbval-lax",
+        "--nbval-current-env",
+        "--nbval-cell-timeout=1800",
+        *long,
+        "tests",
+        *options,
+    )
+
+
+def test_extras(*options):
+    install("-e", ".[onnx,ray,browser]")
+    names = ("experiments", "export", "jupyterlab")
+    call(python(), "-m", "pytest", "-q", *(f"tests/test_{name}.py" for name in names), *options)
+
+
+def lab_arguments(notebook, project=PROJECT):
+    """Open this notebook, wherever it lies, with a kernel that runs in the project's folder."""
+    return [
+        f"--ServerApp.root_dir={notebook.parent}",
+        f"--MappingKernelManager.root_dir={project}",
+        str(notebook),
+    ]
+
+
+def lab(*options):
+    copy = RUNS / "lab.ipynb"
+    if copy.exists():
+        print("opening runs/lab.ipynb as it was left; remove it for a new copy of", NOTEBOOK.name)
+    else:
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(NOTEBOOK, copy)
+    call(python(), "-m", "jupyterlab", *lab_arguments(copy), *options)
+
+
+def lint(*options):
+    call(python(), "-m", "ruff", "check", ".", *options)
+
+
+def experiments(*options):
+    call(python(), "-m", "tutorial.experiments", *options)
+
+
+def study(*options):
+    call(python(), "-m", "tutorial.experiments.study", *options)
+
+
+def watch(*options):
+    call(python(), "-m", "reacher.watch", *options)
+
+
+def pdf(*options):
+    call(python(), "-m", "tutorial.report.print", *options)
+
+
+def pictures(*options):
+    call(python(), "-m", "tutorial.report.pictures", *options)
+
+
+def bench(*options):
+    """In an environment of its own, for its packages want other versions."""
+    folder = VENV / "bench"
+    make_environment(folder, constrained=False)
+    install("-e", ".[bench]", folder=folder, constrained=False)
+    call(python(folder), "-m", "tutorial.benchmarks", *options)
+
+
+def constraints():
+    folder = VENV / "newest"
+    make_environment(folder, constrained=False)
+    frozen = subprocess.check_output([str(python(folder)), "-m", "pip", "freeze"], text=True)
+    pins = [
+        line.split("+")[0] for line in frozen.splitlines() if not line.startswith("unityagents")
+    ]
+    CONSTRAINTS.write_text(HEAD + "\n".join(sorted(pins, key=str.lower)) + "\n")
+
+
+def clean():
+    shutil.rmtree(VENV, ignore_errors=True)
+
+
+TASKS = {
+    task.__name__.replace("_", "-"): task
+    for task in (
+        run,
+        demo,
+        test,
+        test_extras,
+        lab,
+        lint,
+        experiments,
+        study,
+        watch,
+        pdf,
+        pictures,
+        bench,
+        constraints,
+        clean,
+    )
+}
+
+
+def main(name="", *options):
+    if name not in TASKS:
+        sys.exit(__doc__)
+    if name != "clean":
+        make_environment()
+    TASKS[name](*options)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

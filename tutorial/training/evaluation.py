@@ -1,0 +1,94 @@
+"""Scores of an actor without noise, measured beside its training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+import torch
+
+from reacher.interface import UnityInterface
+from tutorial.training import episodes
+from tutorial.training.environments import GYMNASIUM, open_environment
+
+SEED = 2**31 - 1  # of the goals, which are the same in every training
+
+
+def open_evaluation(
+    location: str | os.PathLike = "",
+    num_agents: int = 20,
+    goals: Mapping[str, float] = MappingProxyType({}),
+    every: int = 5,
+) -> Evaluation | None:
+    """An evaluation on what `open_environment` opens.
+
+    Args:
+        every: episodes of training from one to the next; 0 for none.
+
+    Returns:
+        None where none is wanted, or where the environment cannot go back to its beginning, as a
+        Unity build cannot; a line says so.
+    """
+    if not every:
+        return None
+    if str(location) and not str(location).startswith(GYMNASIUM):
+        print("no evaluation beside the training: a Unity build cannot go back to the same goals")
+        return None
+    try:
+        return Evaluation(open_environment(location, num_agents, SEED, goals), every)
+    except RuntimeError as error:  # an environment of Gymnasium with randomness of its own
+        print(f"no evaluation beside the training: {error}")
+        return None
+
+
+class Evaluation:
+    """Plays an actor's mean weights on goals that no training sees, the same in every training.
+
+    It has an environment of its own, so a training's numbers do not depend on it, and nothing of it
+    has to be saved to go on with a training.
+
+    Args:
+        environment: with the interface of `unityagents` and a state to go back to; this one's own.
+        every: episodes of training from one evaluation to the next.
+    """
+
+    def __init__(self, environment: UnityInterface, every: int) -> None:
+        self.environment, self.every = environment, every
+        self._start = environment.state()
+
+    def due(self, episode: int) -> bool:
+        """Whether there is one after this episode, counted from 1 on."""
+        return episode % self.every == 0
+
+    def scores(self, policy: Callable[[np.ndarray], np.ndarray], earlier: int = 0) -> np.ndarray:
+        """Each agent's score over one episode, (agents,), of observations to actions.
+
+        Args:
+            earlier: evaluations before this one, whose goals are passed over.
+        """
+        self.environment.restore(self._start)
+        for _ in range(earlier):
+            self.environment.reset(train_mode=True)
+        return episodes.evaluate_policy(self.environment, policy)
+
+
+def values_over_torques(
+    critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray, torques: np.ndarray
+) -> np.ndarray:
+    """What a critic says of one observation, with the first two torques of an action varied.
+
+    Args:
+        observation, action: (observations,) and (actions,), float32.
+        torques: (k,), float32.
+
+    Returns:
+        Values Q (k, k): second torque, first torque.
+    """
+    varied = np.tile(action, (len(torques), len(torques), 1))
+    varied[..., 0], varied[..., 1] = np.meshgrid(torques, torques)
+    seen = np.tile(observation, (len(torques) ** 2, 1))
+    with torch.no_grad():
+        values = critic(*map(torch.from_numpy, (seen, varied.reshape(len(seen), -1))))
+    return values.numpy().reshape(len(torques), len(torques))

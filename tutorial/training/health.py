@@ -1,0 +1,64 @@
+"""Numbers are watched: one that is not a number, and everything learned from it is lost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from tutorial.training import compiled
+
+
+def require_finite(what: str, values: np.ndarray) -> None:
+    """Raise FloatingPointError if one of the values is NaN or infinite."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = np.argwhere(~finite)
+        place = ", ".join(map(str, bad[0]))
+        raise FloatingPointError(
+            f"{what} is not finite: {np.asarray(values)[tuple(bad[0])]} at "
+            f"[{place}], {len(bad)} of {np.size(values)} in all"
+        )
+
+
+def is_finite(learner: Any) -> bool:
+    """Whether all numbers of actor and critic are, statistics included: one spoils the norm."""
+    if isinstance(learner, compiled.CompiledDDPG):
+        return learner.is_finite()
+    return math.isfinite(
+        torch.nn.utils.get_total_norm(
+            [
+                tensor
+                for network in (learner.actor, learner.critic)
+                for tensor in network.state_dict().values()
+                if tensor.is_floating_point()
+            ]
+        )
+    )
+
+
+def require_healthy(agent: Any, losses: np.ndarray) -> None:
+    """Check the losses of a update phase, and the weights after it.
+
+    Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
+    with them; so this costs next to nothing, and the search for the culprit waits until there is
+    one.
+
+    Args:
+        agent: the notebook's `Agent`.
+
+    Raises:
+        FloatingPointError: names the tensor that is not finite: a gradient, a weight, a loss.
+    """
+    if np.isfinite(losses).all() and is_finite(agent.learner):
+        return
+    ddpg = compiled.synced(agent)
+    for name, network in ddpg.networks().items():
+        for path, weight in network.named_parameters():
+            if weight.grad is not None:
+                require_finite(f"the gradient of {path} of the {name}", weight.grad.numpy())
+        for path, tensor in network.state_dict().items():  # weights and running statistics
+            require_finite(f"{path} of the {name}", tensor.numpy())
+    require_finite("the loss of critic or actor", losses)

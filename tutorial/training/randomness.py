@@ -1,0 +1,83 @@
+"""Seeds, random states, and the versions that numbers depend on."""
+
+from __future__ import annotations
+
+import functools
+import math
+import platform
+import random
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+
+import numpy as np
+import torch
+
+
+def seed_everything(seed: int) -> np.random.Generator:
+    """Seed Python, NumPy and PyTorch, and return a NumPy generator for the agent's own use."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+    return np.random.default_rng(seed)
+
+
+def random_states() -> tuple[dict, dict[str, torch.Tensor]]:
+    """States of the generators that `seed_everything` seeds: of Python and NumPy, and PyTorch's."""
+    version, words, gauss = random.getstate()
+    numpy = np.random.get_state(legacy=False)
+    numpy["state"]["key"] = numpy["state"]["key"].tolist()
+    return (
+        {"python": [version, list(words), gauss], "numpy": numpy},
+        {"torch_generator": torch.get_rng_state()},
+    )
+
+
+def restore_random_states(python: Sequence, numpy: Mapping, torch_generator: torch.Tensor) -> None:
+    """Set the generators back to what `random_states` returned."""
+    random.setstate(python_state(python))
+    np.random.set_state(numpy_state(numpy))
+    torch.set_rng_state(torch_generator)
+
+
+def require_random_states(python: Sequence, numpy: Mapping, torch_generator: torch.Tensor) -> None:
+    """Raise an exception where restore_random_states would, and change nothing."""
+    random.Random().setstate(python_state(python))
+    np.random.RandomState().set_state(numpy_state(numpy))
+    torch.Generator().set_state(torch_generator)
+
+
+def python_state(saved: Sequence) -> tuple:
+    version, words, gauss = saved
+    return version, tuple(words), gauss
+
+
+def numpy_state(saved: Mapping) -> dict:
+    return {
+        **saved,
+        "state": {**saved["state"], "key": np.array(saved["state"]["key"], dtype=np.uint32)},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that the numbers depend on."""
+    packages = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
+    return {"python": platform.python_version()} | {
+        name: metadata.version(name) for name in packages
+    }
+
+
+@functools.cache
+def normal_quantiles() -> np.ndarray:
+    """Middles of 2**16 parts of the standard normal distribution, equally likely, float32."""
+    return torch.special.ndtri((torch.arange(2**16) + 0.5) / 2**16).float().numpy()
+
+
+def normal_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Standard normal numbers, float32, by inversion of 16 random bits each.
+
+    A generator's exact ones would take about as long as the physics of the arms. None of these is
+    beyond 4.4; mean and variance are right to four digits.
+    """
+    size = math.prod(shape)
+    bits = generator.bit_generator.random_raw(-(-size // 4)).view(np.uint16)
+    return normal_quantiles().take(bits[:size]).reshape(shape)

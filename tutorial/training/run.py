@@ -1,0 +1,194 @@
+"""A training and its files, from the lock to the last state."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+import torch
+
+from tutorial.training import compiled
+from tutorial.training.evaluation import Evaluation
+from tutorial.training.files import cannot_write, to_bytes, write_whole
+from tutorial.training.progress import progress_bar, show_progress
+from tutorial.training.run_files import begin_run, require_same_run, require_state, save_networks
+from tutorial.training.saving import History, below, restore_state, save_state
+from tutorial.training.scores import ScoreFile
+from tutorial.training.states import TrainingState
+
+NETWORKS = ("actor", "critic")  # whose weights are kept
+
+
+class TrainingRun:
+    """What a training writes: scores and weights after every episode, and states to go on from.
+
+    Attributes:
+        scores: of the episodes so far, the earlier ones of a resumed training included. Who plays
+            an episode adds its own, and then calls `record_episode`.
+    """
+
+    def __init__(
+        self,
+        states: TrainingState,
+        agent: Any,
+        environment: Any,
+        past: History,
+        evaluation: Evaluation | None = None,
+    ) -> None:
+        self.states, self.agent, self.environment, self.past = states, agent, environment, past
+        self.evaluation = evaluation
+        self.folder, self.scores = states.folder.parent, past.scores
+        self.saved = len(past.scores) if states.files else None  # episodes of the newest state
+        self.score_file = ScoreFile(self.folder, past.lines)
+        if evaluation:
+            self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")
+        if past.scores:  # weights of later episodes are forgotten
+            save_networks(self.folder, "_last", **self.networks())
+            self.save_best()
+        self.start = time.perf_counter() - past.seconds
+        self.bar = None
+
+    def networks(self) -> dict[str, torch.nn.Module]:
+        """Those whose weights are kept."""
+        networks = compiled.synced(self.agent).networks()
+        return {name: networks[name] for name in NETWORKS}
+
+    def record_episode(self, arm_scores: np.ndarray) -> None:
+        """Write the scores (arms,) of an episode and the weights after it; show both."""
+        self.score_file.append(len(self.scores), arm_scores, time.perf_counter() - self.start)
+        if self.agent.learns:  # else they are what they were
+            save_networks(self.folder, "_last", **self.networks())
+        if self.scores[-1] == max(self.scores):
+            self.past.best = {
+                f"{name}.{key}": tensor.detach().clone()
+                for name, network in self.networks().items()
+                for key, tensor in network.state_dict().items()
+            }
+            self.save_best()
+        show_progress(self.bar, self.agent, self.scores)
+        if self.evaluation and self.evaluation.due(len(self.scores)):
+            self.evaluate()
+
+    def evaluate(self) -> None:
+        """Play the mean weights without noise; the training's clock stands still meanwhile."""
+        now = time.perf_counter()
+        seconds = now - self.start
+        scores = self.evaluation.scores(
+            lambda seen: self.agent.act(seen, explore=False),
+            earlier=len(self.scores) // self.evaluation.every - 1,
+        )
+        self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.env_steps)
+        self.past.evaluations = self.evaluation_file.lines
+        self.start += time.perf_counter() - now
+
+    def save_best(self) -> None:
+        """Write the weights of the best episode."""
+        for name in NETWORKS:
+            write_whole(
+                self.folder / f"{name}_best.safetensors",
+                to_bytes(below(f"{name}.", self.past.best)),
+            )
+
+    def save_state(self) -> None:
+        """Write a state to go on from, unless the newest is of this moment."""
+        if self.saved != len(self.scores):
+            self.past.lines = self.score_file.lines
+            self.past.seconds = time.perf_counter() - self.start
+            save_state(self.states, self.agent, self.environment, self.past)
+            self.saved = len(self.scores)
+
+    def end(self, keep_state: bool) -> None:
+        """What a training that ends by itself leaves: its last state, or none."""
+        if keep_state:
+            self.save_state()
+        else:
+            self.states.remove()
+        self.bar.total = self.bar.n
+        self.bar.refresh()
+
+
+@contextlib.contextmanager
+def training_run(
+    folder: Path,
+    agent: Any,
+    environment: Any,
+    max_episodes: int,
+    resume: bool = False,
+    keep_state: bool = False,
+    metadata: Mapping[str, object] | None = None,
+    evaluation: Evaluation | None = None,
+) -> Iterator[TrainingRun]:
+    """A context with a new TrainingRun, or, with resume, one that goes on.
+
+    A new run moves what an earlier one left in the folder aside. The stop button ends the context
+    without an error; bad numbers and a full disk end it with what, where and when. A run that ends
+    by itself removes its states, which are large: then there is nothing to resume.
+
+    Args:
+        max_episodes: of the whole training, for the bar.
+        keep_state: write a last state at the end instead, so that the training can be made longer.
+        about: facts of the run beside the hyperparameters, such as its seed.
+        evaluation: for `evaluation.csv`, or None.
+
+    Raises:
+        ValueError: the folder cannot be written, another training runs in it, there is nothing to
+            resume, or it is of another training.
+        FloatingPointError, OSError: as the training raised them, with where and how to go on.
+    """
+    folder, metadata, past = Path(folder), metadata or {}, History()
+    states = TrainingState(folder)
+    with locked(folder):
+        if resume:
+            require_state(folder)
+            require_same_run(folder, agent.settings, **metadata)
+            past = restore_state(states, agent, environment)
+        else:
+            begin_run(folder, agent.settings.model_dump(), **metadata)
+        try:
+            run = TrainingRun(states, agent, environment, past, evaluation)
+            with progress_bar(max_episodes, len(run.scores)) as run.bar:
+                try:
+                    yield run
+                    run.end(keep_state)
+                except KeyboardInterrupt:
+                    print(
+                        f"interrupted in episode {agent.episodes + 1}; all before it is in {folder}"
+                    )
+        except (FloatingPointError, OSError) as error:
+            raise type(error)(
+                f"{error} (episode {agent.episodes + 1}, decision {agent.env_steps}, gradient "
+                f"step {agent.num_updates}); what was saved before is in {folder}, and "
+                + (
+                    "resume = True goes on from the last state there"
+                    if states.exists()
+                    else "that is no state yet to go on from: begin again with resume = False"
+                )
+            ) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold `<folder>.lock`, which the system releases when the process ends, however it ends.
+
+    Raises:
+        ValueError: somebody else holds it, or it cannot be made.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        raise ValueError(
+            f"another training runs in {folder}: wait until it ends, or choose another out_dir"
+        ) from None
+    except (NotImplementedError, OSError, ValueError) as error:  # no locks; a name that cannot be
+        raise cannot_write(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
