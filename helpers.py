@@ -7,6 +7,7 @@ names stand for is in `tutorial.training` and `tutorial.report`.
 
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
+from tutorial.report.live import live_arms
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
 from tutorial.training.evaluation import open_evaluation, values_over_torques

@@ -26,8 +26,12 @@ def packed_actor(folder: Path, name: str = "best") -> dict:
     Raises: as `reacher.actor.load_actor`.
     """
     settings, path = read_settings(folder)["hyperparameters"], actor_path(folder, name)
-    weights = read_weights(path)
-    actor_of(weights, settings, path)  # checks them
+    return pack_actor(read_weights(path), settings, path)
+
+
+def pack_actor(weights: Mapping[str, np.ndarray], settings: Mapping, source: object) -> dict:
+    """The same of weights in memory; arguments and errors as of `reacher.actor.actor_of`."""
+    actor_of(weights, settings, source)  # checks them
     hidden = settings["actor_hidden"]
     names = [f"layers.{k}" for k in range(len(hidden) + 2)]
     return {"bounded": True} | _packed(

@@ -17,6 +17,7 @@ from PIL import Image
 
 from reacher.drawing.moving import still_png
 from reacher.drawing.page import ASSETS, Choice, inline, page
+from reacher.packed import packed_actor
 from reacher.watch import watch_page
 from tutorial.paths import CHECKPOINTS
 
@@ -515,6 +516,41 @@ def test_within_a_notebook_it_lies_over_the_picture(show):
         assert not driver.find_element("tag name", "h1").is_displayed()
     finally:
         driver.switch_to.default_content()
+
+
+def test_newer_actors_come_by_messages(show):
+    """As `tutorial.report.live` sends them to a frame of the notebook, while an actor learns."""
+    untrained = Choice("0", "random torques", 0.0, None, 0)
+    content = page([untrained], arms=3, embedded=True, live=True)
+    driver = show("<!DOCTYPE html><body>" + inline(content, b"", height=600, name="learning"))
+
+    def send(episodes):
+        packed = packed_actor(CHECKPOINTS / "gallery" / "seed0", str(episodes))
+        driver.execute_script(
+            "document.querySelector('iframe[name=learning]').contentWindow.postMessage("
+            "{scores: arguments[0], network: arguments[1]}, '*')",
+            [float(k) for k in range(1, episodes + 1)],
+            packed,
+        )
+
+    def in_frame(expression):
+        driver.switch_to.frame(0)
+        found = driver.execute_script(f"return {expression}")
+        driver.switch_to.default_content()
+        return found
+
+    driver.execute_script("window.frames[0].postMessage('something else', '*')")
+    for episodes in (1, 2, 3):
+        send(episodes)
+        assert in_frame("page.state.episode") == str(episodes)
+        assert f"After {episodes} episode" in in_frame(
+            "document.getElementById('message').innerText"
+        )
+    points = in_frame("document.querySelector('#curve polyline').getAttribute('points')")
+    assert points == "1,40 2,39 3,38"
+    in_frame("page.train(1)")
+    send(5)  # a reader who looks at an older actor stays with it
+    assert in_frame("[page.state.episode, page.actors.length]") == ["1", 5]
 
 
 def test_hostile_names_are_only_text(show):

@@ -48,6 +48,7 @@ def page(
     what: str = "",
     still: bytes = b"",
     embedded: bool = False,
+    live: bool = False,
     **parameters: float,
 ) -> str:
     """The page of these actors; the last one acts first.
@@ -62,6 +63,7 @@ def page(
         what: a line below it.
         still: PNG for where scripts do not run.
         embedded: without title and prompts, for within a notebook.
+        live: takes further actors by messages, as `tutorial.report.live` sends them.
         parameters: `goal_size` and `goal_speed`.
 
     Raises:
@@ -76,6 +78,7 @@ def page(
         "actors": [vars(actor) for actor in actors],
         "first": len(actors) - 1,
         "critic": critic,
+        "live": live,
         "scores": [round(float(score), 3) for score in scores],
         "goals": [
             (int(generator.integers(360)), generator.uniform(-1, 1))
@@ -91,7 +94,7 @@ def page(
         title=html.escape(title),
         what=html.escape(what),
         still=_image(still, title),
-        kind="embedded" * embedded,
+        kind="embedded" * embedded + " live" * live,
         style=text["page.css"],
         data=_json(data),
         script="".join(text[name] for name in SCRIPTS),
@@ -99,7 +102,11 @@ def page(
 
 
 def inline(
-    page: str, picture: bytes, description: str = "Arms and their goals", height: int = 760
+    page: str,
+    picture: bytes,
+    description: str = "Arms and their goals",
+    height: int = 760,
+    name: str = "",
 ) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.
 
@@ -108,11 +115,12 @@ def inline(
         picture: PNG, moving or not.
         description: of the picture.
         height: of the page, pixels.
+        name: of the frame, by which a script finds it.
     """
     words = html.escape(description)
     return _ascii(
         f'<div style="position:relative;min-height:{height}px">{_image(picture, description)}'
-        f'<iframe title="{words}" sandbox="allow-scripts" loading="lazy" '
+        f'<iframe title="{words}" name="{name}" sandbox="allow-scripts" loading="lazy" '
         'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
         f'srcdoc="{html.escape(page)}"></iframe></div>'
     )

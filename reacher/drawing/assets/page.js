@@ -263,6 +263,7 @@ function listen() {
     say(link.parentElement.textContent.trim());
   });
   addEventListener("hashchange", () => read(location.hash));
+  if (data.live) addEventListener("message", learn);
 }
 
 // ------------------------------------------------------------------------- what the page tells
@@ -297,7 +298,7 @@ function landscape() { // a few rows for each picture
   const arm = chosen();
   if (!critic || !arm) return;
   if (grid.row >= GRID) Object.assign(grid, { row: 0, seen: arm.observe(state), action: [...arm.action] });
-  for (let end = Math.min(grid.row + 4, GRID); grid.row < end; grid.row++) for (let j = 0; j < GRID; j++) {
+  for (let end = Math.min(grid.row + 3, GRID); grid.row < end; grid.row++) for (let j = 0; j < GRID; j++) {
     grid.values[grid.row * GRID + j] = forward(critic, grid.seen, [j / (GRID - 1) * 2 - 1, 1 - grid.row / (GRID - 1) * 2, grid.action[2], grid.action[3]])[0];
   }
   if (grid.row < GRID) return;
@@ -373,21 +374,34 @@ function build() {
     byId("world").append(label);
     byId(name).addEventListener("input", (event) => set(name, Number(event.target.value)));
   }
-  if (innerWidth < 900 || document.body.className === "embedded") byId("world").open = false;
-  byId("episode").max = actors.length - 1;
-  byId("training").hidden = actors.length < 2;
-  byId("stops").append(...actors.map(({ label }) => Object.assign(document.createElement("span"), { textContent: label })));
-  // The curve's axis: kept actors stand at equal distances, the episodes between them too.
-  const known = actors.map(({ episode }) => episode), x = (episode) => {
+  if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
+  byId("check").hidden = data.live;
+  curve();
+}
+function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
+  const known = actors.map(({ episode }) => episode), end = Math.max(actors.length - 1, 1), x = (episode) => {
     const k = Math.max(known.findLastIndex((other) => other !== null && other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = data.scores.map((score, k) => [x(k + 1), 41 - score]).filter(([at], k) => k + 1 <= known.at(-1) && at <= known.length - 1);
-  const svg = document.querySelector("#curve svg");
-  svg.setAttribute("viewBox", `0 0 ${Math.max(actors.length - 1, 1)} 41`);
-  svg.innerHTML = `<line x1="0" x2="${actors.length - 1}" y1="41" y2="41"/><line x1="0" x2="${actors.length - 1}" y1="11" y2="11" stroke-dasharray="4 4"/>`
-    + `<polyline points="${points.map((point) => point.join()).join(" ")}"/>`;
-  byId("curve-note").textContent = data.scores.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
+  const points = data.scores.slice(0, known.at(-1) ?? 0).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
+  svg.setAttribute("viewBox", `0 0 ${end} 41`);
+  svg.innerHTML = `<line x1="0" x2="${end}" y1="41" y2="41"/><line x1="0" x2="${end}" y1="11" y2="11" stroke-dasharray="4 4"/><polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
+  byId("episode").max = end;
+  byId("training").hidden = actors.length < 2;
+  byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
+    const isShown = actors.length < 12 || [0, 1, 5, 10, 20, 50, 100, 150].includes(episode);
+    return Object.assign(document.createElement("span"), { textContent: isShown ? label : "", style: `left: ${100 * k / end}%` });
+  }));
+}
+function learn({ data: news }) { // a newer actor, from the notebook in which it trains
+  if (!Array.isArray(news?.scores) || !news.network) return;
+  const episode = news.scores.length, isNewest = actor === actors.at(-1);
+  data.scores = news.scores;
+  actors.push({ label: String(episode), title: `${episode} episode${episode > 1 ? "s" : ""}`, episode, network: network(news.network) });
+  curve();
+  train(isNewest ? actors.length - 1 : actors.indexOf(actor)); // a reader who looks at an older one stays with it
+  if (isNewest) say(`After ${actor.title}: score ${data.scores.at(-1).toFixed(1)}.`);
 }
 
 let last = performance.now();

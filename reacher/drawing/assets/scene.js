@@ -281,7 +281,7 @@ class Scene {
   }
 
   trail(points, color) { // older is fainter
-    for (let k = 0; k + 1 < points.length; k++) this.line(points.slice(k, k + 2), paint(color, 0.6 * k / points.length), 2.5);
+    for (let k = 0; k + 3 < points.length; k += 3) this.line(points.slice(k, k + 4), paint(color, 0.6 * k / points.length), 2.5);
   }
 
   arrow(points, color) { // along a curve
