@@ -13,6 +13,7 @@ from reacher.watch import watch_page
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import diagrams, figures, study, summaries, tables
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
+from tutorial.report.live import live_arms
 from tutorial.training import compiled, layers
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
