@@ -35,7 +35,7 @@ import filelock
 import nbformat
 import psutil
 
-from tutorial.notebook import definitions
+from tutorial.notebook import cell_with_tag, definitions
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.files import write_whole
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
@@ -302,8 +302,7 @@ class Run:
 def write_training_part(path: Path) -> None:
     """Write the notebook up to its training: what follows comes from the runs made here."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    [training] = [k for k, cell in enumerate(notebook.cells) if "    train_agent(" in cell.source]
-    del notebook.cells[training + 1 :]
+    del notebook.cells[cell_with_tag(notebook, "training") + 1 :]
     write_whole(path, nbformat.writes(notebook).encode())
 
 

@@ -227,6 +227,7 @@ def animated_png(
     return moving_arms(
         [observations[:most] for observations in frames],
         milliseconds,
+        width=720,  # a notebook holds it
         first=first,
         label=label,
         goal_size=goal_size,
@@ -481,36 +482,20 @@ def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def plot_fidelity(fidelity: Mapping) -> Figure:
-    """Scores of the same policies in Unity and in the port; `checkpoints/fidelity.json` parsed."""
+    """One policy's arms in Unity and here, on the same goals; from `checkpoints/fidelity.json`."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    panels[0].plot([35, 40], [35, 40], color="0.4", linestyle="--", linewidth=1, label="equal")
-    for entry in fidelity["trained"]:
-        panels[0].plot(
-            entry["unity_score"], np.mean(entry["scores"]), "o", markersize=5, color=COLORS["score"]
-        )
-        panels[0].plot(
-            [entry["unity_score"]] * 2,
-            [min(entry["scores"]), max(entry["scores"])],
-            color=COLORS["score"],
-            linewidth=1,
-        )
-    panels[0].set(xlabel="score in Unity", ylabel="score here", xlim=(35, 40), ylim=(33.5, 40))
-    panels[0].legend(loc="lower right", frameon=False)
-    panels[1].hist(
-        fidelity["random"]["means_here"], bins=20, color=COLORS["score"], alpha=0.6, label="here"
-    )
-    unity = fidelity["random"]["unity"]
-    panels[1].errorbar(
-        unity["mean"],
-        2,
-        xerr=unity["standard_deviation"],
-        fmt="o",
-        capsize=4,
-        color=COLORS["average"],
-        label="Unity: mean, standard deviation",
-    )
-    panels[1].set(
-        xlabel="score of random torques, mean of 20 arms", ylabel="episodes", ylim=(0, 20)
-    )
-    panels[1].legend(loc="upper right", frameon=False)
+    [found] = fidelity["per_arm"]
+    scores = found["unity"] + found["here"]
+    ends = [min(scores) - 1, max(scores) + 1]
+    panels[0].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
+    panels[0].plot(found["unity"], found["here"], "o", markersize=5, color=COLORS["score"])
+    panels[0].set(xlabel="score of an arm in Unity", ylabel="its score here", xlim=ends, ylim=ends)
+    panels[0].legend(loc="upper left", frameon=False)
+    correlations, reset = found["correlations"], found["reset"]
+    colors = [COLORS["average" if k == reset else "score"] for k in range(len(correlations))]
+    panels[1].bar(range(len(correlations)), correlations, color=colors)
+    panels[1].axhline(0, color="0.4", linewidth=1)
+    panels[1].set(xlabel="reset of Unity whose goals are played here", ylabel="correlation")
+    panels[1].set_ylim(-1, 1)
+    panels[1].xaxis.get_major_locator().set_params(integer=True)
     return figure
