@@ -103,7 +103,7 @@ class UnityInterface:
         self.brain_names = self.external_brain_names = [brain.brain_name]
         self.brains = {brain.brain_name: brain}
         self.number_brains = self.number_external_brains = 1
-        self.global_done = None
+        self.global_done: bool | None = None
         self._is_open, self._is_reset = True, False
 
     def __enter__(self) -> Self:

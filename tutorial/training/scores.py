@@ -150,7 +150,9 @@ def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.
     return (total[end] - total[begin]) / (end - begin)
 
 
-def first_at(scores: Sequence[float], reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+def first_at(
+    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
+) -> int | None:
     """First episode, from 1 on, whose score reaches the reward threshold; None: there is none."""
     above = np.flatnonzero(
         np.asarray(scores) >= (np.inf if reward_threshold is None else reward_threshold)
