@@ -6,13 +6,14 @@ Gymnasium with continuous actions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
 from reacher.checks import actions_of_shape
+from reacher.goals import UnityRandom, generator_from, generator_state
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 BRAIN_NAME = "ReacherBrain"
@@ -130,8 +131,8 @@ class UnityInterface:
 
         Returns:
             A dict of `environment` (its name), `num_agents`, `parameters` (those of `reset`'s
-            config) and `generators` (one state of a random generator per agent). The episode
-            that is under way is not in it.
+            config) and `generators` (one state of a random generator per agent, or of the one
+            that they share). The episode that is under way is not in it.
 
         Raises:
             RuntimeError: the environment is closed.
@@ -141,7 +142,7 @@ class UnityInterface:
             "environment": self._name,
             "num_agents": self.num_agents,
             "parameters": dict(self._parameters()),
-            "generators": [generator.bit_generator.state for generator in self._generators()],
+            "generators": [generator_state(generator) for generator in self._generators()],
         }
 
     def restore(self, state: Mapping) -> None:
@@ -173,15 +174,20 @@ class UnityInterface:
                 f"environment has num_agents={self.num_agents}"
             )
         generators, parameters = state["generators"], state["parameters"]
-        if not isinstance(generators, list) or len(generators) != self.num_agents:
-            raise ValueError(f"generators must be a list of {self.num_agents} states")
+        present = self._generators()
+        if not isinstance(generators, list) or len(generators) != len(present):
+            raise ValueError(f"generators must be a list of {len(present)} states")
         if not isinstance(parameters, Mapping) or set(parameters) != set(self._parameters()):
             raise ValueError(
                 "parameters must be a mapping with "
                 f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}"
             )
         self._restore(
-            [generator_from(agent, value) for agent, value in enumerate(generators)], parameters
+            [
+                generator_from(value, place, one)
+                for place, (value, one) in enumerate(zip(generators, present, strict=True))
+            ],
+            parameters,
         )
         self._is_reset = False
 
@@ -194,11 +200,11 @@ class UnityInterface:
         """The reset parameters that are in force."""
         raise NotImplementedError
 
-    def _generators(self) -> list[np.random.Generator]:
-        """One random generator per agent."""
+    def _generators(self) -> Sequence[np.random.Generator | UnityRandom]:
+        """One random generator per agent, or a list of the one that they share."""
         raise NotImplementedError
 
-    def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
+    def _restore(self, generators: list, parameters: Mapping) -> None:
         """Take over generators and reset parameters; an error must come before any change."""
         raise NotImplementedError
 
@@ -246,16 +252,3 @@ class UnityInterface:
                 previous_text_actions=[""] * self.num_agents,
             )
         }
-
-
-def generator_from(agent: int, state) -> np.random.Generator:
-    """A generator that goes on where `state`, its `bit_generator.state`, was taken."""
-    bits = np.random.PCG64()
-    try:
-        bits.state = state
-        damaged = bits.state != state
-    except (TypeError, ValueError, KeyError, OverflowError):
-        damaged = True
-    if damaged:
-        raise ValueError(f"the state of generator {agent} is damaged: {state!r}")
-    return np.random.Generator(bits)

@@ -1131,6 +1131,8 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
             "save_every": 2,
             "keep_state": True,
             "tensorboard": False,
+            "live": True,
+            "is_reacher": True,
             "folder": tmp_path / name,
             "first": SimpleNamespace(agents=[0, 1]),
             "observation_scale": notebook.OBSERVATION_SCALE,

@@ -49,7 +49,7 @@ def open_environment(
         ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
-    differing = {
+    differing: dict[str, Any] = {
         name: value for name, value in goals.items() if value != RESET_PARAMETERS.get(name)
     }
     if not str(location):

@@ -67,7 +67,7 @@ def is_finite(learner: Any) -> bool:
 
 
 def require_healthy(agent: Agent, losses: np.ndarray) -> None:
-    """Check the losses of a update phase, and the weights after it.
+    """Check the losses of an update phase, and the weights after it.
 
     Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
     with them; so this costs next to nothing, and the search for the culprit waits until there is

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reacher.task import SOLVED_SCORE
 from tutorial.training.files import write_whole
 
-SOLVED_SCORE = 30.0  # the course's reward threshold for the average score
 AVERAGE_WINDOW = 100  # over so many episodes
 SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")
 EVALUATION_COLUMNS = ("episode", "score", "min", "max", "decisions", "seconds")
@@ -142,7 +142,9 @@ def read_runs(folder: Path, name: str = "scores.csv") -> dict[str, dict[str, np.
     return runs
 
 
-def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.ndarray:
+def moving_average(
+    scores: Sequence[float] | np.ndarray, window: int = AVERAGE_WINDOW
+) -> np.ndarray:
     """Mean of the last `window` scores after each episode, or of all where there are fewer."""
     total = np.concatenate([[0.0], np.cumsum(scores)])
     end = np.arange(1, len(total))
@@ -160,7 +162,9 @@ def first_at(
     return int(above[0]) + 1 if len(above) else None
 
 
-def solved_at(scores: Sequence[float], reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+def solved_at(
+    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
+) -> int | None:
     """First episode that ends a full window of 100 whose average reaches the threshold, or None.
 
     Args:
