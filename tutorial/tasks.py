@@ -13,7 +13,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     lint         check the style of code and notebook
     experiments  train what the report draws from and is not kept yet
     study        train what the study of doc/study.md has not, or print its results: --report
-    watch        write runs/watch.html, arms to look around at: watch runs/default/seed0
+    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
     pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
     pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
@@ -175,7 +175,7 @@ def study(*options):
 
 
 def watch(*options):
-    call(python(), "-m", "reacher.watch", *(options or ["checkpoints/default/seed0"]))
+    call(python(), "-m", "reacher.watch", *options)
 
 
 def pdf(*options):

@@ -245,7 +245,7 @@ def run(output: Path, options: list[str]) -> int:
         outputs.append(("scores, weights", folder))
     command = [sys.executable, "-m", "reacher.watch", folder, "--out", watch]
     if not stopped and not subprocess.call(command, cwd=PROJECT):
-        outputs.append(("arms to look around at", watch))
+        outputs.append(("arms to play with", watch))
     print()
     for what, path in outputs:
         print(f"{what:24}{shown(path)}")

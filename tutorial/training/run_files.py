@@ -31,8 +31,17 @@ WARNED = set()  # names that were told to be younger than a file, once in a proc
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
-    """`<out_dir>/<preset>/seed<N>`, the folder of one training run."""
-    return Path(out_dir) / preset / f"seed{seed}"
+    """`<out_dir>/<preset>/seed<N>`, the folder of one training run; `~` is the user's own.
+
+    Raises:
+        ValueError: out_dir begins with the name of a user that there is not.
+    """
+    try:
+        return Path(out_dir).expanduser() / preset / f"seed{seed}"
+    except RuntimeError as error:
+        raise ValueError(
+            f"out_dir = {str(out_dir)!r} begins with no user's folder: {error}"
+        ) from None
 
 
 def require_pretrained(folder: Path) -> None:
