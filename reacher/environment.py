@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.checks import MAX_SEED, integer
+from reacher.checks import integer
+from reacher.goals import UnityRandom
 from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import REWARD_THRESHOLD, Task
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -18,14 +19,19 @@ class ReacherEnvironment(UnityInterface):
 
     Args:
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
-        seed: an integer >= 0. The same seed and actions give the same numbers, bit for bit, on
-            one machine; an arm's numbers do not depend on how many others there are.
+        seed: of the goals, an integer >= 0. The same seed and actions give the same numbers, bit
+            for bit, on one machine.
         goal_size: diameter of the goals, m; None for the Unity build's 5.0.
         goal_speed: largest speed of the goals, degrees per physics step; None for the Unity
             build's 1.0. Both are what `reset` takes as `config`, and can be changed by it.
+        goals: "own": every arm has a random stream of its own, so its numbers do not depend on how
+            many others there are. "unity": those that the Unity build draws with `unityagents`'
+            `seed` (0 to 2**31 - 1), reset by reset. It draws at each `reset`, and again when the
+            arms reset themselves at the end of an episode.
 
     Attributes:
         reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
+        max_episode_steps: 1001, the decisions of every episode.
 
     Raises:
         TypeError, ValueError: an argument is no number of its kind, or out of range.
@@ -37,7 +43,8 @@ class ReacherEnvironment(UnityInterface):
             answer = env.step(np.zeros((20, 4)))[brain_name]
     """
 
-    reward_threshold = REWARD_THRESHOLD
+    reward_threshold = SOLVED_SCORE
+    max_episode_steps = EPISODE_DECISIONS
 
     def __init__(
         self,
@@ -45,14 +52,16 @@ class ReacherEnvironment(UnityInterface):
         seed: int = 0,
         goal_size: float | None = None,
         goal_speed: float | None = None,
+        goals: str = "own",
     ) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
-        self._task = Task(num_agents, integer("seed", seed, 0, MAX_SEED))
-        goals = {"goal_size": goal_size, "goal_speed": goal_speed}
+        self._task = Task(num_agents, seed, goals)
+        parameters = {"goal_size": goal_size, "goal_speed": goal_speed}
         self._task.set_parameters(
-            {name: value for name, value in goals.items() if value is not None}
+            {name: value for name, value in parameters.items() if value is not None}
         )
-        super().__init__("Reacher", ACADEMY_NAME, num_agents, BrainParameters())
+        name = "Reacher" if goals == "own" else "Reacher (Unity goals)"
+        super().__init__(name, ACADEMY_NAME, num_agents, BrainParameters())
 
     def reset(
         self,
@@ -124,9 +133,9 @@ class ReacherEnvironment(UnityInterface):
     def _parameters(self) -> Mapping[str, float]:
         return self._task.parameters
 
-    def _generators(self) -> list[np.random.Generator]:
+    def _generators(self) -> list[np.random.Generator] | list[UnityRandom]:
         return self._task.generators
 
-    def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
+    def _restore(self, generators: list, parameters: Mapping) -> None:
         self._task.set_parameters(parameters)
         self._task.generators = generators

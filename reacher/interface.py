@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from reacher.checks import actions_of_shape
+from reacher.goals import generator_from, generator_state
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 BRAIN_NAME = "ReacherBrain"
@@ -83,6 +84,7 @@ class UnityInterface:
     Attributes:
         reward_threshold: the score that counts as solved, on average over 100 episodes
             (Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+        max_episode_steps: decisions after which an episode ends by its time limit, or None.
 
     Args:
         name: of the environment, in its saved states.
@@ -92,6 +94,7 @@ class UnityInterface:
     """
 
     reward_threshold: float | None = None
+    max_episode_steps: int | None = None
     AGENT = "arm"  # what error messages call an agent
 
     def __init__(
@@ -128,8 +131,8 @@ class UnityInterface:
 
         Returns:
             A dict of `environment` (its name), `num_agents`, `parameters` (those of `reset`'s
-            config) and `generators` (one state of a random generator per agent). The episode
-            that is under way is not in it.
+            config) and `generators` (one state of a random generator per agent, or of the one
+            that they share). The episode that is under way is not in it.
 
         Raises:
             RuntimeError: the environment is closed.
@@ -139,7 +142,7 @@ class UnityInterface:
             "environment": self._name,
             "num_agents": self.num_agents,
             "parameters": dict(self._parameters()),
-            "generators": [generator.bit_generator.state for generator in self._generators()],
+            "generators": [generator_state(generator) for generator in self._generators()],
         }
 
     def restore(self, state: Mapping) -> None:
@@ -171,15 +174,20 @@ class UnityInterface:
                 f"environment has num_agents={self.num_agents}"
             )
         generators, parameters = state["generators"], state["parameters"]
-        if not isinstance(generators, list) or len(generators) != self.num_agents:
-            raise ValueError(f"generators must be a list of {self.num_agents} states")
+        present = self._generators()
+        if not isinstance(generators, list) or len(generators) != len(present):
+            raise ValueError(f"generators must be a list of {len(present)} states")
         if not isinstance(parameters, Mapping) or set(parameters) != set(self._parameters()):
             raise ValueError(
                 "parameters must be a mapping with "
                 f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}"
             )
         self._restore(
-            [generator_from(agent, value) for agent, value in enumerate(generators)], parameters
+            [
+                generator_from(value, place, one)
+                for place, (value, one) in enumerate(zip(generators, present, strict=True))
+            ],
+            parameters,
         )
         self._is_reset = False
 
@@ -193,7 +201,7 @@ class UnityInterface:
         raise NotImplementedError
 
     def _generators(self) -> list[np.random.Generator]:
-        """One random generator per agent."""
+        """One random generator per agent, or a list of the one that they share."""
         raise NotImplementedError
 
     def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
@@ -244,16 +252,3 @@ class UnityInterface:
                 previous_text_actions=[""] * self.num_agents,
             )
         }
-
-
-def generator_from(agent: int, state) -> np.random.Generator:
-    """A generator that goes on where `state`, its `bit_generator.state`, was taken."""
-    bits = np.random.PCG64()
-    try:
-        bits.state = state
-        damaged = bits.state != state
-    except (TypeError, ValueError, KeyError, OverflowError):
-        damaged = True
-    if damaged:
-        raise ValueError(f"the state of generator {agent} is damaged: {state!r}")
-    return np.random.Generator(bits)

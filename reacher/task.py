@@ -3,6 +3,7 @@
 A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own.  Every physics
 step in which the hand, a sphere of radius 1, overlaps the goal pays 0.01.  An agent decides once
 in four physics steps, so a decision pays at most 0.04 and an episode of 1001 decisions 40.04.
+These numbers have names here, for whoever needs one of them.
 
 The end of an episode is a time limit (a truncation), not a terminal state: nothing in the world
 ends there, and an agent should go on counting on the rewards that would have followed.
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from reacher.checks import number
+from reacher.compiling import njit
+from reacher.goals import goal_generators
 from reacher.physics import HAND_OFFSET, Physics
 
 OBSERVATION_SIZE = 33
@@ -23,16 +25,19 @@ ACTION_SIZE = 4
 EPISODE_DECISIONS = 1001
 STEPS_PER_DECISION = 4  # physics steps; the action is held over them
 MAX_TORQUE = 150.0  # N m, at an action of 1
-STEP_REWARD = 0.01
+STEP_REWARD = 0.01  # of a physics step in which hand and goal overlap
+MAX_DECISION_REWARD = STEPS_PER_DECISION * STEP_REWARD  # 0.04
+MAX_SCORE = EPISODE_DECISIONS * MAX_DECISION_REWARD  # of an episode: 40.04
+SOLVED_SCORE = 30.0  # what counts as solved, for the average score of 100 episodes
 HAND_RADIUS = 1.0  # m
 GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
-REWARD_THRESHOLD = 30.0  # what counts as solved, for the average score of 100 episodes
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
-# Unity's half turn about x is a single-precision one: its quaternion is not (1, 0, 0, 0) but
-# (1, 0, 0, cos 90 deg in float32). The difference shows in the first observation only.
+# Unity's half turn about x is a single-precision one: its quaternion (x, y, z, w) is not
+# (1, 0, 0, 0) but (1, -0, -0, cos 90 deg in float32). That shows in the first observation only.
 HALF_TURN_W = -4.3711388e-08
+NEGATIVE_ZEROS = [4, 5, 17, 18]  # y and z of both bodies' quaternions
 
 
 class Task:
@@ -40,22 +45,22 @@ class Task:
 
     Args:
         num_agents: number of arms, each with its own goal.
-        seed: seed of the goals. Every arm has a random generator of its own, so what arm 3 sees
-            does not depend on how many other arms there are.
+        seed: seed of the goals.
+        goals: "own" or "unity", see `reacher.goals`.
 
     Attributes:
         parameters: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
-        generators: one NumPy generator per arm, for its goals. Nothing else, but for the
-            parameters, outlives a reset.
+        generators: of the goals, one per arm, or a list of the one that all arms share. Nothing
+            else, but for the parameters, outlives a reset.
         decisions: taken in this episode.
     """
 
-    def __init__(self, num_agents: int, seed: int) -> None:
+    def __init__(self, num_agents: int, seed: int, goals: str = "own") -> None:
         self.num_agents = num_agents
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)
         self.decisions = 0
-        self.generators = arm_generators(seed, num_agents)
+        self.generators = goal_generators(seed, num_agents, goals)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step
         self._goal = np.zeros((num_agents, 3))  # m
@@ -76,11 +81,14 @@ class Task:
         self.physics.reset()
         self.decisions = 0
         self._goal_radius = self.parameters["goal_size"] / 2
-        for arm, generator in enumerate(self.generators):
+        for arm in range(self.num_agents):
+            generator = self.generators[arm % len(self.generators)]
             self._goal_angle[arm] = generator.integers(360)
             self._goal_speed[arm] = generator.uniform(-1, 1) * self.parameters["goal_speed"]
         place_goals(self._goal_angle, self._goal)
-        return self.observe()
+        observations = self.observe()
+        observations[:, NEGATIVE_ZEROS] = -0.0
+        return observations
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Hold the actions for one decision (four physics steps, 0.08 s).
@@ -153,12 +161,7 @@ def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def arm_generators(seed: int, num_agents: int) -> list[np.random.Generator]:
-    """One generator per arm. That of arm 0 is `default_rng(seed)`: NumPy fills up with zeros."""
-    return [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
-
-
-@numba.njit(cache=True)
+@njit
 def write_torques(actions, torques):
     """Write the torques (2 * agents, 3), N m, of the actions (agents, 4), cut to [-1, 1]."""
     for arm in range(len(actions)):
@@ -168,7 +171,7 @@ def write_torques(actions, torques):
                 torques[2 * arm + part, 2 * k] = MAX_TORQUE * share
 
 
-@numba.njit(cache=True)
+@njit
 def place_goals(angle, goal):
     """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
     for arm in range(len(angle)):
@@ -178,7 +181,7 @@ def place_goals(angle, goal):
         goal[arm, 2] = GOAL_ORBIT * np.cos(radians)
 
 
-@numba.njit(cache=True)
+@njit
 def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
     """Move the goals and pay where a hand overlaps its goal then.
 
@@ -202,7 +205,7 @@ def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards
             rewards[arm] += STEP_REWARD
 
 
-@numba.njit(cache=True)
+@njit
 def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
     """Write what `Task.observe` describes into `observations` (agents, 33).
 

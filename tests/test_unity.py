@@ -129,6 +129,11 @@ def python(script, stream="stdout", **kwargs):
     return getattr(done, stream)
 
 
+def embedded(*arguments, **options):
+    """The embedded environment with the goals that the stand-in has."""
+    return reacher.ReacherEnvironment(*arguments, **options, goals="unity")
+
+
 def assert_same(answer, expected):
     for name in FIELDS:
         one, other = getattr(answer[BRAIN], name), getattr(expected[BRAIN], name)
@@ -151,7 +156,7 @@ def assert_same_episodes(env, reference, decisions, config=None, seed=0):
 
 
 def test_three_whole_episodes_are_those_of_the_embedded_environment(launcher):
-    with open_unity(launcher, seed=7) as env, reacher.ReacherEnvironment(20, seed=7) as reference:
+    with open_unity(launcher, seed=7) as env, embedded(20, seed=7) as reference:
         for episode in range(3):
             last = assert_same_episodes(env, reference, 1001, seed=episode)
             assert all(last.local_done) and all(last.max_reached)
@@ -160,7 +165,7 @@ def test_three_whole_episodes_are_those_of_the_embedded_environment(launcher):
 
 
 def test_academy_and_brain_are_those_of_the_embedded_environment(launcher):
-    with open_unity(launcher) as env, reacher.ReacherEnvironment(20) as reference:
+    with open_unity(launcher) as env, embedded(20) as reference:
         assert isinstance(env, unityagents.UnityEnvironment)
         lines = str(env).splitlines()
         lines.remove("        Lesson number : 0")  # the embedded environment has no curriculum
@@ -181,7 +186,7 @@ def test_academy_and_brain_are_those_of_the_embedded_environment(launcher):
 
 
 def test_reset_parameters_reach_the_physics_and_stay(one_arm):
-    with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference:
+    with open_unity(one_arm) as env, embedded(1) as reference:
         for config in ({"goal_speed": 0.3, "goal_size": 12.0}, None, {"goal_speed": 0}):
             assert_same_episodes(env, reference, 30, config)
         with pytest.raises(unityagents.UnityEnvironmentException, match="goal_color"):
@@ -191,10 +196,10 @@ def test_reset_parameters_reach_the_physics_and_stay(one_arm):
 
 def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
     goals = {"goal_size": 12.5, "goal_speed": 0.3}
-    with open_unity(one_arm, **goals) as env, reacher.ReacherEnvironment(1, **goals) as reference:
+    with open_unity(one_arm, **goals) as env, embedded(1, **goals) as reference:
         for config in (None, {"goal_size": 3.0}, None):
             assert_same_episodes(env, reference, 30, config)
-    with open_unity(one_arm, **goals) as env, reacher.ReacherEnvironment(1, **goals) as reference:
+    with open_unity(one_arm, **goals) as env, embedded(1, **goals) as reference:
         assert_same_episodes(env, reference, 30, {"goal_size": 3.0})
         assert env.reward_threshold == reference.reward_threshold == 30.0
     with pytest.raises(ValueError, match="'goal_size' must be a number"):
@@ -207,7 +212,7 @@ def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
 def test_seed_of_the_client_comes_before_the_launchers(tmp_path, ours, sent, used):
     path = reacher.unity_launcher(1, seed=ours, folder=tmp_path)
     with open_unity(path, seed=sent) as env:
-        assert_same(env.reset(), reacher.ReacherEnvironment(1, seed=used).reset())
+        assert_same(env.reset(), embedded(1, seed=used).reset())
 
 
 def test_ten_times_open_and_close(one_arm):
@@ -230,7 +235,7 @@ def test_ten_times_open_and_close(one_arm):
 def test_two_environments_at_once(one_arm):
     with open_unity(one_arm, seed=1) as first, open_unity(one_arm, seed=2) as second:
         assert first.port != second.port
-        references = [reacher.ReacherEnvironment(1, seed) for seed in (1, 2)]
+        references = [embedded(1, seed) for seed in (1, 2)]
         for env, reference in zip((first, second), references, strict=True):
             assert_same(env.reset(), reference.reset())
         for _ in range(50):
@@ -266,9 +271,22 @@ def test_player_killed_while_it_computes(one_arm):
             env.step(np.zeros(4))
 
 
+def test_a_player_that_is_stopped_is_an_error(one_arm):
+    with open_unity(one_arm) as env:
+        env.reset()
+        os.kill(env.proc1.pid, signal.SIGSTOP)
+        guard = threading.Timer(GUARD, env.proc1.kill)
+        guard.start()
+        env.communicator._timeout = 0.5  # less would do to open it as well, but not surely
+        with pytest.raises(UnityError, match=r"did not answer within 0.5 s.*stopped"):
+            env.step(np.zeros(4))
+        guard.cancel()
+        env.proc1.wait(GUARD)
+
+
 def test_interrupted_step_does_not_shift_the_answers(one_arm, interruptible):
     """Stop button in the middle of a step: the late answer must not pass for the next one's."""
-    reference = reacher.ReacherEnvironment(1)
+    reference = embedded(1)
     with open_unity(one_arm) as env:
         assert_same(env.reset(), reference.reset())
         os.kill(env.proc1.pid, signal.SIGSTOP)
@@ -327,7 +345,7 @@ STRANGERS = {
 def test_strangers_are_refused_and_change_nothing(one_arm, stranger):
     """Also in a step that takes so long that the client looks after its player."""
     message, method, status = STRANGERS[stranger]
-    with open_unity(one_arm) as env, reacher.ReacherEnvironment(1) as reference:
+    with open_unity(one_arm) as env, embedded(1) as reference:
         assert call(env.port, message(), method) == status
         assert_same_episodes(env, reference, 10)
         os.kill(env.proc1.pid, signal.SIGSTOP)
@@ -354,7 +372,7 @@ def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm)
 
     with (
         open_unity(one_arm) as env,
-        reacher.ReacherEnvironment(1) as reference,
+        embedded(1) as reference,
         grpc.insecure_channel(f"localhost:{env.port}") as channel,
     ):
         open_call = channel.stream_unary(EXCHANGE, bytes, bytes).future(silence())
@@ -366,7 +384,7 @@ def test_a_stranger_that_begins_a_call_and_says_nothing_holds_up_nobody(one_arm)
         open_call.cancel()
 
 
-@pytest.mark.parametrize("stranger", ["empty", "something else"])
+@pytest.mark.parametrize("stranger", STRANGERS)
 def test_strangers_that_call_before_the_player_does_are_refused(build, stranger):
     message, method, status = STRANGERS[stranger]
     path = build(f"""
@@ -385,7 +403,7 @@ def test_strangers_that_call_before_the_player_does_are_refused(build, stranger)
 
     caller = threading.Thread(target=call_first)
     caller.start()
-    with open_unity(path) as env, reacher.ReacherEnvironment(1) as reference:
+    with open_unity(path) as env, embedded(1) as reference:
         caller.join()
         assert found == [status]
         assert_same_episodes(env, reference, 10)
@@ -463,6 +481,20 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
         env.step(np.zeros(4))
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_port_that_is_taken_at_one_address_is_an_error(one_arm, address):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as other:
+        try:
+            other.bind((address, 0))
+        except OSError:
+            pytest.skip(f"this machine has no {address}")
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UnityError, match=f"port {port} is in use"):
+            unityagents.UnityEnvironment(file_name=one_arm, base_port=port).close()
+
+
 def start_server(port, *options):
     return subprocess.Popen(
         [
@@ -483,7 +515,7 @@ def test_server_started_by_hand_quits_when_told(tmp_path):
     port = free_port()
     server = start_server(port, "--num-agents", "3", "--seed", "4")
     env = unityagents.UnityEnvironment(base_port=port)  # as with the Unity editor: starts nothing
-    assert_same(env.reset(), reacher.ReacherEnvironment(3, seed=4).reset())
+    assert_same(env.reset(), embedded(3, seed=4).reset())
     env.close()
     assert server.wait(GUARD) == 0
 
@@ -531,7 +563,7 @@ def test_the_academys_summary_is_logged_as_by_the_original(one_arm, opened):
     assert (first, second) == ("INFO:unityagents:", "'Academy' started successfully!")
     assert rest[0] == "Unity Academy name: Academy"
     assert {"\t\tgoal_size -> 5.0", "\t\tgoal_speed -> 1.0"} <= set(rest)
-    assert rest[-8:] == str(reacher.ReacherEnvironment(1).brains[BRAIN]).splitlines()
+    assert rest[-8:] == str(embedded(1).brains[BRAIN]).splitlines()
 
 
 def test_the_academys_summary_goes_to_the_users_own_handler_alone(one_arm):
@@ -586,7 +618,8 @@ def test_importing_leaves_the_rest_alone():
     ("module", "install"),
     [
         ("communicator_objects", "pip install --no-deps unityagents==0.4.0"),
-        ("grpc", "pip install grpcio protobuf pillow"),
+        ("grpc", "pip install grpcio protobuf psutil pillow"),
+        ("psutil", "pip install grpcio protobuf psutil pillow"),
         ("PIL", "pip install pillow"),
     ],
 )
@@ -860,7 +893,7 @@ def test_no_graphics(build, monkeypatch, display, wayland, asked, flags):
         ("--timeout", "inf", "timeout must be a number from 0 to 86400, not inf"),
         ("--timeout", "-1", "timeout must be a number from 0 to 86400, not -1.0"),
         ("--num-agents", "0", "num_agents must be from 1 to 2000, not 0"),
-        ("--seed", "-1", "seed must be from 0 to 9223372036854775807, not -1"),
+        ("--seed", "-1", "seed must be from 0 to 2147483647, not -1"),
     ],
 )
 def test_server_checks_its_options_before_it_waits(monkeypatch, option, value, message):

@@ -35,6 +35,16 @@ RING = 1.0, 1.0, 1.0
 GOAL_OPACITY, TOUCHED_OPACITY = 0.42, 0.46
 GLOW = 0.5  # light that a touched goal gives off
 
+# Of figures and flat pictures: the colour-blind can tell them apart (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PURPLE, LIGHT_BLUE, YELLOW = PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+)
+
 # Light, 0 to 1.
 AMBIENT, HEADLIGHT, SUN, SHINE = 0.42, 0.22, 0.62, 0.25
 SUN_FROM = -40.0, -60.0, 90.0

@@ -14,7 +14,7 @@ with the interface of Unity's.
 import gymnasium
 
 from reacher.gymnasium.arms import ReacherEnv, ReacherVectorEnv
-from reacher.task import EPISODE_DECISIONS, REWARD_THRESHOLD
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE
 
 ENV_ID = "reacher/Reacher-v0"
 
@@ -23,7 +23,7 @@ gymnasium.register(
     entry_point="reacher.gymnasium:ReacherEnv",
     vector_entry_point="reacher.gymnasium:ReacherVectorEnv",
     max_episode_steps=EPISODE_DECISIONS,
-    reward_threshold=REWARD_THRESHOLD,
+    reward_threshold=SOLVED_SCORE,
 )
 
 __all__ = ["ENV_ID", "ReacherEnv", "ReacherVectorEnv"]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from reacher import drawing
 from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.display import has_display
+from reacher.goals import goal_generators
 from reacher.gymnasium.spaces import action_space, observation_space
 from reacher.physics import MAX_AGENTS, PHYSICS_STEP
 from reacher.task import (
@@ -20,7 +21,6 @@ from reacher.task import (
     RESET_PARAMETERS,
     STEPS_PER_DECISION,
     Task,
-    arm_generators,
 )
 
 METADATA = {
@@ -339,9 +339,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
                 for arm, (new, old) in enumerate(zip(seed, self._task.generators, strict=True))
             ]
         else:
-            self._task.generators = arm_generators(
-                integer("seed", seed, 0, MAX_SEED), self.num_envs
-            )
+            self._task.generators = goal_generators(seed, self.num_envs)
         self._np_random_seed = seed
 
 

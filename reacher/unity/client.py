@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import math
 import os
 import queue
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -23,10 +23,11 @@ from typing import IO, Any
 
 import grpc
 import numpy as np
+import psutil
 
 from reacher.checks import MAX_TIMEOUT, integer, number
 from reacher.display import has_display
-from reacher.task import REWARD_THRESHOLD, checked_parameters
+from reacher.task import SOLVED_SCORE, checked_parameters
 from reacher.unity.player import find_player
 from reacher.unity.protocol import (
     API_VERSION,
@@ -38,7 +39,7 @@ from reacher.unity.protocol import (
     unityagents,
 )
 
-TIMEOUT = 50.0  # s, for the player to start and connect
+TIMEOUT = 50.0  # s, for the player to start and connect, and for each of its answers
 POLL = 0.2  # s between two looks whether the player is still alive
 
 
@@ -59,14 +60,15 @@ def open_unity(
         location: the `.x86_64`, `.x86`, `.app` or `.exe`, or the folder it was unpacked into.
         seed: of the build's random numbers, 0 to 2**31 - 1.
         no_graphics: no window; None means True on Linux without a display, False elsewhere.
-        timeout: s to wait for the build to start and connect, at most a day.
+        timeout: s to wait for the build to start and connect, and later for each of its answers;
+            at most a day.
         goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step), which
             the first reset sends unless its `config` says otherwise; the build's own by default.
 
     Returns:
         A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, which
         may be called twice, or use it in a `with` statement. If the player dies, `reset` and
-        `step` raise UnityError.
+        `step` raise UnityError, and so they do if it does not answer in time.
 
     Raises:
         TypeError: `seed` is no integer.
@@ -87,7 +89,7 @@ def open_unity(
 class _UnityEnvironment(unityagents.UnityEnvironment):
     """The original, with another way to start the player's process and to end it."""
 
-    reward_threshold = REWARD_THRESHOLD  # as `ReacherEnvironment` has it
+    reward_threshold = SOLVED_SCORE  # as `ReacherEnvironment` has it
 
     def __init__(
         self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float
@@ -159,7 +161,7 @@ class _Communicator(unityagents.communicator.Communicator):
     Args:
         environment: whose player this is; its `proc1` is watched.
         port: to listen at, 0 for any free one.
-        timeout: s to wait for the player to connect.
+        timeout: s to wait for the player to connect, and for each of its answers.
         log: file with the player's output, for error messages.
     """
 
@@ -173,7 +175,7 @@ class _Communicator(unityagents.communicator.Communicator):
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
         self._server = None
-        self._player = _PlayerCalls()
+        self._player = _PlayerCalls(self._is_players)
         self._tickets = itertools.count()
 
     def listen(self) -> int:
@@ -182,7 +184,10 @@ class _Communicator(unityagents.communicator.Communicator):
         server = grpc.server(_DaemonThreads(), options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers((self._player,))
         try:
-            self._port = server.add_insecure_port(f"localhost:{self._port}")
+            # "localhost" would be content with one of the two, and the player may try the other.
+            self._port = server.add_insecure_port(f"127.0.0.1:{self._port}")
+            if has_ipv6():
+                server.add_insecure_port(f"[::1]:{self._port}")
         except RuntimeError as error:
             self._fail(
                 f"port {self._port} is in use, maybe by an environment that was not closed: "
@@ -198,16 +203,18 @@ class _Communicator(unityagents.communicator.Communicator):
         if self._server is None:  # the original launcher has started the player already
             self.listen()
         deadline = time.monotonic() + self._timeout
-        academy = self._receive(None, deadline)
+        academy = self._receive(None, deadline, connecting=True)
         version = academy.rl_initialization_output.version
         if version != API_VERSION:
             self._fail_version(f"version {version!r}")
-        self._receive(self._send(inputs), deadline)  # an empty message: it waits for a command
+        self._receive(
+            self._send(inputs), deadline, connecting=True
+        )  # an empty message: it waits for a command
         return academy
 
     def exchange(self, inputs: messages.UnityInput) -> messages.UnityOutput:
         """Send a reset or a step and wait for the player's answer to it."""
-        return self._receive(self._send(inputs))
+        return self._receive(self._send(inputs), time.monotonic() + self._timeout)
 
     def close(self) -> None:
         """Tell the player to quit and free the port."""
@@ -225,13 +232,15 @@ class _Communicator(unityagents.communicator.Communicator):
         self._player.to_send.put((ticket, message))
         return ticket
 
-    def _receive(self, ticket: int | None, deadline: float = math.inf) -> messages.UnityOutput:
+    def _receive(
+        self, ticket: int | None, deadline: float, connecting: bool = False
+    ) -> messages.UnityOutput:
         """The answer to message `ticket`; None stands for the player's first call."""
         while True:
             try:
                 answered, message = self._player.received.get(timeout=POLL)
             except queue.Empty:
-                self._check_player(deadline)
+                self._check_player(deadline, connecting)
                 continue
             if message.header.status != OK:
                 self._fail(
@@ -242,9 +251,8 @@ class _Communicator(unityagents.communicator.Communicator):
             if answered == ticket:
                 return message.unity_output
 
-    def _check_player(self, deadline: float) -> None:
+    def _check_player(self, deadline: float, connecting: bool) -> None:
         process = self._environment.proc1
-        connecting = deadline < math.inf
         if connecting and self._player.unknown_call is not None:
             self._fail_version(f"the call {self._player.unknown_call}")
         if process is not None and process.poll() is not None:
@@ -264,11 +272,38 @@ class _Communicator(unityagents.communicator.Communicator):
                 "environment to go on"
             )
         if time.monotonic() > deadline:
+            if not connecting:
+                self._fail(
+                    f"the player did not answer within {self._timeout:g} s: it was stopped, or it "
+                    "hangs. Reopen the environment to go on"
+                )
             self._fail(
                 f"the player did not connect to port {self._port} within "
                 f"{self._timeout:g} s. Is it the Reacher build, does it wait for a click, "
                 "does a firewall block it? On a slow machine, give a longer timeout"
             )
+
+    def _is_players(self, peer: str) -> bool:
+        """Whether a call comes from the player's process, or from one that it has started.
+
+        Args:
+            peer: the address at the other end of the call's connection, such as "ipv4:127.0.0.1:9".
+        """
+        process = self._environment.proc1
+        if process is None:  # with the original class: an editor, which the user has started
+            return not isinstance(self._environment, _UnityEnvironment)
+        port = int(peer.rpartition(":")[2])
+        try:
+            player = psutil.Process(process.pid)
+            return any(
+                connection.laddr and connection.laddr.port == port
+                for one in [player, *player.children(recursive=True)]
+                for connection in one.net_connections("tcp")
+            )
+        except psutil.NoSuchProcess:
+            return False
+        except psutil.AccessDenied:  # the system does not say: the first who calls, then
+            return True
 
     def _fail_version(self, theirs: str) -> None:
         self._fail(
@@ -290,18 +325,22 @@ class _Communicator(unityagents.communicator.Communicator):
 class _PlayerCalls(grpc.GenericRpcHandler):
     """What the player's calls meet: a message in, and out again with the next one for it.
 
-    Any program on this machine can call as well. The player is who first sends an academy's
-    parameters; it is known by its connection's address from then on. Others are refused, and
-    change nothing.
+    Any program on this machine can call as well. The player's process sends an academy's parameters
+    first, and is known by its connection's address from then on. Others are refused, and change
+    nothing.
+
+    Args:
+        is_players: whether a call from an address comes from the player's process.
 
     Attributes:
         received: pairs of the ticket of the message that is answered, and the answer.
         to_send: pairs of a ticket and a message.
-        unknown_call: name of a call of ML-Agents that this protocol does not have, as later
-            versions make, from before the player was known.
+        unknown_call: name of a call of the player that this protocol does not have, as later
+            versions of ML-Agents make.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_players: Callable[[str], bool]) -> None:
+        self._is_players = is_players
         self.received, self.to_send = queue.SimpleQueue(), queue.SimpleQueue()
         self.unknown_call = None
         self._peer, self._ticket = None, None
@@ -318,9 +357,16 @@ class _PlayerCalls(grpc.GenericRpcHandler):
         method = handler_call_details.method
         if method == EXCHANGE:
             return self._handler
-        if self._peer is None and method.startswith(PACKAGE):
-            self.unknown_call = method
+        if method.startswith(PACKAGE):
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, context: self._refuse(method, context)
+            )
         return None
+
+    def _refuse(self, method, context):
+        if self._peer is None and self._is_players(context.peer()):
+            self.unknown_call = method
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, f"this protocol has no {method}")
 
     def _exchange(self, request, context):
         if not self._is_player(request, context.peer()):
@@ -334,7 +380,11 @@ class _PlayerCalls(grpc.GenericRpcHandler):
 
     def _is_player(self, request: messages.UnityMessage, peer: str) -> bool:
         with self._lock:
-            if self._peer is None and request.unity_output.HasField("rl_initialization_output"):
+            if (
+                self._peer is None
+                and request.unity_output.HasField("rl_initialization_output")
+                and self._is_players(peer)
+            ):
                 self._peer = peer
             return self._peer == peer
 
@@ -359,6 +409,16 @@ class _DaemonThreads(futures.Executor):
             future.set_result(function(*args, **kwargs))
         except Exception as error:
             future.set_exception(error)
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has the address ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def _get_communicator(self, worker_id, base_port):

@@ -14,7 +14,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from reacher.checks import MAX_SEED, integer
+from reacher.checks import integer
+from reacher.goals import MAX_UNITY_SEED
 from reacher.physics import MAX_AGENTS
 
 PROJECT = Path(__file__).resolve().parents[2]  # the folder that holds the package
@@ -47,7 +48,8 @@ def unity_launcher(
 
     Args:
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
-        seed: of the goals, unless UnityEnvironment sends another seed than 0.
+        seed: of the goals, which are Unity's (`reacher.goals`), unless UnityEnvironment sends
+            another seed than 0.
         folder: where to write, made if missing. By default a new temporary folder, which is
             removed when this process ends; name one for a launcher that is to outlive it.
 
@@ -63,7 +65,7 @@ def unity_launcher(
         "--num-agents",
         str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
         "--seed",
-        str(integer("seed", seed, 0, MAX_SEED)),
+        str(integer("seed", seed, 0, MAX_UNITY_SEED)),
     ]
     if not folder:
         folder = tempfile.mkdtemp(prefix="reacher-")

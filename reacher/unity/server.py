@@ -3,7 +3,8 @@
     python -m reacher.unity.server --port 5005 --num-agents 20 --seed 0
 
 Like the Unity player it connects to the Python side, which listens at that port; sends the
-academy's parameters; answers resets and steps; and ends when the Python side quits or goes.
+academy's parameters; answers resets and steps; and ends when the Python side quits or goes. Its
+goals are those that the Unity build draws with the same seed, reset by reset.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import sys
 import grpc
 import numpy as np
 
-from reacher.checks import MAX_SEED, MAX_TIMEOUT, integer, number
+from reacher.checks import MAX_TIMEOUT, integer, number
 from reacher.environment import ReacherEnvironment
+from reacher.goals import MAX_UNITY_SEED
 from reacher.interface import ACADEMY_NAME, BRAIN_NAME, BrainInfo
 from reacher.physics import MAX_AGENTS
 from reacher.task import RESET_PARAMETERS
@@ -70,7 +72,7 @@ def serve(port: int, num_agents: int = 20, seed: int = 0, timeout: float = CONNE
     """
     integer("port", port, 1, 65_535)
     integer("num_agents", num_agents, 1, MAX_AGENTS)
-    integer("seed", seed, 0, MAX_SEED)
+    integer("seed", seed, 0, MAX_UNITY_SEED)
     number("timeout", timeout, 0, MAX_TIMEOUT)
     options = [
         ("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
@@ -98,7 +100,7 @@ def _converse(call, num_agents: int, seed: int) -> None:
     academy = messages.UnityOutput(rl_initialization_output=_academy_parameters())
     message = call(_message(academy))
     sent_seed = message.unity_input.rl_initialization_input.seed
-    environment = ReacherEnvironment(num_agents, sent_seed or seed)
+    environment = ReacherEnvironment(num_agents, sent_seed or seed, goals="unity")
     output = messages.UnityOutput()  # nothing to tell yet: only asks for the first command
     while True:
         message = call(_message(output))

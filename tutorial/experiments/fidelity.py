@@ -2,15 +2,23 @@
 
     python -m tutorial.experiments.fidelity FOLDER
 
-plays each policy of a folder for ten episodes of 20 arms and prints a table. The policies that the
-report speaks of belong to others and are not part of this repository; doc/unity.md says how to do
-it with your own. The folder holds `policies.json`, a list of
+plays each policy of a folder and prints a table. The policies that the report speaks of belong to
+others and are not part of this repository; doc/unity.md says how to do it with your own. The folder
+holds `policies.json`, a list of
 
     {"file": "actor.npz", "layers": ["fc1", "relu", "fc2", "relu", "fc3", "tanh"],
      "unity_score": 38.9, "unity_episodes": 1, "source": "my notebook", "algorithm": "DDPG"}
 
-of which `file`, `unity_score` (mean of all arms and episodes) and `layers` are needed, and the
-files:
+of which `file`, `layers` and a score are needed. There are two kinds of score:
+
+- `unity_score` is the mean of all arms and episodes. Such a policy plays ten episodes of 20 arms
+  here, on goals of this environment.
+- `unity_scores_per_arm` is a list of the scores of one episode, one for each arm. Such a policy
+  plays the goals that Unity draws with `unity_seed` (0 if it is left out), at each of the first
+  twenty resets. The reset of the highest correlation between the two lists of scores is the one
+  that was played in Unity, provided that the others are far below it.
+
+Entries of `per_arm.json`, a list of the same form which may be missing, are added. The files:
 
 - `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`. `layers` are in the
   order of their use: names of linear or batch normalisation layers, `relu` and `tanh`.
@@ -19,7 +27,7 @@ files:
 
 `random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
 `mean_over_20_arms` and `single_arm`, a list each. With `--out checkpoints/fidelity.json` the
-measurements are written for the report's figure, which needs both.
+measurements are written for the report, which needs all three.
 """
 
 from __future__ import annotations
@@ -34,18 +42,22 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
+from reacher.checks import integer
+from reacher.goals import MAX_UNITY_SEED
+from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial.training.episodes import evaluate_policy
 from tutorial.training.files import write_whole
 
-TABLE, RANDOM = "policies.json", "random_policy_scores.json"
-ARMS, EPISODES, RANDOM_EPISODES = 20, 10, 100
+TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
+ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
+FEWEST_ARMS = 5  # whose scores are compared; a correlation of fewer says little
 
 Policy = Callable[[np.ndarray], np.ndarray]  # observations (arms, 33) to actions (arms, 4)
 
 
 def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
-    """The entries of a folder's table, each with its policy, all of them tried once.
+    """The entries of a folder's tables, each with its policy, all of them tried once.
 
     Raises:
         FileNotFoundError: the table or a policy is missing.
@@ -58,25 +70,42 @@ def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
             f"no {table}: the policies and a table of their scores in Unity "
             "are needed, see doc/unity.md"
         )
-    try:
-        entries = json.loads(table.read_text())
-    except ValueError as error:
-        raise ValueError(f"{table} is not JSON: {error}") from None
-    if not isinstance(entries, list) or not entries:
-        raise ValueError(f"{table} must be a list of policies")
-    return [(entry, _tried_policy(folder, entry)) for entry in entries]
+    policies = []
+    for path in (table, folder / PER_ARM):
+        if path == table or path.exists():
+            try:
+                entries = json.loads(path.read_text())
+            except ValueError as error:
+                raise ValueError(f"{path} is not JSON: {error}") from None
+            if not isinstance(entries, list) or not entries:
+                raise ValueError(f"{path} must be a list of policies")
+            policies += [(entry, _tried_policy(path, entry)) for entry in entries]
+    return policies
 
 
-def _tried_policy(folder: Path, entry: dict) -> Policy:
-    score = entry.get("unity_score") if isinstance(entry, dict) else None
-    if not isinstance(score, (int, float)) or not isinstance(entry.get("file"), str):
+def _tried_policy(table: Path, entry: dict) -> Policy:
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
+        raise ValueError(f"an entry of {table} needs at least a file and a score, not {entry!r}")
+    score, per_arm = entry.get("unity_score"), entry.get("unity_scores_per_arm")
+    if per_arm is None and not isinstance(score, (int, float)):
         raise ValueError(
-            f"an entry of {folder / TABLE} needs at least a file and a unity_score "
-            f"that is a number, not {entry!r}"
+            f"an entry of {table} needs a unity_score that is a number, or "
+            f"unity_scores_per_arm, not {entry!r}"
         )
-    path = folder / entry["file"]
+    if per_arm is not None and not (
+        isinstance(per_arm, list)
+        and FEWEST_ARMS <= len(per_arm) <= MAX_AGENTS // RESETS
+        and all(isinstance(one, (int, float)) for one in per_arm)
+        and len(set(per_arm)) > 1
+    ):
+        raise ValueError(
+            f"unity_scores_per_arm in {table} must be a list of {FEWEST_ARMS} to "
+            f"{MAX_AGENTS // RESETS} numbers that are not all the same, not {per_arm!r}"
+        )
+    integer(f"unity_seed in {table}", entry.get("unity_seed", 0), 0, MAX_UNITY_SEED)
+    path = table.parent / entry["file"]
     if not path.is_file():
-        raise FileNotFoundError(f"no {path}, which {TABLE} names")
+        raise FileNotFoundError(f"no {path}, which {table.name} names")
     act = stored_policy(path, entry.get("layers", []))
     try:
         actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
@@ -149,27 +178,72 @@ def read_random_scores(folder: Path) -> dict | None:
 
 
 def measured(folder: Path, episodes: int = EPISODES) -> dict:
-    """Scores in both worlds, of trained policies and, where there are any, of random torques."""
+    """Scores in Unity and here, of trained policies and, where there are any, of random torques."""
     policies, unity_random = read_policies(folder), read_random_scores(folder)
-    trained = []
+    trained, per_arm = [], []
     for entry, act in policies:
+        named = {
+            "source": entry.get("source", entry["file"]).split(" ")[0],
+            "algorithm": entry.get("algorithm"),
+        }
+        if "unity_scores_per_arm" in entry:
+            per_arm.append(
+                named
+                | compared_by_arm(act, entry["unity_scores_per_arm"], entry.get("unity_seed", 0))
+            )
+            continue
         with ReacherEnvironment(ARMS, seed=0) as environment:
             scores = [
                 round(float(evaluate_policy(environment, act).mean()), 3) for _ in range(episodes)
             ]
         trained.append(
-            {
-                "source": entry.get("source", entry["file"]).split(" ")[0],
-                "algorithm": entry.get("algorithm"),
+            named
+            | {
                 "unity_score": entry["unity_score"],
                 "unity_episodes": entry.get("unity_episodes"),
                 "scores": scores,
             }
         )
-    found = {"arms": ARMS, "episodes": episodes, "trained": trained}
+    found = {"arms": ARMS, "episodes": episodes, "trained": trained, "per_arm": per_arm}
     if unity_random:
         found["random"] = random_torques(unity_random)
     return found
+
+
+def compared_by_arm(act: Policy, unity_scores: list[float], seed: int = 0) -> dict:
+    """Each arm's score in Unity and here, on the same goals, and at which reset they are the same.
+
+    Args:
+        act: the policy.
+        unity_scores: one for each arm, of one episode in Unity.
+        seed: that the Unity build was opened with.
+
+    Returns:
+        `reset`, counted from 0, at which the scores here correlate best; the `correlations` at all
+        resets; the scores in `unity` and `here`, at that reset.
+    """
+    here = scores_by_reset(act, len(unity_scores), seed)
+    with np.errstate(invalid="ignore"):  # of a policy that scores the same with all arms
+        correlations = [np.corrcoef(unity_scores, scores)[0, 1] for scores in here]
+    correlations = np.nan_to_num(correlations)
+    reset = int(correlations.argmax())
+    return {
+        "unity_seed": seed,
+        "reset": reset,
+        "correlations": correlations.round(3).tolist(),
+        "unity": unity_scores,
+        "here": here[reset].round(2).tolist(),
+    }
+
+
+def scores_by_reset(act: Policy, arms: int, seed: int = 0, resets: int = RESETS) -> np.ndarray:
+    """Scores on the goals that Unity draws at its first resets, (resets, arms).
+
+    All resets are played at once: Unity's stream of goals goes on from arm to arm and from reset to
+    reset, so the first reset of `resets * arms` arms has the goals of `resets` resets of `arms`.
+    """
+    with ReacherEnvironment(resets * arms, seed, goals="unity") as environment:
+        return evaluate_policy(environment, act).reshape(resets, arms)
 
 
 def random_torques(unity: dict) -> dict:
@@ -188,7 +262,6 @@ def random_torques(unity: dict) -> dict:
     return {
         "unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
         "here": summary(arms.mean(axis=1), arms.ravel()),
-        "means_here": arms.mean(axis=1).round(4).tolist(),
     }
 
 
@@ -208,17 +281,28 @@ def summary(means, single_arms) -> dict:
 
 def table(found: dict) -> str:
     """What was measured, for people."""
-    differences = [np.mean(one["scores"]) - one["unity_score"] for one in found["trained"]]
-    lines = [f"{'policy':<40} {'Unity':>6} {'here':>6} {'difference':>10}"]
-    lines += [
-        f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
-        f"{difference:+10.2f}"
-        for one, difference in zip(found["trained"], differences, strict=True)
-    ]
-    lines.append(
-        f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
-        f"{found['episodes']} episodes of {found['arms']} arms here"
-    )
+    lines = []
+    if found["trained"]:
+        differences = [np.mean(one["scores"]) - one["unity_score"] for one in found["trained"]]
+        lines.append(f"{'policy':<40} {'Unity':>6} {'here':>6} {'difference':>10}")
+        lines += [
+            f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
+            f"{difference:+10.2f}"
+            for one, difference in zip(found["trained"], differences, strict=True)
+        ]
+        lines.append(
+            f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
+            f"{found['episodes']} episodes of {found['arms']} arms here"
+        )
+    for one in found["per_arm"]:
+        unity, here = np.array(one["unity"]), np.array(one["here"])
+        best, second = np.sort(one["correlations"])[[-1, -2]]
+        lines.append(
+            f"{one['source']}, arm by arm at reset {one['reset']} of seed {one['unity_seed']}: "
+            f"{unity.mean():.2f} in Unity, {here.mean():.2f} here, median difference "
+            f"{np.median(here - unity):+.2f}; correlation {best:.2f}, at other resets at most "
+            f"{second:.2f}"
+        )
     if "random" in found:
         lines.append(
             f"random torques: {found['random']['unity']['mean']:.3f} in Unity, "
@@ -239,7 +323,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--out: there is no folder {options.out.absolute().parent}")
     try:
         found = measured(options.folder, options.episodes)
-    except (OSError, ValueError, ModuleNotFoundError) as error:
+    except (OSError, TypeError, ValueError, ModuleNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     print(table(found))

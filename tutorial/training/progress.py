@@ -73,7 +73,7 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
 
 
 def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
-    """Note in an agent's log the means of a update phase.
+    """Note in an agent's log the means of an update phase.
 
     Args: errors, losses and with_actor as the notebook's `DDPG.learn_phase` returns and takes them.
     """

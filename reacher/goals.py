@@ -1,0 +1,113 @@
+"""Where the goals' random numbers come from: NumPy's generators, or a copy of Unity's.
+
+The Unity build draws all goals from one stream, `UnityEngine.Random`, which `unityagents`' seed
+initialises. With `goals="unity"` the embedded environment draws the same numbers in the same
+order, so that reset k of seed s has the goals that it has in Unity. `goals="own"` gives every arm
+a stream of its own by NumPy, as trainings want it: seeds are independent of each other, and what
+arm 3 sees does not depend on how many other arms there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reacher.checks import MAX_SEED, integer
+
+GOALS = ("own", "unity")
+MAX_UNITY_SEED = 2**31 - 1  # the protocol sends it as an int32
+MASK = 2**32 - 1
+
+
+class UnityRandom:
+    """The numbers of `UnityEngine.Random` after `InitState(seed)`.
+
+    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003, section
+    4), whose four words are filled from the seed by MT19937's linear congruence. The two methods
+    are named as those of `numpy.random.Generator` that do the same.
+
+    Args:
+        seed: 0 to 2**31 - 1.
+
+    Attributes:
+        words: the state, four integers of 32 bits.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.words = [seed]
+        for _ in range(3):
+            self.words.append((1812433253 * self.words[-1] + 1) & MASK)
+
+    def integers(self, high: int) -> int:
+        """Unity's `Range(0, high)`: a whole number below `high`."""
+        return self._next() % high
+
+    def uniform(self, low: float, high: float) -> float:
+        """Unity's `Range(low, high)` of floats; both bounds can occur."""
+        share = (self._next() & (2**23 - 1)) / (2**23 - 1)
+        return share * low + (1 - share) * high
+
+    def _next(self) -> int:
+        x, y, z, w = self.words
+        x ^= (x << 11) & MASK
+        self.words = [y, z, w, w ^ (w >> 19) ^ x ^ (x >> 8)]
+        return self.words[-1]
+
+
+def goal_generators(
+    seed: int, num_agents: int, goals: str = "own"
+) -> list[np.random.Generator] | list[UnityRandom]:
+    """One generator for each arm, or one that all arms share, in a list.
+
+    That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
+
+    Args:
+        seed: 0 to 2**63 - 1; of Unity's goals to 2**31 - 1.
+        num_agents: number of arms.
+        goals: "own" or "unity".
+
+    Raises:
+        TypeError, ValueError: a bad seed, or another name.
+    """
+    if not isinstance(goals, str) or goals not in GOALS:
+        raise ValueError(f"goals must be 'own' or 'unity', not {goals!r}")
+    if goals == "unity":
+        return [UnityRandom(integer("seed of Unity's goals", seed, 0, MAX_UNITY_SEED))]
+    seed = integer("seed", seed, 0, MAX_SEED)
+    return [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
+
+
+def generator_state(generator: np.random.Generator | UnityRandom) -> dict | list[int]:
+    """What `generator_from` makes the generator of again, as JSON can hold it."""
+    if isinstance(generator, UnityRandom):
+        return list(generator.words)
+    return generator.bit_generator.state
+
+
+def generator_from(
+    state: dict | list[int], place: int, present: np.random.Generator | UnityRandom
+) -> np.random.Generator | UnityRandom:
+    """A generator that goes on where `state` was taken.
+
+    Args:
+        state: what `generator_state` gave.
+        place: its number in an error message.
+        present: the one that it replaces, which must be of the same kind.
+
+    Raises:
+        ValueError: a damaged state, or one of the other kind.
+    """
+    if isinstance(present, UnityRandom):
+        words = state if isinstance(state, list) else []
+        if len(words) == 4 and all(type(word) is int and 0 <= word <= MASK for word in words):
+            generator = UnityRandom(0)
+            generator.words = list(words)
+            return generator
+    else:
+        bits = np.random.PCG64()
+        try:
+            bits.state = state
+            if bits.state == state:
+                return np.random.Generator(bits)
+        except (TypeError, ValueError, KeyError, OverflowError):
+            pass
+    raise ValueError(f"the state of generator {place} is damaged: {state!r}")
