@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tutorial.training import compiled
+from tutorial.training.protocols import Agent
 
 LARGEST_OBSERVATION = (
     1e15  # squares of it, and Adam's of its gradients, are below 3e38, float32's end
@@ -47,15 +46,12 @@ def require_finite(what: str, values: np.ndarray) -> None:
         )
 
 
-def require_healthy(agent: Any, losses: np.ndarray) -> None:
+def require_healthy(agent: Agent, losses: np.ndarray) -> None:
     """Check the losses of an update phase, and the weights after it.
 
     Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
     with them; so this costs next to nothing, and the search for the culprit waits until there is
     one.
-
-    Args:
-        agent: the notebook's `Agent`.
 
     Raises:
         FloatingPointError: names the tensor that is not finite: a gradient, a weight, a loss.
