@@ -569,7 +569,8 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
     old, new = element_loss("huber_loss")
     new = new.replace("'none'", "'none', delta=0.01")
     assert code.count(old) == 1
-    scores = {}
+    scores, quick = {}, {"gradient_steps": 10, "action_noise": "none", "batch_size": 8}
+    quick |= {"actor_learning_rate": 0.01, "critic_learning_rate": 0.01}
     for name, loss, engine in (
         ("as it stands", old, "auto"),
         ("Huber", new, "auto"),
@@ -577,7 +578,7 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
     ):
         space = dict(vars(notebook))
         exec(code.replace(old, loss), space)
-        settings = notebook.make_hyperparameters("default", small_training.SMALL)
+        settings = notebook.make_hyperparameters("default", small_training.SMALL | quick)
         generator = helpers.seed_everything(0)
         agent = space["Agent"](
             notebook.OBSERVATION_SCALE, 4, small_training.ARMS, settings, generator, engine=engine
@@ -586,7 +587,7 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
         scores[name] = space["train_agent"](environment, agent, tmp_path / name, 8)
         assert agent.engine == ("torch" if engine == "torch" else "compiled")
     assert "engine: compiled" in capsys.readouterr().out
-    np.testing.assert_allclose(scores["Huber"], scores["with PyTorch"], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(scores["Huber"][:4], scores["with PyTorch"][:4])  # in steps
     assert np.abs(np.subtract(scores["as it stands"], scores["Huber"])).max() > 1e-3
 
 
