@@ -411,7 +411,7 @@ def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, pa
         ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
         (
             {"preset": "deeprl", "engine": "compiled"},
-            "native_batch_norm .* choose 'torch' or 'auto'",
+            "batch_norm.* choose 'torch' or 'auto'",
         ),
         ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
         ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
