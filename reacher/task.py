@@ -119,6 +119,16 @@ class Task:
         self.decisions += 1
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
 
+    @property
+    def distance(self) -> np.ndarray:
+        """From each hand's centre to its goal's, (agents,), m."""
+        return np.linalg.norm(self.physics.hand - self._goal, axis=1)
+
+    @property
+    def touching(self) -> np.ndarray:
+        """Whether each hand overlaps its goal at this moment, (agents,) bool."""
+        return self.distance <= HAND_RADIUS + self._goal_radius
+
     def observe(self) -> np.ndarray:
         """Observations of all arms, (agents, 33) float32.
 

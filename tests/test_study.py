@@ -10,9 +10,10 @@ import json
 import numpy as np
 import pytest
 
+from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
 from tutorial.experiments import study, study_diagnostics
-from tutorial.experiments.study import ALL_OFF, COLUMNS, DelayedRewards, Run
+from tutorial.experiments.study import ALL_OFF, COLUMNS, Run
 from tutorial.paths import DOC
 from tutorial.report import study as results
 
@@ -42,7 +43,7 @@ def rewards_of(environment, decisions):
 
 def test_late_pay_holds_rewards_back_and_pays_them_all():
     """7 decisions, paid every third: 1+2+3, 4+5+6, and what is left at the end."""
-    environment = DelayedRewards(Paying(7), every=3)
+    environment = UnityDelayedRewards(Paying(7), every=3)
     environment.reset()
     paid = rewards_of(environment, 7)
     assert paid[:, 0].tolist() == [0, 0, 6, 0, 0, 15, 7]
@@ -50,7 +51,7 @@ def test_late_pay_holds_rewards_back_and_pays_them_all():
 
 
 def test_late_pay_begins_anew_with_an_episode():
-    environment = DelayedRewards(Paying(4), every=3)
+    environment = UnityDelayedRewards(Paying(4), every=3)
     environment.reset()
     rewards_of(environment, 2)  # cut in the middle: nothing of it may be paid later
     environment.reset()
