@@ -602,6 +602,16 @@ def test_the_code_of_the_page_runs(capsys):
     assert hanging == [*range(20), *range(DECISIONS * 20, (DECISIONS + 1) * 20)]
 
 
+def test_the_pages_table_of_numbers_has_the_bounds_of_the_space():
+    page = (PROJECT / "doc" / "gymnasium.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line[:3] != "|--"]
+    table = [row for row in rows if len(row) == 5 and row[0].isdigit()]
+    space = make().observation_space
+    assert [int(row[0]) for row in table] == list(range(33))
+    np.testing.assert_allclose([float(row[2]) for row in table], space.low, rtol=1e-6)
+    np.testing.assert_allclose([float(row[3]) for row in table], space.high, rtol=1e-6)
+
+
 # ---------------------------------------------------------------------------------------- pictures
 
 
