@@ -3,11 +3,20 @@
 
 PYTHON ?= python3
 TASKS := run demo test test-extras lab lint experiments study watch pdf pictures bench constraints clean
+NAMES := $(filter-out help $(TASKS),$(MAKECMDGOALS))# what follows a command: make watch runs/default/seed0
 
-.PHONY: help $(TASKS)
+.PHONY: help $(TASKS) $(NAMES)
 
 help:
-	@$(PYTHON) -m tutorial.tasks || true
+	@$(PYTHON) -m tutorial.tasks help
 
 $(TASKS):
-	@$(PYTHON) -m tutorial.tasks $@ $(OPTIONS)
+	@$(PYTHON) -m tutorial.tasks $@ $(NAMES) $(OPTIONS)
+
+ifneq ($(filter $(TASKS),$(MAKECMDGOALS)),)
+$(NAMES):
+	@:
+else
+$(NAMES): # no command: say so
+	@$(PYTHON) -m tutorial.tasks $@
+endif

@@ -1,26 +1,36 @@
-"""What the notebook's cells call by name: environments, seeds, files, figures.
+"""All of this project's that the notebook's cells call: environments, seeds, files, figures.
 
 The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
-names stand for is in `tutorial.training` and `tutorial.report`.
+names stand for is in `reacher`, `tutorial.training` and `tutorial.report`, none of which imports
+this module.
 """
 # ruff: noqa: F401
 
+from reacher.compiling import njit
+from reacher.drawing import hand_to_goal
+from reacher.drawing.page import inline
+from reacher.watch import watch_page
 from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.report import diagrams, figures, study, summaries, tables
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
+from tutorial.report.live import live_arms
+from tutorial.training import compiled, layers
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
 from tutorial.training.evaluation import open_evaluation, values_over_torques
 from tutorial.training.files import to_bytes, write_whole
-from tutorial.training.health import require_finite, require_healthy
+from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters
 from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves
 from tutorial.training.randomness import normal_numbers, seed_everything, versions
 from tutorial.training.run import training_run
 from tutorial.training.run_files import (
+    has_ended,
     load_about,
     load_hyperparameters,
     load_network,
     require_pretrained,
+    require_same_run,
     run_folder,
     save_hyperparameters,
     save_networks,

@@ -11,7 +11,7 @@ from reacher.checks import integer
 from reacher.goals import UnityRandom
 from reacher.interface import ACADEMY_NAME, BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
-from reacher.task import SOLVED_SCORE, Task
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE, Task
 
 
 class ReacherEnvironment(UnityInterface):
@@ -31,6 +31,7 @@ class ReacherEnvironment(UnityInterface):
 
     Attributes:
         reward_threshold: 30, the score that counts as solved, on average over 100 episodes.
+        max_episode_steps: 1001, the decisions of every episode.
 
     Raises:
         TypeError, ValueError: an argument is no number of its kind, or out of range.
@@ -43,6 +44,7 @@ class ReacherEnvironment(UnityInterface):
     """
 
     reward_threshold = SOLVED_SCORE
+    max_episode_steps = EPISODE_DECISIONS
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""One episode of arms, played and kept: what pictures and the page show."""
+"""One episode of arms, played and kept: what pictures show."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,25 +21,17 @@ class Episode:
         rewards: (decisions, arms) float32.
         goal_size: diameter of the goals, m.
         seed: of the goals.
-        title: who acted, in a few words.
-        facts: more about it, a line each.
     """
 
     observations: np.ndarray
     rewards: np.ndarray
     goal_size: float = RESET_PARAMETERS["goal_size"]
     seed: int = 0
-    title: str = ""
-    facts: tuple[str, ...] = ()
 
     @property
     def scores(self) -> np.ndarray:
         """Each arm's sum of rewards, (arms,)."""
         return self.rewards.sum(0, dtype=np.float64)
-
-    def named(self, title: str, *facts: str) -> Episode:
-        """The same with a title and facts."""
-        return replace(self, title=title, facts=facts)
 
 
 def random_torques(seed: int) -> Actor:

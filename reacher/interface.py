@@ -84,6 +84,7 @@ class UnityInterface:
     Attributes:
         reward_threshold: the score that counts as solved, on average over 100 episodes
             (Gymnasium's `spec.reward_threshold`); None where nobody has set one.
+        max_episode_steps: decisions after which an episode ends by its time limit, or None.
 
     Args:
         name: of the environment, in its saved states.
@@ -93,6 +94,7 @@ class UnityInterface:
     """
 
     reward_threshold: float | None = None
+    max_episode_steps: int | None = None
     AGENT = "arm"  # what error messages call an agent
 
     def __init__(

@@ -31,8 +31,9 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import mujoco
-import numba
 import numpy as np
+
+from reacher.compiling import njit
 
 MODEL_FILE = Path(__file__).with_name("reacher.xml")
 MAX_AGENTS = 2_000  # arms in one MuJoCo model; 10,000 fail to allocate
@@ -135,7 +136,7 @@ class Physics:
         return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
 
 
-@numba.njit(cache=True)
+@njit
 def drive_joints(
     torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia, joint_torque
 ):
@@ -149,7 +150,7 @@ def drive_joints(
     joint_torques(wrench, axis, anchor, center_of_mass, joint_torque)
 
 
-@numba.njit(cache=True)
+@njit
 def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench):
     """Write force_eff and torque_eff of the module's docstring into `wrench`.
 
@@ -190,7 +191,7 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
         wrench[b, 1] -= mass[b] * GRAVITY
 
 
-@numba.njit(cache=True)
+@njit
 def joint_torques(wrench, axis, anchor, center_of_mass, torques):
     """Write the torque about each joint's axis that the wrenches on the bodies amount to.
 
@@ -219,7 +220,7 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
             torques[j] = torque
 
 
-@numba.njit(cache=True)
+@njit
 def body_velocities(rates, axis, anchor, center_of_mass, velocity):
     """Write each body's angular velocity and the velocity of its centre of mass.
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from reacher.checks import number
+from reacher.compiling import njit
 from reacher.goals import goal_generators
 from reacher.physics import HAND_OFFSET, Physics
 
@@ -171,7 +171,7 @@ def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-@numba.njit(cache=True)
+@njit
 def write_torques(actions, torques):
     """Write the torques (2 * agents, 3), N m, of the actions (agents, 4), cut to [-1, 1]."""
     for arm in range(len(actions)):
@@ -181,7 +181,7 @@ def write_torques(actions, torques):
                 torques[2 * arm + part, 2 * k] = MAX_TORQUE * share
 
 
-@numba.njit(cache=True)
+@njit
 def place_goals(angle, goal):
     """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
     for arm in range(len(angle)):
@@ -191,7 +191,7 @@ def place_goals(angle, goal):
         goal[arm, 2] = GOAL_ORBIT * np.cos(radians)
 
 
-@numba.njit(cache=True)
+@njit
 def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
     """Move the goals and pay where a hand overlaps its goal then.
 
@@ -215,7 +215,7 @@ def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards
             rewards[arm] += STEP_REWARD
 
 
-@numba.njit(cache=True)
+@njit
 def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
     """Write what `Task.observe` describes into `observations` (agents, 33).
 

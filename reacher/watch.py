@@ -1,55 +1,51 @@
-"""Watch an actor in the browser: `python -m reacher.watch RUN` writes one HTML file.
+"""Play with trained arms in the browser: `python -m reacher.watch RUN ...` writes one HTML file.
 
-    python -m reacher.watch checkpoints/default/seed0
-    python -m reacher.watch checkpoints/gallery/seed0 --actor 3 --beside 100 --open
-    python -m reacher.watch runs/default/seed0 --actor last --beside random
+    python -m reacher.watch --out site/index.html
+    python -m reacher.watch runs/default/seed0 --open
 
-RUN is the folder of a training run, with hyperparameters.json and an actor's weights. The file
-needs no network, no server and no kernel.
+RUN is the folder of a training run, with hyperparameters.json and an actor's weights; of several
+folders the reader of the page chooses among all actors. The arms are simulated in the page. The
+file needs no network, no server and no kernel. Without RUN it has the actors of
+checkpoints/gallery/seed0 and checkpoints/default/seed0, which are those of one training.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from reacher.actor import load_actor, pretrained_actors, read_settings
-from reacher.drawing.page import page
-from reacher.episode import Episode, play_episode, random_torques
-from reacher.task import EPISODE_DECISIONS, RESET_PARAMETERS, STEP_REWARD, STEPS_PER_DECISION
+from reacher.actor import actor_path, load_actor, pretrained_actors, read_settings
+from reacher.drawing.page import Choice, page
+from reacher.episode import play_episode, random_torques
+from reacher.packed import packed_actor, packed_critic
+from reacher.task import RESET_PARAMETERS
 
-RANDOM = "random"
 SEED = 1000  # of the goals; trainings begin with seeds from 0 on
 OUT = Path("runs") / "watch.html"
-MOST_ARMS = 40  # in a page: more make a file that is too large to hand around
+RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/default/seed0")
+MOST_ARMS = 40
+STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"
 
 
 def watch_page(
-    folder: str | os.PathLike,
-    actor: str = "best",
-    beside: str | None = None,
-    beside_folder: str | os.PathLike | None = None,
+    *folders: str | os.PathLike,
     arms: int = 20,
     seed: int = SEED,
-    decisions: int = EPISODE_DECISIONS,
-    autoplay: bool = True,
+    embedded: bool = False,
     **parameters: float,
 ) -> str:
-    """The page of an actor's episode, with that of another one beside it if one is named.
+    """The page of all actors in the folders of runs, in that order, after random torques.
 
     Args:
-        folder: of the run.
-        actor: "best", "last", the number of an episode whose weights are kept, or "random".
-        beside: a second one, under the same goals.
-        beside_folder: the second one's run; None: the same.
+        folders: of runs, most often of one training: their scores make the page's curve.
         arms: 1 to 40.
         seed: of the goals.
-        decisions: 1 to 1001.
-        autoplay: whether it begins to play by itself.
+        embedded: for within a notebook.
         parameters: `goal_size` and `goal_speed`.
 
     Raises:
@@ -57,68 +53,67 @@ def watch_page(
     """
     if not 1 <= arms <= MOST_ARMS:
         raise ValueError(f"arms must be from 1 to {MOST_ARMS}, not {arms}")
-    asked = [(Path(folder), actor)]
-    if beside is not None or beside_folder is not None:
-        asked.append((Path(beside_folder or folder), beside or "best"))
-    played = [_play(run, name, arms, seed, decisions, parameters) for run, name in asked]
-    runs = {episode.facts for episode in played}
-    common = "; ".join(played[0].facts) if len(runs) == 1 else ""
-    episodes = [
-        episode.named(
-            episode.title,
-            *(() if common else episode.facts),
-            f"mean score {episode.scores.mean():.2f}",
+
+    def score(actor):
+        return float(play_episode(actor, arms, seed, **parameters).scores.mean())
+
+    choices = [Choice("0", "not at all, random torques", score(random_torques(0)), None, 0)]
+    scores, critic, about = [], None, []
+    for folder in map(Path, folders):
+        settings = read_settings(folder)
+        about.append(
+            ", ".join(f"{key} {settings[key]}" for key in ("preset", "seed") if key in settings)
         )
-        for episode in played
-    ]
-    goal = episodes[0].goal_size
-    most = STEP_REWARD * STEPS_PER_DECISION * decisions
+        scores = read_curve(folder) or scores
+        critic = packed_critic(folder) or critic
+        names = pretrained_actors(folder) or ["best"]  # which says what is missing
+        if "best" in names[:1]:
+            names = [name for name in names[1:] if not same(folder, name)] + ["best"]
+        for name in names:
+            network = packed_actor(folder, name)
+            episode = int(name) if name.isdecimal() else None
+            title = f"{name} episode{'s' * (name != '1')}" if episode else f"the {name} actor"
+            if name == "best" and scores:
+                episode = scores.index(max(scores)) + 1
+                title = f"{episode} episodes, the best actor"
+            choices.append(Choice(name, title, score(load_actor(folder, name)), network, episode))
     what = (
-        f"{arms} arm{'s' * (arms > 1)}, one episode of {decisions} decisions, "
-        f"{goal:g} m goals of seed {seed}; at most {most:.2f} for an arm. "
-        f"{common + '. ' if common else ''}No noise on weights or torques"
-        f"{', but the random ones' * any(name == RANDOM for _, name in asked)}."
+        f"{arms} arm{'s' * (arms > 1)}, simulated in this page. Its actor was trained by "
+        f"the notebook ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click"
+        " an arm."
     )
+    still = STILL.read_bytes() if STILL.is_file() else b""
     return page(
-        episodes,
-        " beside ".join(_capital(episode.title, k == 0) for k, episode in enumerate(episodes)),
-        what,
-        min(decisions, 40),
-        autoplay,
+        choices, critic, scores, arms, seed, what=what, still=still, embedded=embedded, **parameters
     )
 
 
-def _capital(text: str, wanted: bool) -> str:
-    return text[:1].upper() + text[1:] if wanted else text[:1].lower() + text[1:]
+def same(folder: Path, name: str) -> bool:
+    """Whether an actor has the weights of the best one."""
+    return actor_path(folder, name).read_bytes() == actor_path(folder, "best").read_bytes()
 
 
-def _play(
-    folder: Path, name: str, arms: int, seed: int, decisions: int, parameters: dict
-) -> Episode:
-    if name == RANDOM:
-        if not folder.is_dir():
-            raise FileNotFoundError(f"no run in {folder}")
-        episode = play_episode(random_torques(seed), arms, seed, decisions, **parameters)
-        return episode.named("Random torques")
-    actor = load_actor(folder, name)
-    about = read_settings(folder)
-    episode = play_episode(actor, arms, seed, decisions, **parameters)
-    title = f"Actor after episode {name}" if name.isdecimal() else f"{name.capitalize()} actor"
-    facts = [f"Run {folder}"]
-    facts += [f"{key} {about[key]}" for key in ("preset", "seed") if key in about]
-    return episode.named(title, ", ".join(facts))
+def read_curve(folder: Path) -> list[float]:
+    """The scores of a run's episodes, mean over the arms; none where it keeps no scores.csv.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = folder / "scores.csv"
+    if not path.is_file():
+        return []
+    try:
+        with path.open(newline="", encoding="utf-8") as lines:
+            return [float(line["score"]) for line in csv.DictReader(lines)]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is damaged: it needs a column score, of numbers") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m reacher.watch",
-        description=__doc__.splitlines()[0],
-        epilog="An ACTOR is best, last, the number of an episode that is kept, or random.",
+        prog="python -m reacher.watch", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("--actor", help="which one (best, or the last that is kept)")
-    parser.add_argument("--beside", metavar="ACTOR", help="a second one, under the same goals")
-    parser.add_argument("--beside-run", type=Path, metavar="RUN", help="its run (the same)")
+    parser.add_argument("runs", type=Path, metavar="RUN", nargs="*", help="folder of a run")
     parser.add_argument("--arms", type=int, default=20, help="1 to 40 (20)")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the goals ({SEED})")
     parser.add_argument(
@@ -133,20 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=RESET_PARAMETERS["goal_speed"],
         help="largest, degrees per physics step (%(default)g)",
     )
-    parser.add_argument("--decisions", type=int, default=EPISODE_DECISIONS, help="1 to 1001 (1001)")
     parser.add_argument("--out", type=Path, default=OUT, help=f"the file ({OUT})")
     parser.add_argument("--open", action="store_true", help="open it in the browser")
     options = parser.parse_args(arguments)
     try:
-        actor = options.actor or first_choice(options.run)
         content = watch_page(
-            options.run,
-            actor,
-            options.beside,
-            options.beside_run,
-            options.arms,
-            options.seed,
-            options.decisions,
+            *(options.runs or RUNS),
+            arms=options.arms,
+            seed=options.seed,
             goal_size=options.goal_size,
             goal_speed=options.goal_speed,
         )
@@ -159,12 +148,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.open:
         webbrowser.open(options.out.resolve().as_uri())
     return 0
-
-
-def first_choice(folder: Path) -> str:
-    """The actor to show where none is named: the best, or the last that is kept."""
-    kept = pretrained_actors(folder) if folder.is_dir() else []
-    return "best" if "best" in kept or not kept else kept[-1]
 
 
 if __name__ == "__main__":

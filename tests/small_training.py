@@ -109,6 +109,19 @@ WEIGHTS = [
 ]
 
 
+def left_by(folder: Path) -> dict:
+    """All that a training left but the time that it took: scores, weights, its last state."""
+    _, facts, tensors = helpers.TrainingState(folder).load()
+    timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
+    return {
+        "facts": json.dumps(timeless),
+        "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
+        "files": sorted(path.name for path in folder.iterdir()),
+        **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
+        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
+    }
+
+
 def assert_same(one: dict, other: dict) -> None:
     """Every number of two outcomes is the same, bit for bit."""
     assert one.keys() == other.keys()

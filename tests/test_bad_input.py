@@ -48,6 +48,7 @@ PARAMETERS = {
     "evaluate_every": 5,
     "keep_state": False,
     "tensorboard": False,
+    "live": True,
     "test_episodes": 1,
 }
 COMPANIONS = {  # what a value at its limit needs beside it

@@ -6,6 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from reacher import task
+from reacher.drawing.style import DECISION_SECONDS
 from tutorial.report import diagrams
 
 
@@ -55,15 +57,36 @@ def test_windows_are_those_of_the_buffer(notebook):
     ]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        diagrams.draw_arm,
-        diagrams.draw_flow,
-        lambda: diagrams.draw_noise({"a": np.zeros(9), "b": np.ones(9)}, 0.08),
-    ],
-)
-def test_the_others_draw(draw):
-    figure = draw()
-    figure.canvas.draw()
-    assert np.asarray(figure.canvas.buffer_rgba())[..., :3].std() > 5
+def test_the_arm_has_the_sizes_of_the_task():
+    """Goal, hand and their places from the side; its circle and bound of speed from above."""
+    side, above = diagrams.draw_arm().axes
+    goal, hand = side.patches[:2]
+    assert goal.radius == task.RESET_PARAMETERS["goal_size"] / 2
+    assert hand.radius == task.HAND_RADIUS
+    assert goal.center == pytest.approx((task.GOAL_ORBIT, task.GOAL_HEIGHT))
+    circle = above.lines[0].get_xydata()
+    np.testing.assert_allclose(np.hypot(*circle.T), task.GOAL_ORBIT)
+    upper, fore = (side.lines[k].get_xydata() for k in (1, 2))
+    lengths = [np.linalg.norm(np.diff(part, axis=0)) for part in (upper, fore)]
+    assert lengths == pytest.approx([7, 6], rel=1e-3)  # as their labels say
+    assert fore[1] == pytest.approx(hand.center)
+    degrees = task.RESET_PARAMETERS["goal_speed"] * task.STEPS_PER_DECISION / DECISION_SECONDS
+    assert f"up to {degrees:.0f} degrees" in above.texts[0].get_text()
+
+
+def test_the_flow_begins_and_ends_at_the_arms():
+    """Each box that learns or acts is there, and something is drawn by priority."""
+    texts = [text.get_text() for text in diagrams.draw_flow().axes[0].texts]
+    for word in ("arms", "windows", "replay", "batch", "critic", "target", "actor", "NoisyNet"):
+        assert [text for text in texts if word in text], word
+    assert "draw by\npriority" in texts
+
+
+def test_noise_is_drawn_over_its_seconds():
+    traces = {"white": np.array([1.0, -1.0, 2.0]), "Ornstein-Uhlenbeck": np.arange(3.0)}
+    panels = diagrams.draw_noise(traces, 0.08).axes
+    for axes, (name, trace) in zip(panels, traces.items(), strict=True):
+        seconds, drawn = axes.lines[1].get_data()
+        np.testing.assert_allclose(seconds, [0.0, 0.08, 0.16])
+        np.testing.assert_array_equal(drawn, trace)
+        assert axes.get_title(loc="left") == name

@@ -13,9 +13,8 @@ import torch
 
 import helpers
 import small_training
-from small_training import ARMS, assert_same
-from tutorial.stress import left_by
-from tutorial.training import health, progress
+from small_training import ARMS, assert_same, left_by
+from tutorial.training import compiled, health, progress
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"
@@ -142,6 +141,25 @@ def test_an_observation_that_is_no_number(small, uncut, tmp_path, kind, decision
     )
     assert environment.calls == decision
     assert f"decision {(FAULTY - 1) * small_training.DECISIONS + decision}" in message
+
+
+@pytest.mark.parametrize("decision, value", [(0, 1e25), (5, -1e25), (9, 1.1e15)])
+def test_an_observation_that_is_too_large(small, uncut, tmp_path, decision, value):
+    """The networks would make NaN of it, or 0: with what, where, and what helps."""
+    environment = Faulty(decision, observation(value))
+    what = r"observation 7 of arm 1 is .*must not exceed 1e\+15.*RescaleObservation"
+    stops_and_goes_on(small, uncut(), tmp_path, what, environment=environment)
+    assert environment.calls == decision
+
+
+@pytest.mark.parametrize("engine", ["torch", "compiled"])
+def test_observations_are_checked_for_every_engine(notebook, engine):
+    agent = small_training.make_agent(notebook)
+    agent.learner = compiled.learner(agent.ddpg, engine)
+    largest = np.full((ARMS, 33), health.LARGEST_OBSERVATION, np.float32)
+    assert np.isfinite(agent.act(largest)).all()
+    with pytest.raises(FloatingPointError, match="observation 0 of arm 0 is 1e"):
+        agent.act(1e10 * largest)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -14,6 +14,7 @@ import time
 
 import nbformat
 import pytest
+from test_live import CELL
 
 from tutorial import tasks
 from tutorial.paths import NOTEBOOK, PROJECT
@@ -225,3 +226,46 @@ def test_the_table_of_contents_follows_the_headings(lab):
     assert [item.lstrip("0123456789. ") for item in shown()] == [
         heading.lstrip("0123456789. ") for heading in plain
     ]
+
+
+def test_arms_learn_while_the_cell_runs(lab, address, project):
+    """The page in the output gets new actors before the cell has ended; then a picture stays."""
+    go_on = project / "runs" / "go_on"
+    wait = f"while not Path({str(go_on)!r}).exists(): after_episode(agent, scores); time.sleep(0.5)"
+    cell = nbformat.v4.new_code_cell(
+        "import time\nfrom pathlib import Path\n" + CELL.replace("WAIT", wait)
+    )
+    content = nbformat.v4.new_notebook(
+        cells=[cell],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
+    nbformat.write(content, project / "runs" / "live.ipynb")
+    lab.get(address.replace("lab.ipynb", "live.ipynb"))
+    wait_for(
+        lambda: lab.execute_script(
+            PANEL + "return panel?.context.path.endsWith('live.ipynb') &&"
+            " panel.sessionContext?.session?.kernel?.status == 'idle'"
+        ),
+        "the notebook's kernel",
+    )
+    lab.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def actors():
+        frames = lab.find_elements("css selector", "iframe[name^=live-]")
+        if not frames:
+            return None
+        lab.switch_to.frame(frames[0])
+        found = lab.execute_script(
+            "return window.page && [page.actors.length, page.frames.rate > 0]"
+        )
+        lab.switch_to.default_content()
+        return found
+
+    wait_for(lambda: actors() and actors()[0] > 2 and actors()[1], "the newest actor in the page")
+    assert lab.execute_script(PANEL + "return panel.sessionContext.session.kernel.status") == "busy"
+    go_on.touch()
+    wait_for(
+        lambda: lab.find_elements("css selector", ".jp-OutputArea-output img[alt*='2 episodes']"),
+        "the picture that stays",
+    )
+    assert not lab.find_elements("css selector", "iframe[name^=live-]")

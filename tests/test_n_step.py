@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
+import small_training
 
 EPISODES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4)
 
@@ -78,6 +82,63 @@ def test_windows_of_successive_episodes_against_brute_force(
         assert len(blocks) == len(expected)
         for block, definition in zip(blocks, expected, strict=True):
             check(block, definition, magnitude=np.abs(rewards).sum(axis=0).max())
+
+
+@given(
+    n_step=st.integers(1, 6),
+    decisions=st.integers(1, 9),
+    terminal=st.lists(st.booleans(), min_size=1, max_size=4),
+)
+def test_each_arm_ends_in_its_own_way(notebook, n_step, decisions, terminal):
+    """Rows are those of the arm alone, whatever becomes of the others in the same step."""
+    arms, shape = len(terminal), (decisions, len(terminal), 1)
+    observations = np.arange(decisions * arms, dtype=np.float32).reshape(shape)  # each its own
+    episode = observations, -observations, observations[..., 0] ** 2
+    together = play(notebook.NStepBuffer(n_step, 0.5), *episode, np.array(terminal))
+    rows = np.concatenate([np.zeros((0, 5), np.float32), *together])
+    for arm, ends in enumerate(terminal):
+        alone = play(
+            notebook.NStepBuffer(n_step, 0.5), *(part[:, arm : arm + 1] for part in episode), ends
+        )
+        of_arm = rows[rows[:, 0] % arms == arm]
+        np.testing.assert_array_equal(of_arm, np.concatenate([np.zeros((0, 5)), *alone]))
+
+
+class EndsInTwoWays:
+    """Two arms end in the same step, the first by a time limit and the second for good."""
+
+    brain_names = ["Brain"]
+
+    def answer(self, done):
+        observations = np.full((small_training.ARMS, 33), self.decision, np.float64)
+        return {
+            "Brain": SimpleNamespace(
+                vector_observations=observations,
+                rewards=[1.0, 1.0],
+                local_done=[done, done],
+                max_reached=[done, False],
+            )
+        }
+
+    def reset(self, train_mode=True):
+        self.decision = 0
+        return self.answer(False)
+
+    def step(self, actions):
+        self.decision += 1
+        return self.answer(self.decision == 4)
+
+
+def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
+    agent = small_training.make_agent(notebook, n_step=2)
+    notebook.run_episode(EndsInTwoWays(), agent)
+    rows = np.concatenate(agent.new_transitions)
+    discounts = rows[:, 33 + 4 + 1]  # after observations, actions and the return
+    gamma = np.float32(agent.settings.discount)
+    # Windows of both arms from decision 0 and 1; then 2 and 3 of the terminal arm, and 2, of one
+    # reward, of the other, whose last successor is unknown.
+    expected = [gamma**2] * 4 + [0, 0] + [gamma]
+    np.testing.assert_allclose(discounts, expected, rtol=1e-6)
 
 
 def constant(arms, value):

@@ -6,6 +6,7 @@ and the seeds are fixed.
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -176,9 +177,9 @@ def deviations(layer, x):
 
 
 def factors(layer):
-    """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs."""
-    scaled = layer.epsilon.sign() * layer.epsilon.abs().sqrt()
-    return scaled.split([layer.in_features, layer.out_features], dim=1)
+    """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs, number by number."""
+    scaled = [math.copysign(math.sqrt(abs(e)), e) for e in layer.epsilon[0].tolist()]
+    return torch.tensor([scaled[: layer.in_features]]), torch.tensor([scaled[layer.in_features :]])
 
 
 def any_sigma(layer):
@@ -240,6 +241,18 @@ def test_every_weight_has_the_factorised_noise_itself(notebook):
     bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
     expected = x.double() @ weight.T + bias
     torch.testing.assert_close(layer(x).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_noisy_layer_by_hand(notebook):
+    """Two inputs, one output, all sigmas 0.5 / sqrt(2): f(4) = 2, f(-9) = -3, f(1) = 1."""
+    layer = notebook.NoisyLinear(2, 1, sigma=0.5)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([[10.0, 20.0]]))
+        layer.bias.fill_(30.0)
+    layer.epsilon = torch.tensor([[4.0, -9.0, 1.0]])
+    # (10 + 0.5 * 2 / sqrt(2)) 1 + (20 - 0.5 * 3 / sqrt(2)) 2 + 30 + 0.5 / sqrt(2)
+    expected = 80 + (1 - 3 + 0.5) / math.sqrt(2)
+    assert layer(torch.tensor([[1.0, 2.0]])).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(notebook):

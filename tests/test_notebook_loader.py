@@ -75,8 +75,8 @@ def test_compiled_functions_of_a_notebook_are_cached(tmp_path):
     def loaded(number):
         write(
             tmp_path / "nb.ipynb",
-            "import numba",
-            f"@numba.njit(cache=True)\ndef double(number):\n    return {number}",
+            "from reacher.compiling import njit",
+            f"@njit\ndef double(number):\n    return {number}",
         )
         environment = os.environ | {"IPYTHONDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
         return subprocess.run(

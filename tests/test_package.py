@@ -101,12 +101,43 @@ def test_requirements_are_the_extras_that_the_reader_needs():
     assert sorted(lines(PROJECT / "requirements.txt")) == sorted(set(expected))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "doc/scaling.md"])
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"doc/{path.name}" for path in PROJECT.glob("doc/*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_paths_that_a_page_names_exist(page):
+    """Links to the repository's own pages on its host, which begin with ../../, are left out."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     named = re.findall(r"`((?:reacher|tutorial|tests|doc|checkpoints|\.ci)/[\w./]*)`", text)
-    linked = [Path(page).parent / link for link in re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)]
+    links = re.findall(r"\]\((?!https?:|#|\.\./\.\./)([^)#]+)", text)
+    linked = [Path(page).parent / link for link in links]
     assert [path for path in (*named, *linked) if not (PROJECT / path).exists()] == []
+
+
+def test_every_dependency_has_a_reason():
+    """The table of doc/layout.md names all packages of pyproject.toml, and no other."""
+    text = (PROJECT / "doc" / "layout.md").read_text(encoding="utf-8")
+    table = text.partition("| package | why we need it |")[2]
+    named = {
+        name
+        for cell in re.findall(r"^\| ([^|*]+) \|", table, re.MULTILINE)
+        for name in re.sub(r"`\w+`: ", "", cell).split(", ")
+    } - {"---"}
+    declared = {
+        Requirement(line).name
+        for part in (SETTINGS["dependencies"], *EXTRAS.values())
+        for line in part
+    }
+    assert named == declared | {"unityagents"}  # which is installed without its pins
+
+
+def test_one_version():
+    """The package, from which pyproject.toml has it, the changelog and the citation agree."""
+    changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, date = re.search(r"^## (\d[\w.]*) \(([\d-]+)\)$", changes, re.MULTILINE).groups()
+    citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
+    assert version == reacher.__version__
+    assert f"version: {version}\n" in citation and f"date-released: {date}\n" in citation
 
 
 def test_constraints_fit_the_requirements():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import shutil
+import subprocess
 
 import nbformat
 import pytest
@@ -30,6 +34,23 @@ def test_the_page_needs_nothing_from_outside_to_be_shown(soup):
     assert "url(http" not in str(soup) and "@import" not in str(soup)
 
 
+def test_the_page_has_the_notebook_s_title(soup):
+    assert soup.title.text.startswith("Continuous Control: ")
+
+
+def test_a_page_that_cannot_be_written_is_named_and_the_one_before_stays(tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("the one before")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="page.html"):
+        write_page(NOTEBOOK, page)
+    assert page.read_text() == "the one before"
+
+
 def test_no_link_depends_on_where_the_page_lies(soup):
     targets = {link["href"] for link in soup.select("a[href]")}
     assert all(re.match(r"https?://|#", target) for target in targets), targets
@@ -39,7 +60,7 @@ def test_no_link_depends_on_where_the_page_lies(soup):
 
 def test_every_picture_has_words(soup):
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    pictures = sum(len(cell.get("attachments", {})) for cell in cells) + sum(
+    pictures = sum(cell.source.count("](doc/") for cell in cells) + sum(
         ("image/png" in output.get("data", {}))
         + "".join(output.get("data", {}).get("text/html", "")).count("<img ")
         for cell in cells
@@ -106,3 +127,15 @@ def test_the_notebook_is_printed_on_many_pages_with_its_pictures(tmp_path):
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type /Page\b", content)) >= 20
     assert content.count(b"/Subtype /Image") >= 5  # figures and both animations, at a standstill
+    assert b"/Outlines" in content  # bookmarks
+    if not shutil.which("pdftotext"):
+        pytest.skip("no pdftotext to read it with")
+    text = subprocess.check_output(["pdftotext", "-layout", tmp_path / "new" / "out.pdf", "-"])
+    pages = text.decode().split("\f")
+    assert all(page.split()[-1] == str(number) for number, page in enumerate(pages[:-1], 1))
+    answers = re.findall(
+        r"<summary>.*?</summary>\s*(\S+)",
+        "".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells),
+        re.DOTALL,
+    )
+    assert answers and all(answer.encode() in text for answer in answers)

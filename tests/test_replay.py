@@ -22,15 +22,9 @@ def leaves_of(tree):
 
 
 def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
-    settings = defaults(**overrides)
-    return notebook.PrioritizedReplay(
-        capacity,
-        width,
-        np.random.default_rng(seed),
-        settings.priority_exponent,
-        settings.priority_epsilon,
-        1 + (settings.priority_error == "squared"),
-    )
+    """The replay that the notebook makes of these settings; any capacity, also too small a one."""
+    settings = defaults(**overrides).model_copy(update={"replay_capacity": capacity})
+    return notebook.make_replay(settings, width, np.random.default_rng(seed))
 
 
 def rows_of(*values):
@@ -121,7 +115,7 @@ def make_memory(request, notebook, defaults):
 
     def make(capacity):
         if request.param == "uniform":
-            return notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
+            return memory(notebook, defaults, capacity, replay="uniform")
         return memory(notebook, defaults, capacity)
 
     return make

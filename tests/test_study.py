@@ -6,16 +6,17 @@ import csv
 import dataclasses
 import itertools
 import json
+import math
 
 import numpy as np
 import pytest
 
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
-from tutorial.experiments import study, study_diagnostics
-from tutorial.experiments.study import ALL_OFF, COLUMNS, Run
+from tutorial.experiments import study
+from tutorial.experiments.study import ALL_OFF, COLUMNS, StudyRun
 from tutorial.paths import DOC
-from tutorial.report import study as results
+from tutorial.report import study as report
 
 
 class Paying:
@@ -41,7 +42,7 @@ def rewards_of(environment, decisions):
     return np.array([environment.step()["arms"].rewards for _ in range(decisions)])
 
 
-def test_late_pay_holds_rewards_back_and_pays_them_all():
+def test_delayed_rewards_are_held_back_and_all_paid():
     """7 decisions, paid every third: 1+2+3, 4+5+6, and what is left at the end."""
     environment = UnityDelayedRewards(Paying(7), every=3)
     environment.reset()
@@ -50,7 +51,7 @@ def test_late_pay_holds_rewards_back_and_pays_them_all():
     np.testing.assert_array_equal(paid[:, 1], 10 * paid[:, 0])
 
 
-def test_late_pay_begins_anew_with_an_episode():
+def test_delayed_rewards_begin_anew_with_an_episode():
     environment = UnityDelayedRewards(Paying(4), every=3)
     environment.reset()
     rewards_of(environment, 2)  # cut in the middle: nothing of it may be paid later
@@ -62,18 +63,20 @@ def test_late_pay_begins_anew_with_an_episode():
 
 def test_the_study_has_the_runs_of_its_plan():
     runs = study.runs_of_the_study()
-    assert len(runs) == len(set(runs)) == 4 * 8 * 12
+    assert len(runs) == len(set(runs)) == 4 * 2**3 * 12
     seeds = {run.seed for run in runs}
     assert len(seeds) == 12
     for others in (study.runs_of_the_pilot(), study.runs_of_the_sweep()):
-        assert len({(run.file, run.key) for run in others}) == len(others)
+        assert len({(run.table_name, run.key) for run in others}) == len(others)
         assert not seeds & {run.seed for run in others}
     assert [run.seed for run in runs] == sorted(run.seed for run in runs)  # whole seeds first
 
 
 def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
     """What a training prints must not get between its lines."""
-    run = Run("one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot")
+    run = StudyRun(
+        "one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot"
+    )
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
     lines = list(csv.reader(capfdbinary.readouterr().out.decode().splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
@@ -93,11 +96,11 @@ def lines_of(run, scores):
     )
 
 
-def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
-    runs = [Run("delayed_rewards", ALL_OFF, seed) for seed in (1002, 1000)]
+def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
+    runs = [StudyRun("delayed_rewards", ALL_OFF, seed) for seed in (1002, 1000)]
     for run in runs:
         assert not run.done(tmp_path)
-        run.keep({run.file: lines_of(run, [1.0, 2.0])}, tmp_path)
+        run.store({run.table_name: lines_of(run, [1.0, 2.0])}, tmp_path)
         assert run.done(tmp_path)
     lines = study.read_lines(tmp_path / "delayed_rewards.csv")
     assert [line[4:6] for line in lines] == [
@@ -112,60 +115,61 @@ def test_a_table_is_kept_in_order_and_says_what_is_done(tmp_path):
 
 
 def test_the_list_of_the_kept_study_is_printed(capsys):
-    # The folder holds a table with other columns, too: what study_diagnostics noted.
+    # The folder holds a table with other columns, too: diagnostics.csv.
     assert study.main(["--list", "--only", "study"]) == 0
-    assert "384 of 384 runs done" in capsys.readouterr().out
+    number = len(study.SEEDS) * len(study.TASKS) * math.prod(map(len, study.LEVELS.values()))
+    assert f"{number} of {number} runs done" in capsys.readouterr().out
 
 
 def test_measures_by_hand():
-    found = results.measures(np.array([2, 4, 6, 8]), np.array([0.0, 10.01, 20.02, 40.04]))
+    found = report.measures(np.array([2, 4, 6, 8]), np.array([0.0, 10.01, 20.02, 40.04]))
     assert found == pytest.approx({"area": 70.07 / 4 / 40.04, "end": 1.0, "half": 6})
-    never = results.measures(np.array([5, 10]), np.array([0.0, 20.0]))
+    never = report.measures(np.array([5, 10]), np.array([0.0, 20.0]))
     assert never["half"] == 15
 
 
-def keep_study(folder, effect, seeds=12, spread=0.5):
+def store_study(folder, effect, seeds=12, spread=0.5):
     """Tables of one task in which NoisyNet adds so many points, and nothing else anything."""
     generator = np.random.default_rng(0)
     for cell in itertools.product(*study.LEVELS.values()):
         for seed in range(seeds):
-            run = Run("standard", cell, seed)
+            run = StudyRun("standard", cell, seed)
             score = 15 + effect * cell[2] + spread * generator.standard_normal()
-            run.keep({run.file: lines_of(run, [score, score])}, folder)
+            run.store({run.table_name: lines_of(run, [score, score])}, folder)
 
 
 def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
-    keep_study(tmp_path, effect=4.0)
-    found = results.results(tmp_path)["standard"]
+    store_study(tmp_path, effect=4.0)
+    found = report.results(tmp_path)["standard"]
     noisy = found["noisy_layers"]
     assert noisy["verdict"] == "shown" and noisy["p_holm"] < 0.05
     assert noisy["low"] < 4 / 40.04 < noisy["high"] and noisy["improvement"] > 0.9
     for name in ("n_step", "replay", "n_step x replay"):
         assert found[name]["verdict"] == "shown to be small"
-        assert abs(found[name]["effect"]) < results.MARGIN
-    assert len(results.lines({"standard": found})) == 2 + 6
-    assert len(results.lines({"standard": found}, main_only=True)) == 2 + 3
+        assert abs(found[name]["effect"]) < report.MARGIN
+    assert len(report.effects_table({"standard": found}).splitlines()) == 2 + 6
+    assert len(report.effects_table({"standard": found}, main_only=True).splitlines()) == 2 + 3
 
 
 def test_noise_alone_shows_nothing(tmp_path):
-    keep_study(tmp_path, effect=0.0, spread=8.0)
-    verdicts = {effect["verdict"] for effect in results.results(tmp_path)["standard"].values()}
+    store_study(tmp_path, effect=0.0, spread=8.0)
+    verdicts = {effect["verdict"] for effect in report.results(tmp_path)["standard"].values()}
     assert "shown" not in verdicts
 
 
 def test_only_whole_seeds_count(tmp_path):
-    keep_study(tmp_path, effect=1.0, seeds=3)
-    run = Run("standard", ALL_OFF, 99)
-    run.keep({run.file: lines_of(run, [40.0, 40.0])}, tmp_path)
-    assert results.table(tmp_path / "standard.csv")["area"].shape == (2, 2, 2, 3)
+    store_study(tmp_path, effect=1.0, seeds=3)
+    run = StudyRun("standard", ALL_OFF, 99)
+    run.store({run.table_name: lines_of(run, [40.0, 40.0])}, tmp_path)
+    assert report.table(tmp_path / "standard.csv")["area"].shape == (2, 2, 2, 3)
 
 
 def test_the_kept_tables_are_those_of_the_list():
     """Every line belongs to a run of the study, and every run has all its evaluations."""
     for part, tables in (("study", study.TASKS), ("pilot", ["pilot"]), ("sweep", ["sweep"])):
-        runs = {(run.file, run.key): run for run in study.PARTS[part]()}
+        runs = {(run.table_name, run.key): run for run in study.PARTS[part]()}
         for name in tables:
-            path = study.KEPT / f"{name}.csv"
+            path = study.RESULTS / f"{name}.csv"
             found: dict = {}
             for line in study.read_lines(path):
                 found.setdefault((path.name, tuple(line[:5])), []).append(int(line[5]))
@@ -175,10 +179,7 @@ def test_the_kept_tables_are_those_of_the_list():
 
 
 def test_the_page_says_what_the_tables_say():
-    """Every line of both tables of doc/study.md, and of the look inside."""
+    """Every line of the tables of doc/study.md that `--report` prints."""
     page = (DOC / "study.md").read_text().splitlines()
-    lines = [
-        *study.report(study.KEPT).splitlines(),
-        *study_diagnostics.report(study_diagnostics.read()),
-    ]
+    lines = report.results_text(study.RESULTS).splitlines()
     assert len(lines) > 60 and [line for line in lines if line and line not in page] == []

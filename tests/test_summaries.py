@@ -1,10 +1,13 @@
-"""Lines of text about a run, by hand."""
+"""Lines of text, tables and figures about runs, by hand."""
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
-from tutorial.report import summaries
+from reacher import task
+from tutorial.report import figures, summaries, tables
 
 
 def test_a_training_that_reached_the_mark_and_was_not_solved():
@@ -36,3 +39,33 @@ def test_draws_of_episodes():
     assert lines[0] == "transitions of episode  1: drawn   2.0 times on average,  0 % never"
     assert lines[2].endswith("drawn   0.0 times on average, 100 % never")
     assert lines[3] == "of all draws, 100 % were of the first five episodes"
+
+
+@pytest.mark.parametrize("number", [2, 4, 7])
+def test_every_preset_is_in_its_figure(number):
+    """With a colour of its own as long as there are any."""
+    scores = {
+        "episode": np.arange(1, 101),
+        "score": np.linspace(0, 39, 100),
+        "seconds": np.arange(1.0, 101.0),
+    }
+    runs = {f"preset {k}": {0: scores, 1: scores} for k in range(number)}
+    figure = figures.plot_presets(runs, runs)
+    *lines, _ = figure.axes[2].get_legend().get_lines()
+    assert [line.get_label() for line in lines] == list(runs)
+    assert len({line.get_color() for line in lines}) == min(number, len(figures.PALETTE))
+    plt.close(figure)
+
+
+def test_a_table_is_written_as_markdown():
+    assert tables.as_markdown(["a", "b"], [["1", "2"], ["3", ""]]).splitlines() == [
+        "| a | b |",
+        "|---|---|",
+        "| 1 | 2 |",
+        "| 3 |  |",
+    ]
+
+
+def test_the_most_that_can_be_had():
+    """Of the module's docstring: a decision pays at most 0.04, and an episode 40.04."""
+    assert task.MAX_DECISION_REWARD == 0.04 and task.MAX_SCORE == pytest.approx(40.04, abs=1e-12)

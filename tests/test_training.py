@@ -453,6 +453,7 @@ PARAMETERS = {
     "evaluate_every": 1,
     "keep_state": True,
     "tensorboard": True,
+    "live": False,
     "test_episodes": 2,
 }  # and out_dir
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from reacher import ReacherEnvironment
+from reacher.gymnasium import unity_wrapper
 from reacher.gymnasium.unity_wrapper import UnityWrapper
 
 PENDULUM = "PendulumBrain"
@@ -66,7 +67,8 @@ class Line(gymnasium.Env):
         return self.observe(), {}
 
     def observe(self):
-        return np.array([self.episodes, self.drawn, self.steps])
+        numbers = np.array([self.episodes, self.drawn, self.steps])
+        return np.resize(numbers, self.observation_space.shape)
 
     def step(self, action):
         self.actions.append(action)
@@ -91,10 +93,13 @@ def register(monkeypatch):
     known = dict(gymnasium.registry)
     monkeypatch.setattr(Line, "made", [])
 
-    def add(**options):
+    def add(limit=None, **options):
         name = f"Line{len(gymnasium.registry)}-v3"
         gymnasium.register(
-            f"test/{name}", entry_point=lambda: Line(**options), disable_env_checker=True
+            f"test/{name}",
+            entry_point=lambda: Line(**options),
+            max_episode_steps=limit,
+            disable_env_checker=True,
         )
         return f"test/{name}"
 
@@ -405,6 +410,7 @@ BOX = gymnasium.spaces.Box
 BAD_SPACES = {
     "integers as actions": ("action", BOX(0, 9, (2,), np.int64), "only continuous actions"),
     "half open": ("action", BOX(np.float32([-1, 0]), np.float32([1, np.inf])), "not all finite"),
+    "no action": ("action", BOX(-1, 1, (0,)), "nothing to choose"),
     "discrete": ("observation", gymnasium.spaces.Discrete(16), "Box of one axis"),
     "a dictionary": ("observation", gymnasium.spaces.Dict(a=BOX(0, 1, (2,))), "Box of one axis"),
     "a picture": ("observation", BOX(0, 255, (8, 8, 3), np.uint8), "Box of one axis"),
@@ -449,6 +455,46 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(call, message):
             call(env)
         assert_same([env.step(np.ones(3))[PENDULUM]], [twin.step(np.ones(3))[PENDULUM]])
         assert_same(answers(env, 2), answers(twin, 2))
+
+
+BAD_ANSWERS = {  # what an environment returns from reset or step, and what the error names
+    "an observation unlike its space": ("observe", np.zeros(2), "observation of Box"),
+    "None as an observation": ("observe", None, "observation of Box"),
+    "rows of several lengths": ("observe", [[0.0], [0.0, 1.0]], "observation of Box"),
+    "text as an observation": ("observe", np.array(["a", "b", "c"]), "observation of Box"),
+    "reset as in old Gym": ("reset", np.zeros(3), "reset.* must return a tuple"),
+    "no reset": ("reset", None, "reset.* must return a tuple"),
+    "step as in old Gym": ("step", (np.zeros(3), 0.0, False, {}), "five values"),
+    "no step": ("step", None, "five values"),
+    "text as a reward": ("step", (np.zeros(3), "1.0", False, False, {}), "reward .*number"),
+    "rewards": ("step", (np.zeros(3), np.zeros(2), False, False, {}), "reward .*number"),
+    "text as terminated": ("step", (np.zeros(3), 0.0, "False", False, {}), "terminated .*True or"),
+    "no truncated": ("step", (np.zeros(3), 0.0, False, None, {}), "truncated .*True or"),
+}
+
+
+@pytest.mark.parametrize("limit", [None, 5], ids=["no limit", "time limit"])
+@pytest.mark.parametrize("name", BAD_ANSWERS)
+def test_a_bad_answer_of_an_environment_is_a_clear_error(register, name, limit):
+    """Also where Gymnasium's time limit unpacks the answer first."""
+    call, answer, words = BAD_ANSWERS[name]
+    env_id = register(limit=limit, **{call: lambda *arguments, **options: answer})
+    with pytest.raises((TypeError, ValueError), match=f"(?s){words.replace(' ', '.*')}") as error:
+        with UnityWrapper(env_id) as env:
+            env.reset(), env.step()
+    assert env_id in str(error.value) and "check_env" in str(error.value)
+
+
+@pytest.mark.parametrize("limit", [None, 20])
+def test_an_episode_without_end_is_named(register, monkeypatch, recwarn, limit):
+    monkeypatch.setattr(unity_wrapper, "LONG_EPISODE", 10)
+    name = register(limit=limit, ends=((10**9, "terminated"),))
+    with UnityWrapper(name, num_agents=2) as env:
+        assert env.max_episode_steps == limit
+        answers(env, 15)
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == (limit is None)
+    assert limit or all(word in said[0] for word in (name, "max_episode_steps", "TimeLimit"))
 
 
 def test_step_before_reset_and_calls_after_close_are_clear_errors(register):
@@ -599,3 +645,44 @@ def test_an_environment_with_another_generator_has_no_state(register):
         Line.made[0].np_random = np.random.Generator(np.random.MT19937(0))
         with pytest.raises(RuntimeError, match="MT19937"):
             env.state()
+
+
+class Own(Line):
+    """Draws from a generator that nobody else knows of."""
+
+    def __init__(self):
+        super().__init__(((5, "truncated"),))
+        self.own = np.random.default_rng()
+
+    def observe(self):
+        return np.array([0.0, 0.0, self.own.random()])
+
+
+class Global(Own):
+    """Draws from NumPy's global generator."""
+
+    def observe(self):
+        return np.array([0.0, 0.0, np.random.random()])
+
+
+class Plain(Own):
+    """Draws from the generator that Gymnasium gives."""
+
+    def observe(self):
+        return np.array([0.0, 0.0, self.np_random.random()])
+
+
+@pytest.mark.parametrize("kind, can", [(Line, False), (Own, False), (Global, True), (Plain, True)])
+def test_what_cannot_be_restored_has_no_state(register, kind, can):
+    """Such as a counter of episodes. The global generators are a training's to save."""
+    name = register()
+    gymnasium.registry[name].entry_point = kind
+    with UnityWrapper(name, num_agents=2) as env:
+        np.random.seed(0)
+        before = np.random.get_state()[1].copy()
+        if can:
+            assert env.state()["num_agents"] == 2
+        else:
+            with pytest.raises(RuntimeError, match="no state to save"):
+                env.state()
+        np.testing.assert_array_equal(np.random.get_state()[1], before)

@@ -17,11 +17,10 @@ from safetensors.numpy import save_file
 import helpers
 from reacher import watch
 from reacher.actor import actor_of, load_actor, pretrained_actors, read_settings
-from reacher.drawing.page import page
 from reacher.episode import play_episode, random_torques
 from tutorial.paths import PROJECT
 
-KEPT = PROJECT / "checkpoints" / "default" / "seed0"
+KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
 SETTINGS = {
     "actor_hidden": [8],
     "actor_normalization": "none",
@@ -95,7 +94,7 @@ def test_an_actor_needs_neither_torch_nor_the_notebooks_helpers():
         "import sys; sys.modules['torch'] = sys.modules['matplotlib'] = None; "
         f"sys.path.insert(0, {str(PROJECT)!r}); "
         "from reacher.watch import watch_page; "
-        f"print(len(watch_page({str(KEPT)!r}, arms=1, decisions=3)))"
+        f"print(len(watch_page({str(KEPT)!r}, arms=1)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0 and int(done.stdout) > 10_000, done.stderr
@@ -107,7 +106,6 @@ def test_actors_of_episodes_are_kept_beside_best_and_last(tmp_path):
     assert pretrained_actors(tmp_path) == ["best", "last", "2", "10"]
     seen = np.ones((2, 33))
     np.testing.assert_array_equal(load_actor(tmp_path, "10")(seen), load_actor(tmp_path)(seen))
-    assert watch.first_choice(tmp_path) == "best"
 
 
 # -------------------------------------------------------------------------------------- bad input
@@ -248,75 +246,44 @@ def data_of(content):
     return json.loads(found[1])
 
 
-def test_the_command_writes_a_page_that_says_what_it_shows(capsys, tmp_path):
-    code, out, printed = written(capsys, tmp_path, KEPT)
+def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
+    code, out, printed = written(capsys, tmp_path, GALLERY, KEPT)
     assert code == 0 and str(out) in printed.out and not printed.err
-    assert out.stat().st_size < 2_000_000  # with an episode of 20 arms
+    assert out.stat().st_size < 1_000_000
     content = out.read_text()
     data = data_of(content)
-    assert data["decisions"] == 1001 and len(data["actors"]) == 1 and len(data["places"]) == 20
-    for words in (
-        "20 arms",
-        "1001 decisions",
-        "5 m goals of seed 1000",
-        "No noise",
-        "preset default, seed 0",
-        str(KEPT),
-    ):
-        assert words in data["what"]
-    assert data["actors"][0]["title"] == "Best actor"
-    assert "http://" not in content and "https://" not in content and "src=" not in content
+    assert [actor["label"] for actor in data["actors"]] == ["0", "1", "2", "3", "5", "20", "best"]
+    scores = [actor["score"] for actor in data["actors"]]
+    assert scores == sorted(scores) and scores[0] < 1 < scores[1] and scores[-1] > 39
+    assert data["actors"][-1]["episode"] == 1 + np.argmax(data["scores"]) and data["critic"]
+    assert "preset default, seed 0" in content and str(PROJECT) not in content
+    assert "://" not in content and content.count("src=") == 1  # the still
 
 
-def test_two_actors_are_side_by_side_under_the_same_goals(capsys, tmp_path):
+def test_goals_are_those_of_the_seed_and_as_large_and_fast_as_asked(capsys, tmp_path):
     run = write_run(tmp_path / "run", suffix="episode3")
     code, out, _ = written(
-        capsys,
-        tmp_path,
-        run,
-        "--beside",
-        "random",
-        "--arms",
-        2,
-        "--seed",
-        5,
-        "--decisions",
-        30,
-        "--goal-size",
-        8,
+        capsys, tmp_path, run, "--arms", 2, "--seed", 5, "--goal-size", 8, "--goal-speed", 3
     )
     data = data_of(out.read_text())
-    assert code == 0 and [actor["title"] for actor in data["actors"]] == [
-        "Actor after episode 3",
-        "Random torques",
-    ]
-    assert data["goalSize"] == 8 and "8 m goals of seed 5" in data["what"]
-    assert "but the random ones" in data["what"]
-    first, second = map(decoded, data["actors"])
-    assert first.shape == (31, 2, 3, 3)
-    np.testing.assert_array_equal(first[:, :, 2], second[:, :, 2])
-    assert (first[:, :, 1] != second[:, :, 1]).any()
-    code, out, _ = written(
-        capsys, tmp_path, run, "--beside-run", KEPT, "--arms", 1, "--decisions", 5
+    assert code == 0 and [actor["title"] for actor in data["actors"]][1:] == ["3 episodes"]
+    assert data["world"] == {"size": 8, "speed": 3} and data["critic"] is None
+    goals = play_episode(random_torques(0), 2, 5, 1, goal_speed=3).observations[0][:, [26, 28, 32]]
+    angle, share = np.transpose(data["goals"])
+    np.testing.assert_allclose(
+        goals,
+        np.transpose([8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle)), 3 * share]),
+        atol=1e-5,
     )
-    data = data_of(out.read_text())
-    assert str(KEPT) in " ".join(data["actors"][1]["facts"]) and len(data["actors"]) == 2
-
-
-def decoded(actor):
-    import base64
-
-    return np.frombuffer(base64.b64decode(actor["positions"]), "<i2").reshape(31, 2, 3, 3)
 
 
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["nowhere"], "no run in nowhere"),
-        ([KEPT, "--actor", "7"], "it holds best"),
+        (["nowhere"], "no nowhere"),
+        ([KEPT, GALLERY, KEPT], "different labels"),
         ([KEPT, "--arms", "0"], "arms must be from 1 to 40"),
         ([KEPT, "--arms", "41"], "arms must be from 1 to 40"),
-        ([KEPT, "--decisions", "0"], "decisions must be from 1 to 1001"),
         ([KEPT, "--seed", "-1"], "seed must be from 0"),
         ([KEPT, "--goal-size", "-1"], "'goal_size' must be a number from 0"),
         ([PROJECT / "checkpoints" / "pendulum" / "seed0"], "not of arms"),
@@ -331,16 +298,17 @@ def test_a_bad_call_is_one_clear_line_and_writes_nothing(capsys, tmp_path, argum
 def test_names_from_a_runs_files_are_only_text(tmp_path):
     evil = "</script><script>alert(1)</script>&<img src=x onerror=alert(2)>"
     run = write_run(tmp_path / "run", preset=evil)
-    content = watch.watch_page(run, arms=1, decisions=2)
-    assert evil in data_of(content)["what"]
-    assert content.count("<script") == 2 and "<img" not in content
-    title = page([play_episode(random_torques(0), 1, 0, 1)], evil)
-    assert title.count("<script") == 2 and "&lt;/script&gt;" in title
+    content = watch.watch_page(run, arms=1)
+    assert content.count("<script") == 2 and "<img src=x" not in content
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in content
 
 
-def test_a_page_shows_episodes_that_fit_together():
-    one, two = (play_episode(random_torques(0), arms, 0, 2) for arms in (1, 2))
-    with pytest.raises(ValueError, match="same numbers of arms"):
-        page([one, two])
-    with pytest.raises(ValueError, match="one to three episodes, not 0"):
-        page([])
+def test_a_damaged_critic_or_curve_is_a_clear_error(tmp_path):
+    run = write_run(tmp_path / "run")
+    (run / "scores.csv").write_text("episode,points\n1,2\n")
+    with pytest.raises(ValueError, match=r"scores.csv is damaged: it needs a column score"):
+        watch.watch_page(run)
+    (run / "scores.csv").unlink()
+    save_file({"output.weight": np.zeros((1, 8), np.float32)}, run / "critic_best.safetensors")
+    with pytest.raises(ValueError, match="critic_best.safetensors holds the weights of another"):
+        watch.watch_page(run)

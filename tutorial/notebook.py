@@ -1,15 +1,67 @@
-"""The notebook's definitions as a module, without its training."""
+"""The notebook as a file: its tagged cells, its definitions as a module, copies of it.
+
+python -m tutorial.notebook COPY    a copy for another folder, which Jupyter trusts
+"""
 
 import ast
+import base64
 import functools
 import linecache
+import re
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import nbformat
+from nbformat.sign import NotebookNotary
 
-from tutorial.paths import NOTEBOOK
+from tutorial.paths import DOC, NOTEBOOK
+
+
+def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> int:
+    """Index of the one cell with this tag.
+
+    Raises:
+        ValueError: there is none, or more than one.
+    """
+    found = [
+        number for number, cell in enumerate(notebook.cells) if tag in cell.metadata.get("tags", ())
+    ]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} cells of the notebook have the tag {tag!r}, not one")
+    return found[0]
+
+
+def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
+    """The notebook's parameters: those of its cell tagged `parameters`, and papermill's over them.
+
+    Raises:
+        ValueError: no such cell, or a value in it that is not a literal.
+    """
+    source = notebook.cells[cell_with_tag(notebook, "parameters")].source
+    defaults = {
+        statement.targets[0].id: ast.literal_eval(statement.value)
+        for statement in ast.parse(source).body
+    }
+    return defaults | notebook.metadata.get("papermill", {}).get("parameters", {})
+
+
+def carry_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Attach the pictures of `doc/` that its Markdown links, so that it shows them anywhere."""
+    for cell in notebook.cells:
+        for name in set(re.findall(r"\]\(doc/(\S+\.png)\)", cell.source)):
+            picture = base64.b64encode((DOC / name).read_bytes()).decode()
+            cell.setdefault("attachments", {})[name] = {"image/png": picture}
+            cell.source = cell.source.replace(f"](doc/{name})", f"](attachment:{name})")
+
+
+def copy_notebook(path: Path) -> None:
+    """Write a copy with its pictures, and sign it: Jupyter then runs the scripts of its pages."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    carry_pictures(notebook)
+    nbformat.write(notebook, path)
+    NotebookNotary().sign(notebook)
 
 
 class NotebookDefinitions(types.ModuleType):
@@ -57,3 +109,7 @@ def load_definitions(path: Path) -> NotebookDefinitions:
 def definitions() -> NotebookDefinitions:
     """Those of `Continuous_Control.ipynb`: one copy in a process, so that all is compiled once."""
     return load_definitions(NOTEBOOK)
+
+
+if __name__ == "__main__":
+    copy_notebook(Path(sys.argv[1]))

@@ -1,7 +1,9 @@
 """The commands of the README, on every system: `make run` is `python3 -m tutorial.tasks run`.
 
 Each makes `.venv` first and installs into it, unless that is done. What stands after a command goes
-to the program behind it: `python -m tutorial.tasks run -p seed 3`, `... test -k noise`.
+to the program behind it: `python -m tutorial.tasks run -p seed 3`, `... test -k noise`. Where make
+stands in between, options have to be quoted: make run OPTIONS="-p seed 3", and
+make bench OPTIONS=--help shows what a command takes; names need no quotes: make run mine.
 
     run          run the whole notebook, say where the results are
     demo         the same without training: the kept agent, in under a minute
@@ -11,14 +13,16 @@ to the program behind it: `python -m tutorial.tasks run -p seed 3`, `... test -k
     lint         check the style of code and notebook
     experiments  train what the report draws from and is not kept yet
     study        train what the study of doc/study.md has not, or print its results: --report
-    watch        write runs/watch.html, arms to look around at: watch runs/default/seed0
-    pdf          print the notebook (needs Chromium or Chrome)
+    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
+    pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
     pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
     constraints  write tutorial/constraints.txt anew, from the newest versions
     clean        remove .venv
 """
 
+import difflib
+import inspect
 import os
 import shutil
 import subprocess
@@ -46,10 +50,13 @@ def python(folder=VENV):
 
 def call(*command, **options):
     """Run a program in the project's folder; stop with its exit status if that is not 0."""
-    try:
-        status = subprocess.call([*map(str, command)], cwd=PROJECT, **options)
-    except KeyboardInterrupt:  # the program has heard it, too
-        status = 130
+    with subprocess.Popen([*map(str, command)], cwd=PROJECT, **options) as process:
+        while True:
+            try:
+                status = process.wait()
+                break
+            except KeyboardInterrupt:  # the program has heard it, too, and says what is kept
+                pass
     if status:
         sys.exit(status)
 
@@ -136,14 +143,23 @@ def lab_arguments(notebook, project=PROJECT):
     ]
 
 
+def lab_environment():
+    """The environment in which JupyterLab renders all cells, so that links land where they lead.
+
+    These are defaults: what the user has chosen in JupyterLab's settings holds.
+    """
+    folders = [str(PROJECT / "tutorial" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, folders))}
+
+
 def lab(*options):
     copy = RUNS / "lab.ipynb"
     if copy.exists():
         print("opening runs/lab.ipynb as it was left; remove it for a new copy of", NOTEBOOK.name)
     else:
         copy.parent.mkdir(exist_ok=True)
-        shutil.copyfile(NOTEBOOK, copy)
-    call(python(), "-m", "jupyterlab", *lab_arguments(copy), *options)
+        call(python(), "-m", "tutorial.notebook", copy)
+    call(python(), "-m", "jupyterlab", *lab_arguments(copy), *options, env=lab_environment())
 
 
 def lint(*options):
@@ -159,7 +175,7 @@ def study(*options):
 
 
 def watch(*options):
-    call(python(), "-m", "reacher.watch", *(options or ["checkpoints/default/seed0"]))
+    call(python(), "-m", "reacher.watch", *options)
 
 
 def pdf(*options):
@@ -213,12 +229,23 @@ TASKS = {
 }
 
 
-def main(name="", *options):
+def main(name="help", *options):
+    if name in ("help", "-h", "--help"):
+        print(__doc__)
+        return
     if name not in TASKS:
-        sys.exit(__doc__)
+        near = difflib.get_close_matches(name, TASKS, n=1)
+        sys.exit(
+            f"no command {name!r}"
+            + (f": did you mean {near[0]}?" if near else ".")
+            + f" There are {', '.join(TASKS)}; make help says what they do"
+        )
+    task = TASKS[name]
+    if options and not inspect.signature(task).parameters:
+        sys.exit(f"{name} takes no options, and found {' '.join(options)}")
     if name != "clean":
         make_environment()
-    TASKS[name](*options)
+    task(*options)
 
 
 if __name__ == "__main__":

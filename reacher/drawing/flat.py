@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reacher.drawing.points import arm_points, touching
-from reacher.drawing.style import PICTURE_SIZE
+from reacher.drawing.style import BLUE, GREEN, PICTURE_SIZE, PURPLE
 from reacher.task import HAND_RADIUS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", "#0072B2", "#CC79A7", "#009E73"  # Okabe and Ito, and grey
+ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", BLUE, PURPLE, GREEN
 RING = "#003D2C"  # around a touched goal: touch shows without colours, too
 GOAL_OPACITY, TOUCHED_OPACITY = 0.32, 0.95
 RING_WIDTH = 2.2  # points

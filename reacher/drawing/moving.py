@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
+import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,9 +11,8 @@ from reacher.drawing import backends, flat, style
 from reacher.drawing.points import columns_for, require_arms
 from reacher.drawing.scene import ArmScene
 
-COLORS = 160  # of a moving picture, at most
+COLORS = 96  # of a moving picture, at most
 EDGE_SHADES = 15  # half see-through shades at a card's rounded corners
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 class FlatArms:
@@ -199,9 +197,11 @@ def animated_png(
     pictures give the same bytes.
 
     Args:
-        milliseconds: how long each shows.
+        milliseconds: how long each shows; equal neighbours are joined to one.
         corner: radius, pixels.
     """
+    from PIL import Image
+
     palette, numbers = with_one_palette(pictures, COLORS)
     height, width = pictures[0].shape[:2]
     cover = rounded(width, height, corner)
@@ -209,50 +209,26 @@ def animated_png(
     edge = np.median(pictures[0][cover < 1], axis=0) if (cover < 1).any() else np.zeros(3)
     # Palette: 0 is see-through, then the half see-through ones of the edges, then the colours.
     colors = np.concatenate([np.tile(edge, (EDGE_SHADES + 1, 1)), palette]).astype(np.uint8)
-    opacities = bytes(round(255 * k / (EDGE_SHADES + 1)) for k in range(EDGE_SHADES + 1))
-    whole = shade > EDGE_SHADES
-    file = [
-        SIGNATURE,
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        _chunk(b"acTL", struct.pack(">II", len(pictures), 0)),  # 0: for ever
-        _chunk(b"PLTE", colors.tobytes()),
-        _chunk(b"tRNS", opacities),
-    ]
-    before, sequence = None, 0
-    for frame in numbers:
-        indices = np.where(whole, frame + EDGE_SHADES + 1, shade).astype(np.uint8)
-        if before is None:
-            top, left, part = 0, 0, indices
-        else:
-            changed = indices != before
-            top, left, part = _changed_part(np.where(changed, indices, 0), changed)
-        file.append(
-            _chunk(
-                b"fcTL",
-                struct.pack(
-                    ">IIIIIHHBB",
-                    sequence,
-                    part.shape[1],
-                    part.shape[0],
-                    left,
-                    top,
-                    milliseconds,
-                    1000,
-                    0,
-                    0 if before is None else 1,
-                ),
-            )
-        )  # the first replaces, the others go over it
-        rows = np.concatenate([np.zeros((len(part), 1), np.uint8), part], 1)  # filter: none
-        data = zlib.compress(rows.tobytes(), 9)
-        sequence += 1
-        if before is None:
-            file.append(_chunk(b"IDAT", data))
-        else:
-            file.append(_chunk(b"fdAT", struct.pack(">I", sequence) + data))
-            sequence += 1
+    frames, before = [], None
+    for number in numbers:
+        indices = np.where(shade > EDGE_SHADES, number + EDGE_SHADES + 1, shade).astype(np.uint8)
+        part = indices if before is None else np.where(indices == before, 0, indices)
+        frames.append(Image.fromarray(part.astype(np.uint8)))
+        frames[-1].putpalette(colors.tobytes())
         before = indices
-    return b"".join([*file, _chunk(b"IEND", b"")])
+    file = io.BytesIO()
+    frames[0].save(
+        file,
+        "PNG",
+        save_all=True,
+        append_images=frames[1:],
+        duration=milliseconds,
+        loop=0,  # for ever
+        blend=[0] + [1] * (len(frames) - 1),  # the first replaces, the others go over it
+        transparency=bytes(round(255 * k / (EDGE_SHADES + 1)) for k in range(EDGE_SHADES + 1)),
+        optimize=True,
+    )
+    return file.getvalue()
 
 
 def still_png(picture: np.ndarray, corner: int = style.CORNER) -> bytes:
@@ -273,19 +249,11 @@ def with_one_palette(
     palette = np.array(base.getpalette()[: 3 * colors], np.uint8).reshape(-1, 3)
     if (some == 255).all(-1).mean() > 0.2:  # a white page stays white
         palette[palette.min(axis=1) > 240] = 255
-    # The nearest colour of each colour of 6 bits, once, instead of that of each pixel.
-    levels = (np.arange(64) * 255 / 63).astype(np.float32)
-    red, green, blue = np.meshgrid(levels, levels, levels, indexing="ij")
-    every = np.stack([red, green, blue], -1).reshape(-1, 3)
-    own = palette.astype(np.float32)
-    nearest = np.concatenate(
-        [((own**2).sum(1) - 2 * part @ own.T).argmin(1) for part in np.array_split(every, 16)]
-    ).astype(np.uint8)
-    numbers = []
-    for picture in pictures:
-        six = (picture >> 2).astype(np.int32)
-        numbers.append(nearest[(six[..., 0] << 12) + (six[..., 1] << 6) + six[..., 2]])
-    return palette, numbers
+    base.putpalette(palette.tobytes())
+    return palette, [
+        np.asarray(Image.fromarray(picture).quantize(palette=base, dither=Image.Dither.NONE))
+        for picture in pictures
+    ]
 
 
 def rounded(width: int, height: int, corner: int) -> np.ndarray:
@@ -294,16 +262,3 @@ def rounded(width: int, height: int, corner: int) -> np.ndarray:
     y = np.abs(np.arange(height) + 0.5 - height / 2) - (height / 2 - corner)
     beyond = np.hypot(x.clip(0)[None], y.clip(0)[:, None])
     return (corner + 0.5 - beyond).clip(0, 1)
-
-
-def _changed_part(indices, changed):
-    """Top, left and content of the smallest rectangle with all that changed; never empty."""
-    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
-    if not len(rows):
-        return 0, 0, indices[:1, :1]
-    top, left = rows[0], columns[0]
-    return top, left, indices[top : rows[-1] + 1, left : columns[-1] + 1]
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

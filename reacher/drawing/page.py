@@ -1,7 +1,6 @@
-"""One HTML file to look around in: arms in three dimensions, without network, server or kernel.
+"""One HTML file in which trained arms live: physics, actors and critic, without network or server.
 
-It is drawn by a script of our own, in the page's source, on WebGL 2 or else a plain canvas; no
-library takes part. Positions are in it as whole centimetres.
+The physics, the networks and the drawing are JavaScript of our own in `assets`, without a library.
 """
 
 from __future__ import annotations
@@ -11,84 +10,103 @@ import html
 import json
 import string
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from reacher.drawing import style
-from reacher.drawing.points import arm_points, arm_positions, columns_for, require_arms
-from reacher.episode import Episode
-from reacher.task import HAND_RADIUS, STEP_REWARD
+from reacher.task import Task
 
 ASSETS = Path(__file__).parent / "assets"
-PARTS = "elbow", "hand", "goal"
-FARTHEST = 327.0  # m, what 16 bits hold in centimetres
+SCRIPTS = "physics.js", "networks.js", "scene.js", "page.js"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An actor among which the reader of a page chooses.
+
+    Attributes:
+        label: a word or a number, which the slider and links (#episode=...) call it by.
+        title: in a few words, within a sentence.
+        score: its mean score in Python, for the goals of the page.
+        network: of `reacher.actor.packed_actor`; None: random torques.
+        episode: of training, after which it was kept; None: not known.
+    """
+
+    label: str
+    title: str
+    score: float
+    network: dict | None
+    episode: int | None = None
 
 
 def page(
-    episodes: Sequence[Episode],
-    title: str = "Twenty arms and their goals",
+    actors: Sequence[Choice],
+    critic: dict | None = None,
+    scores: Sequence[float] = (),
+    arms: int = 20,
+    seed: int = 0,
+    title: str = "Grab the goal",
     what: str = "",
-    start: int = style.PAGE_START,
-    autoplay: bool = True,
-    webgl: bool = True,
+    still: bytes = b"",
+    embedded: bool = False,
+    live: bool = False,
+    **parameters: float,
 ) -> str:
-    """The page of one episode, or of two or three side by side.
+    """The page of these actors; the last one acts first.
 
     Args:
-        episodes: of the same number of arms and decisions, and the same goal size.
+        actors: in the order in which they were trained.
+        critic: of `reacher.actor.packed_critic`; None: the page shows no values.
+        scores: of the training, episode by episode.
+        arms: how many live in the page.
+        seed: of their goals.
         title: of the page.
         what: a line below it.
-        start: the decision that shows first.
-        autoplay: whether it begins to play by itself, where the reader allows motion.
-        webgl: False draws on a plain canvas, as where WebGL is missing.
+        still: PNG for where scripts do not run.
+        embedded: without title and prompts, for within a notebook.
+        live: takes further actors by messages, as `tutorial.report.live` sends them.
+        parameters: `goal_size` and `goal_speed`.
 
     Raises:
-        ValueError: no episode, more than three, or such that differ.
+        ValueError: no actor, two with the same label, or a wrong parameter.
     """
-    if not 1 <= len(episodes) <= 3:
-        raise ValueError(f"a page shows one to three episodes, not {len(episodes)}")
-    first = episodes[0]
-    for other in episodes:
-        require_arms(other.observations[0])
-        if (other.rewards.shape, other.goal_size) != (first.rewards.shape, first.goal_size):
-            raise ValueError(
-                "episodes side by side need the same numbers of arms and decisions "
-                "and the same goal size"
-            )
-    decisions, arms = first.rewards.shape
+    labels = [actor.label for actor in actors]
+    if not labels or len(set(labels)) < len(labels):
+        raise ValueError(f"a page needs actors with different labels, not {labels}")
+    task = Task(arms, seed)
+    task.set_parameters(parameters)
     data = {
-        "what": what,
-        "goalSize": first.goal_size,
-        "decisions": decisions,
-        "start": start,
-        "autoplay": autoplay,
-        "webgl": webgl,
-        "look": _look(),
-        "places": np.round(arm_positions(arms, columns_for(arms), first.goal_size), 3).tolist(),
-        "framed": _framed(style.WORKPLACE, first.goal_size),
-        "framedOne": _framed(style.ONE_ARM, first.goal_size),
-        "actors": [
-            {
-                "title": episode.title,
-                "facts": list(episode.facts),
-                "positions": _base64(centimetres(episode.observations)),
-                "rewards": _base64(np.round(episode.rewards / STEP_REWARD).astype(np.uint8)),
-            }
-            for episode in episodes
+        "actors": [vars(actor) for actor in actors],
+        "first": len(actors) - 1,
+        "critic": critic,
+        "live": live,
+        "scores": [round(float(score), 3) for score in scores],
+        "goals": [
+            (int(generator.integers(360)), generator.uniform(-1, 1))
+            for generator in task.generators
         ],
+        "world": {"size": task.parameters["goal_size"], "speed": task.parameters["goal_speed"]},
     }
     text = {
         name: (ASSETS / name).read_text(encoding="utf-8")
-        for name in ("page.html", "page.css", "page.js")
+        for name in ("page.html", "page.css", *SCRIPTS)
     }
     return string.Template(text["page.html"]).substitute(
-        title=html.escape(title), style=text["page.css"], script=text["page.js"], data=_json(data)
+        title=html.escape(title),
+        what=html.escape(what),
+        still=_image(still, title),
+        kind="embedded" * embedded + " live" * live,
+        style=text["page.css"],
+        data=_json(data),
+        script="".join(text[name] for name in SCRIPTS),
     )
 
 
 def inline(
-    page: str, picture: bytes, description: str = "Arms and their goals", height: int = 760
+    page: str,
+    picture: bytes,
+    description: str = "Arms and their goals",
+    height: int = 760,
+    name: str = "",
 ) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.
 
@@ -97,67 +115,26 @@ def inline(
         picture: PNG, moving or not.
         description: of the picture.
         height: of the page, pixels.
+        name: of the frame, by which a script finds it.
     """
     words = html.escape(description)
     return _ascii(
-        f'<div style="position:relative;min-height:{height}px">'
-        f'<img alt="{words}" style="max-width:100%" '
-        f'src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
-        f'<iframe title="{words}" sandbox="allow-scripts" loading="lazy" '
+        f'<div style="position:relative;min-height:{height}px">{_image(picture, description)}'
+        f'<iframe title="{words}" name="{name}" sandbox="allow-scripts" loading="lazy" '
         'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
         f'srcdoc="{html.escape(page)}"></iframe></div>'
     )
 
 
-def centimetres(observations: np.ndarray) -> np.ndarray:
-    """Elbow, hand and goal, (..., 3, 3) int16 cm, of observations (..., 33)."""
-    point = arm_points(observations)
-    metres = np.stack([point[part] for part in PARTS], -2)
-    return np.round(metres.clip(-FARTHEST, FARTHEST) * 100).astype("<i2")
-
-
-def _framed(framed, goal_size):
-    from reacher.drawing.scene import outline
-
-    points = outline(np.zeros(3), framed, goal_size)
-    return [
-        round(float(value), 3)
-        for value in (points[:, 0].max(), points[:, 2].min(), points[:, 2].max())
-    ]
-
-
-def _look() -> dict:
-    return {
-        "armRadius": style.ARM_RADIUS,
-        "baseRadius": style.BASE_RADIUS,
-        "handRadius": HAND_RADIUS,
-        "elbowRadius": style.ELBOW_RADIUS,
-        "postRadius": style.POST_RADIUS,
-        "floor": style.FLOOR,
-        "square": style.SQUARE,
-        "ringOutside": style.RING_OUTSIDE,
-        "ringWidth": style.RING_WIDTH,
-        "goalOpacity": style.GOAL_OPACITY,
-        "touchedOpacity": style.TOUCHED_OPACITY,
-        "sun": style.SUN_FROM,
-        "fieldOfView": style.FIELD_OF_VIEW,
-        "azimuth": style.AZIMUTH,
-        "elevation": style.ELEVATION,
-        "oneArmElevation": style.ONE_ARM_ELEVATION,
-        "lowestElevation": style.LOWEST_ELEVATION,
-        "margin": style.MARGIN,
-        "nearest": style.NEAREST,
-        "farthest": style.FARTHEST,
-        "turnSpeed": style.TURN_SPEED,
-        "wheelSpeed": style.WHEEL_SPEED,
-        "decisionSeconds": style.DECISION_SECONDS,
-        "dark": style.PAGE_DARK,
-        "light": style.PAGE_LIGHT,
-    }
-
-
-def _base64(array: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+def _image(picture: bytes, description: str) -> str:
+    """An element with this PNG in it; nothing of none."""
+    content = base64.b64encode(picture).decode()
+    return (
+        f'<img alt="{html.escape(description)}" style="max-width:100%" src="data:image/png;'
+        f'base64,{content}">'
+        if picture
+        else ""
+    )
 
 
 def _ascii(text: str) -> str:

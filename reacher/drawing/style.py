@@ -1,4 +1,4 @@
-"""How the arms look: every distance, speed and colour of the pictures and of the page.
+"""How the arms look: every distance, speed and colour of the pictures.
 
 Touch shows by more than colour: a touched goal is far brighter than an untouched one, less
 see-through, and wears a ring.
@@ -19,7 +19,6 @@ LARGEST_FRAMED_GOAL = 40.0  # diameter; spacing and camera heed no larger one
 
 # What a camera frames of an arm, m: around the base, below and above it.
 REACH = 15.0, -15.0, 15.0  # all that it can reach
-ONE_ARM = 11.5, -14.5, 7.0  # with the floor below it, in the page
 WORKPLACE = 11.5, -9.0, 5.0  # where a trained arm is, with its goal
 
 # Colours: red, green, blue from 0 to 1.
@@ -35,6 +34,16 @@ TOUCHED_GOAL = 0.20, 0.95, 0.45
 RING = 1.0, 1.0, 1.0
 GOAL_OPACITY, TOUCHED_OPACITY = 0.42, 0.46
 GLOW = 0.5  # light that a touched goal gives off
+
+# Of figures and flat pictures: the colour-blind can tell them apart (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PURPLE, LIGHT_BLUE, YELLOW = PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+)
 
 # Light, 0 to 1.
 AMBIENT, HEADLIGHT, SUN, SHINE = 0.42, 0.22, 0.62, 0.25
@@ -53,51 +62,9 @@ SAMPLES = 4  # for each pixel, against jagged edges
 SHADOW_SIZE = 2048  # pixels of a shadow map, at most
 CORNER = 18  # pixels, radius of a card's corners
 CARD_TEXT, CARD_QUIET_TEXT = (235, 239, 247), (166, 176, 196)
-DECISION_SECONDS = 0.08  # of an arm's life from one decision to the next
 GALLERY_LABELS, GALLERY_ROW = 172, 150  # pixels: width of the labels, height of a row
 GALLERY_ELEVATION = 20.0
 GALLERY_FRAMED = 10.5, -10.0, 3.0  # as WORKPLACE
 LABEL_HEIGHT = 40  # pixels, of a line of text
 PAGE_TEXT = 40, 44, 52  # on white
 GRID_SHAPE, GRID_EDGE = 0.62, 0.06  # height of a picture by its rows and columns, share of width
-
-# The page to look around in: its own light colours, and how it moves.
-PAGE_DARK = {
-    "sky": SKY,
-    "floor": FLOOR_COLORS,
-    "post": POST,
-    "base": BASE,
-    "elbow": ELBOW,
-    "arm": ARM,
-    "hand": HAND,
-    "goal": GOAL,
-    "touched": TOUCHED_GOAL,
-    "ring": RING,
-    "glow": GLOW,
-    "ambient": AMBIENT,
-    "headlight": HEADLIGHT,
-    "sun": SUN,
-    "shadow": 0.45,
-}
-PAGE_LIGHT = {
-    "sky": (0.93, 0.945, 0.965),
-    "floor": ((0.87, 0.89, 0.92), (0.90, 0.92, 0.945)),
-    "post": (0.55, 0.59, 0.66),
-    "base": (0.20, 0.23, 0.30),
-    "elbow": (0.20, 0.23, 0.30),
-    "arm": (0.50, 0.55, 0.64),
-    "hand": (0.05, 0.42, 0.80),
-    "goal": (0.76, 0.36, 0.62),
-    "touched": (0.0, 0.62, 0.38),
-    "ring": (0.02, 0.20, 0.13),
-    "glow": 0.1,
-    "ambient": 0.52,
-    "headlight": 0.2,
-    "sun": 0.4,
-    "shadow": 0.16,
-}
-LOWEST_ELEVATION = 2.0  # degrees, to which an orbit goes down: never below the floor
-NEAREST, FARTHEST = 0.05, 4.0  # zoom, as shares of the distance that shows all
-TURN_SPEED = 0.35  # degrees for each pixel of a drag
-WHEEL_SPEED = 0.001  # of the zoom, for each pixel of the wheel
-PAGE_START = 40  # the decision that the page shows first

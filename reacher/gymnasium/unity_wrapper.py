@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import random
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from importlib import metadata
+from numbers import Real
 
 import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reacher.checks import MAX_SEED, integer
+from reacher.checks import MAX_SEED, integer, shown
 from reacher.interface import BrainInfo, BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
+
+PROBED = 10  # steps that are played to see whether an environment can be restored
+LONG_EPISODE = 10_000  # steps, after which an environment without a time limit is named
+CHECKER = "gymnasium.utils.env_checker.check_env says what else differs from Gymnasium's interface"
 
 
 class UnityWrapper(UnityInterface):
@@ -53,12 +61,14 @@ class UnityWrapper(UnityInterface):
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         seed = integer("seed", seed, 0, MAX_SEED)
         first = _make(env_id)
-        self._envs = [first, *(gymnasium.make(env_id) for _ in range(num_agents - 1))]
+        self._envs = [first, *(_new(env_id) for _ in range(num_agents - 1))]
+        self._env_id, self._steps, self._reproducible = env_id, 0, None
         actions, observations = first.action_space, first.observation_space
         low, high = actions.low.astype(np.float64), actions.high.astype(np.float64)
         self._middle, self._half_range = (low + high) / 2, (high - low) / 2
         self.observation_scale = _scale(observations)
         self.reward_threshold = first.spec.reward_threshold
+        self.max_episode_steps = first.spec.max_episode_steps
         super().__init__(
             env_id,
             env_id,
@@ -70,9 +80,9 @@ class UnityWrapper(UnityInterface):
                 vector_action_descriptions=("",) * actions.low.size,
             ),
         )
-        for copy, env in enumerate(self._envs):  # from here on, reset() without a seed
-            (copy_seed,) = np.random.SeedSequence([seed, copy]).generate_state(1)
-            env.reset(seed=int(copy_seed))
+        for number, env in enumerate(self._envs):  # from here on, reset() without a seed
+            (copy_seed,) = np.random.SeedSequence([seed, number]).generate_state(1)
+            self._first_observation(env, seed=int(copy_seed))
 
     def reset(
         self,
@@ -87,7 +97,8 @@ class UnityWrapper(UnityInterface):
             config: None or empty, since these environments have no reset parameters.
 
         Raises:
-            ValueError: there is something in `config`.
+            TypeError, ValueError: there is something in `config`, or the environment answers with
+                what is no observation of its space.
             RuntimeError: the environment is closed.
         """
         self._require_open("reset")
@@ -95,7 +106,7 @@ class UnityWrapper(UnityInterface):
             raise ValueError(
                 f"{self._name} has no reset parameters: config must be None or {{}}, not {config!r}"
             )
-        self._is_reset, self.global_done = True, False
+        self._is_reset, self.global_done, self._steps = True, False, 0
         return self._answer(
             self._first_observations(), [0.0] * self.num_agents, False, [False] * self.num_agents
         )
@@ -119,6 +130,7 @@ class UnityWrapper(UnityInterface):
 
         Raises:
             ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
+            TypeError, ValueError: the environment's answer is not as Gymnasium wants it.
             RuntimeError: before the first reset, or after close; or the episodes of some copies
                 ended, but not of all.
         """
@@ -126,9 +138,11 @@ class UnityWrapper(UnityInterface):
         self._require_reset()
         actions = self._checked_actions(vector_action)
         answers = [
-            env.step(self._scaled(action)) for env, action in zip(self._envs, actions, strict=True)
+            self._checked_step(env, self._scaled(action))
+            for env, action in zip(self._envs, actions, strict=True)
         ]
-        observations, rewards, terminated, truncated, _ = zip(*answers, strict=True)
+        observations, rewards, terminated, truncated = zip(*answers, strict=True)
+        self._warn_without_limit()
         ended = np.logical_or(terminated, truncated)
         done = bool(ended.all())
         if ended.any() and not done:
@@ -138,14 +152,13 @@ class UnityWrapper(UnityInterface):
                 "their episodes: this environment ends them one by one, so it "
                 "needs num_agents = 1"
             )
+        self._steps = 0 if done else self._steps
         observations = self._first_observations() if done else np.stack(observations)
         max_reached = [
             bool(truncation and not terminal)
             for terminal, truncation in zip(terminated, truncated, strict=True)
         ]
-        return self._answer(
-            observations, [float(reward) for reward in rewards], done, max_reached, actions
-        )
+        return self._answer(observations, list(rewards), done, max_reached, actions)
 
     def close(self) -> None:
         """End the environments; as in unityagents, closing them twice is an error."""
@@ -154,7 +167,74 @@ class UnityWrapper(UnityInterface):
             env.close()
 
     def _first_observations(self) -> np.ndarray:
-        return np.stack([env.reset()[0] for env in self._envs])
+        return np.stack([self._first_observation(env) for env in self._envs])
+
+    def _first_observation(self, env: gymnasium.Env, **options: int) -> np.ndarray:
+        """What a copy's reset returns, checked."""
+        answer = env.reset(**options)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise TypeError(
+                f"reset() of {self._env_id} must return a tuple of an observation and a "
+                f"dictionary, not {shown(answer)}; {CHECKER}"
+            )
+        return self._checked_observation("reset", answer[0])
+
+    def _checked_step(
+        self, env: gymnasium.Env, action: np.ndarray
+    ) -> tuple[np.ndarray, float, bool, bool]:
+        """Observation, reward, terminated and truncated of one step of a copy."""
+        try:
+            observation, reward, terminated, truncated, _ = env.step(action)
+        except (TypeError, ValueError) as error:  # the time limit around it unpacks five, too
+            raise ValueError(
+                f"step() of {self._env_id} failed ({error}); it must return five values "
+                "(observation, reward, terminated, truncated, info), unlike in Gym before "
+                f"version 0.26; {CHECKER}"
+            ) from error
+        real = isinstance(reward, Real) or (
+            isinstance(reward, np.ndarray) and reward.size == 1 and reward.dtype.kind in "fiu"
+        )
+        if not real:
+            raise TypeError(
+                f"the reward of {self._env_id} must be a number, not {shown(reward)}; {CHECKER}"
+            )
+        for name, flag in (("terminated", terminated), ("truncated", truncated)):
+            if not isinstance(flag, (bool, np.bool_)):
+                raise TypeError(
+                    f"{name} of {self._env_id} must be True or False, not {shown(flag)}; {CHECKER}"
+                )
+        return (
+            self._checked_observation("step", observation),
+            float(np.asarray(reward).item()),
+            bool(terminated),
+            bool(truncated),
+        )
+
+    def _checked_observation(self, call: str, observation: object) -> np.ndarray:
+        """An observation (observations,) as it is, if it is one of the space's shape."""
+        space = self._envs[0].observation_space
+        try:
+            array = np.asarray(observation)
+        except ValueError:  # rows of several lengths
+            array = np.empty(0, object)
+        if array.dtype.kind not in "biuf" or array.shape != space.shape:
+            raise ValueError(
+                f"{call}() of {self._env_id} must return an observation of {space}, "
+                f"not {shown(observation)}; {CHECKER}"
+            )
+        return array
+
+    def _warn_without_limit(self) -> None:
+        """Name an environment that has no time limit, once, in an episode that goes on and on."""
+        self._steps += 1
+        if self._steps == LONG_EPISODE and self.max_episode_steps is None:
+            warnings.warn(
+                f"this episode of {self._env_id} has lasted {LONG_EPISODE:,} steps, and it has no "
+                "time limit: if it never ends, neither does the training. Register it with "
+                "max_episode_steps = ... (gymnasium.register), which puts "
+                "gymnasium.wrappers.TimeLimit around it",
+                stacklevel=3,
+            )
 
     def _scaled(self, action: np.ndarray) -> np.ndarray:
         """An action (actions,) from [-1, 1] in the environment's own units, shape and type."""
@@ -174,11 +254,58 @@ class UnityWrapper(UnityInterface):
                     f"{self._name} does not draw from the generator that Gymnasium "
                     f"gives (PCG64), but from {bits!r}: no state to save"
                 )
+        if not self._is_reproducible():
+            raise RuntimeError(
+                f"{self._name} remembers more between episodes than the generator that Gymnasium "
+                "gives, such as a counter or a generator of its own: no state to save"
+            )
         return generators
+
+    def _is_reproducible(self) -> bool:
+        """Whether a new copy with the generator of an old one plays as the old one does.
+
+        Two new environments tell: one has begun two episodes, the other takes over its generator
+        only. What shows later than in a few steps is not seen. Python's and NumPy's global
+        generators are left as they were, since a training saves them itself.
+        """
+        if self._reproducible is None:
+            global_states = random.getstate(), np.random.get_state()
+            actions = np.random.default_rng(0).uniform(-1, 1, (PROBED, *self._middle.shape))
+            old, new = _new(self._env_id), _new(self._env_id)
+            try:
+                for env in (old, new):
+                    self._first_observation(env, seed=0)
+                list(self._played(old, actions))
+                new.unwrapped.np_random = copy.deepcopy(old.unwrapped.np_random)
+                between = random.getstate(), np.random.get_state()
+                played = list(self._played(old, actions))
+                random.setstate(between[0]), np.random.set_state(between[1])
+                again = list(self._played(new, actions))
+            finally:
+                random.setstate(global_states[0]), np.random.set_state(global_states[1])
+                old.close(), new.close()
+            self._reproducible = len(played) == len(again) and all(
+                map(np.array_equal, played, again)
+            )
+        return self._reproducible
+
+    def _played(self, env: gymnasium.Env, actions: np.ndarray) -> Iterator[np.ndarray]:
+        """Numbers of the beginning of an episode."""
+        yield self._first_observation(env)
+        for action in actions:
+            observation, *others = self._checked_step(env, self._scaled(action))
+            yield np.append(observation, others)
+            if any(others[1:]):
+                return
 
     def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
         for env, generator in zip(self._envs, generators, strict=True):
             env.unwrapped.np_random = generator
+
+
+def _new(env_id: str) -> gymnasium.Env:
+    """A new environment, whose answers are checked here and not by Gymnasium."""
+    return gymnasium.make(env_id, disable_env_checker=True)
 
 
 def _make(env_id: str) -> gymnasium.Env:
@@ -189,7 +316,7 @@ def _make(env_id: str) -> gymnasium.Env:
             f"'Pendulum-v1', not {env_id!r}"
         )
     try:
-        env = gymnasium.make(env_id)
+        env = _new(env_id)
     except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
         raise ModuleNotFoundError(
             f"{env_id} needs a package that is not installed: {error}{_install_hint(env_id)}"
@@ -206,6 +333,8 @@ def _make(env_id: str) -> gymnasium.Env:
             f"{env_id} has the action space {actions}; only continuous actions work: "
             "a Box of real numbers, such as Pendulum-v1's"
         )
+    if not actions.low.size:
+        raise ValueError(f"{env_id} has the action space {actions}: there is nothing to choose")
     if not actions.is_bounded():
         raise ValueError(
             f"{env_id} has the action space {actions}, whose bounds are not all "

@@ -14,12 +14,9 @@ import json
 import tempfile
 from pathlib import Path
 
-import matplotlib
-
 from tutorial.benchmarks import (
     baseline_training,
     environment_speed,
-    insertion,
     learning_step,
     measure,
     replay,
@@ -35,7 +32,6 @@ ROWS = {
     "solve": solving,
     "baselines": baseline_training,
     "replay": replay,
-    "insert": insertion,
     "learning_step": learning_step,
     "environment": environment_speed,
     "scaling": scaling,
@@ -90,7 +86,6 @@ def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> 
 
 def main() -> None:
     chosen = arguments()
-    matplotlib.use("Agg")
     options = Options(
         chosen.quick,
         2 if chosen.quick else chosen.repetitions,
@@ -101,16 +96,12 @@ def main() -> None:
     if chosen.quick:
         with tempfile.TemporaryDirectory() as folder:
             rows = measure_rows(names, options, Path(folder) / "results.json", keep=False)
-            if "scaling" in rows:
-                scaling.draw(rows["scaling"]["measured"], Path(folder) / scaling.FIGURE)
         print(report.render(rows, ROWS, quick=True))
         return
     if chosen.render:
         rows = json.loads(measure.RESULTS.read_text())
     else:
         rows = measure_rows(names, options, measure.RESULTS, chosen.keep)
-    if "scaling" in rows:
-        scaling.draw(rows["scaling"]["measured"], PAGE.parent / scaling.FIGURE)
     page = report.render(rows, ROWS)
     PAGE.write_text(page)
     print(page)

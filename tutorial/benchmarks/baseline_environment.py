@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 
-import helpers
-from reacher.task import EPISODE_DECISIONS, Task
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE, Task
+from tutorial.training.scores import first_at
 
 
-class Arms:
+class ArmsEnv:
     """All arms at once, with a reset at the time limit and a record of all scores.
 
     Other than Unity's interface it reports the true last observation of an episode, since the
@@ -34,7 +34,7 @@ class Arms:
         seed: int = 0,
         max_episodes: float = np.inf,
         max_seconds: float = np.inf,
-        stop_at: float = helpers.SOLVED_SCORE,
+        stop_at: float = SOLVED_SCORE,
     ):
         self.num_agents = num_agents
         self.task = Task(num_agents, seed)
@@ -86,7 +86,7 @@ def progress(scores, seconds) -> dict:
         scores: (episodes,) mean over the arms.
         seconds: (episodes,) s since the training began.
     """
-    first = helpers.first_at(scores)
+    first = first_at(scores)
     return {
         "scores": [round(float(score), 3) for score in scores],
         "seconds": [round(float(second), 3) for second in seconds],

@@ -1,6 +1,6 @@
 """The same task learned by other people's agents.
 
-    python -m tutorial.benchmarks.baseline_training "CleanRL-style DDPG, defaults" --seed 0
+    python -m tutorial.benchmarks.baseline_training "SBX DDPG, defaults" --seed 0
 
 trains one of them and prints its record as one line of JSON, after its scores.
 """
@@ -16,9 +16,10 @@ import sys
 import torch
 
 from tutorial.benchmarks import measure, trainings
-from tutorial.benchmarks.baseline_environment import Arms, progress
+from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
 from tutorial.benchmarks.measure import Options, Recorder, Target
 from tutorial.paths import PROJECT
+from tutorial.report.tables import as_markdown
 
 TITLE = "The same task by other agents"
 SECONDS = 30.0  # of a baseline's training: twice what ours took, or nearly
@@ -38,12 +39,7 @@ arms:
   as far as they have them: thirty updates of 64 transitions every ten decisions, two layers of 128
   units, learning rate 0.001, discount 0.97, 3-step returns, tau 0.01, 1,000 transitions before
   learning, and noise on the actions of DDPG and TD3, of 0.2, since they have no schedule that would
-  end a louder one. SBX makes those thirty in one compiled call.
-- *CleanRL-style DDPG, defaults*: `cleanrl_style_ddpg.py` with the usual settings of
-  such files (one update of 256 transitions, two layers of 256, learning rate 0.0003, 25,000 random
-  transitions at first); *like ours*: three updates of 64, two layers of 128, learning rate 0.001,
-  discount 0.97, tau 0.01, noise of 0.2, 1,000 random transitions. Both have the actor learn in
-  every second update. It does not scale observations or rewards."""
+  end a louder one. SBX makes those thirty in one compiled call."""
 
 ARMS, EPISODES = 20, 40
 OUR_EPISODES = 20  # of the notebook, which has no stop at the first 30
@@ -53,24 +49,15 @@ BASELINES = {
     for kind in ("like ours", "defaults")
     for algorithm in ("DDPG", "TD3", "SAC")
 }
-BASELINES |= {
-    f"CleanRL-style DDPG, {kind}": ("CleanRL", "DDPG", kind == "like ours")
-    for kind in ("like ours", "defaults")
-}
 FACTOR = 2.0
 
 
-def train_peer(name: str, arms: Arms, seed: int) -> dict:
+def train_baseline(name: str, arms: ArmsEnv, seed: int) -> dict:
     """Train one of `BASELINES` until the record of its arms says stop; return the record."""
     library, algorithm, like_ours = BASELINES[name]
-    if library == "CleanRL":
-        from tutorial.benchmarks import cleanrl_style_ddpg as baseline
+    from tutorial.benchmarks import sb3_training
 
-        baseline.train(baseline.LIKE_OURS if like_ours else baseline.Settings(), arms, seed)
-    else:
-        from tutorial.benchmarks import sb3_training
-
-        sb3_training.train(library, algorithm, like_ours, arms, seed)
+    sb3_training.train(library, algorithm, like_ours, arms, seed)
     return progress(arms.scores, arms.seconds)
 
 
@@ -106,7 +93,7 @@ def failure(status: int, stderr: str) -> str:
     return f"failed: {last}"[:160]
 
 
-def ours(preset: str, seed: int, options: Options) -> dict:
+def this_project(preset: str, seed: int, options: Options) -> dict:
     """Train by the notebook; return the record up to the first episode at 30."""
     with trainings.notebook_run(
         preset=preset,
@@ -122,7 +109,7 @@ def run(options: Options, recorder: Recorder) -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + options.size(options.seeds, 1)):
         for preset in trainings.PRESETS:
             if not recorder.has(f"this notebook, {preset}/{seed}"):
-                recorder.put(f"this notebook, {preset}/{seed}", ours(preset, seed, options))
+                recorder.put(f"this notebook, {preset}/{seed}", this_project(preset, seed, options))
         for name in BASELINES:
             if not recorder.has(f"{name}/{seed}"):
                 recorder.put(f"{name}/{seed}", in_own_process(name, seed, options))
@@ -144,37 +131,31 @@ def median_seconds(records: list[dict]) -> float | None:
 
 
 def tables(measured) -> list[str]:
-    lines = [
-        "| agent | seconds to 30, each seed | median | decisions to 30, each seed "
-        "| best score, each seed |",
-        "|---|---|---|---|---|",
-    ]
+    def cells(values, form, none="not within"):
+        if set(values) == {None}:
+            return none
+        return ", ".join(none if value is None else form.format(value) for value in values)
+
+    lines = []
     for name, records in by_agent(measured).items():
         reasons = {record["missing"] for record in records if "missing" in record}
         if reasons:
-            lines.append(f"| {name} | {'; '.join(sorted(reasons))} | - | - | - |")
+            lines.append([name, "; ".join(sorted(reasons)), "-", "-", "-"])
             continue
-
-        def cells(values, form, none="not within"):
-            if set(values) == {None}:
-                return none
-            return ", ".join(none if value is None else form.format(value) for value in values)
-
         middle = median_seconds(records)
         best = [max(record["scores"], default=None) for record in records]
         lines.append(
-            " | ".join(
-                [
-                    f"| {name}",
-                    cells([record["seconds to 30"] for record in records], "{:.1f}"),
-                    "not within" if middle is None else f"{middle:.1f}",
-                    cells([record["decisions to 30"] for record in records], "{:,}"),
-                    cells(best, "{:.1f}", "no whole episode"),
-                ]
-            )
-            + " |"
+            [
+                name,
+                cells([record["seconds to 30"] for record in records], "{:.1f}"),
+                "not within" if middle is None else f"{middle:.1f}",
+                cells([record["decisions to 30"] for record in records], "{:,}"),
+                cells(best, "{:.1f}", "no whole episode"),
+            ]
         )
-    return ["\n".join(lines)]
+    head = ["agent", "seconds to 30, each seed", "median"]
+    more = ["decisions to 30, each seed", "best score, each seed"]
+    return [as_markdown([*head, *more], lines)]
 
 
 def targets(measured) -> list[Target]:
@@ -227,8 +208,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # so has SBX
-    arms = Arms(options.num_agents, options.seed, options.episodes, options.time_limit)
-    record = train_peer(options.name, arms, options.seed)
+    arms = ArmsEnv(options.num_agents, options.seed, options.episodes, options.time_limit)
+    record = train_baseline(options.name, arms, options.seed)
     print(record["scores"])
     print(json.dumps(record))
 

@@ -12,6 +12,7 @@ from reacher.physics import Physics
 from reacher.task import STEPS_PER_DECISION
 from tutorial.benchmarks import measure
 from tutorial.benchmarks.measure import Options, Recorder, Target
+from tutorial.report.tables import as_markdown
 
 TITLE = "Environment"
 WHOLE, BARE, SWINGING = "environment", "bare MuJoCo", "bare MuJoCo, swinging"
@@ -55,33 +56,26 @@ def share(measured, arms: int, bare: str = BARE) -> float | None:
 
 
 def tables(measured) -> list[str]:
-    lines = [
-        "| arms | environment, decisions/s | bare MuJoCo, decisions/s | share | swinging, "
-        "decisions/s | share |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = []
     for arms in arm_numbers(measured):
         rates = []
         for name in (WHOLE, BARE, SWINGING):
             per_second = [1 / value for value in measured[f"{arms} arms, {name}"]["seconds"]]
             low, high = measure.quartiles(per_second)
             rates.append(f"{measure.median(per_second):,.0f} ({low:,.0f} to {high:,.0f})")
-        lines.append(
-            f"| {arms} | {rates[0]} | {rates[1]} | {share(measured, arms):.2f} | "
-            f"{rates[2]} | {share(measured, arms, SWINGING):.2f} |"
-        )
-    return ["\n".join(lines)]
+        shares = (f"{share(measured, arms, bare):.2f}" for bare in (BARE, SWINGING))
+        lines.append([str(arms), rates[0], rates[1], next(shares), rates[2], next(shares)])
+    head = ["arms", *(f"{name}, decisions/s" for name in ("environment", "bare MuJoCo"))]
+    return [as_markdown([*head, "share", "swinging, decisions/s", "share"], lines)]
 
 
 def targets(measured) -> list[Target]:
-    found = []
-    for (arms, bound), bare in itertools.product(BOUNDS.items(), (BARE, SWINGING)):
-        value = share(measured, arms, bare)
-        found.append(
-            Target(
-                f"{arms:,} arms: at least {bound:g} of the speed of {bare}",
-                "not measured" if value is None else f"{value:.2f}",
-                None if value is None else value >= bound,
-            )
+    return [
+        measure.at_least(
+            f"{arms:,} arms: at least {bound:g} of the speed of {bare}",
+            share(measured, arms, bare),
+            bound,
+            unit="",
         )
-    return found
+        for (arms, bound), bare in itertools.product(BOUNDS.items(), (BARE, SWINGING))
+    ]

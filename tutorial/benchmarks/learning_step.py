@@ -8,28 +8,26 @@ import numpy as np
 import torch
 
 from tutorial import notebook
-from tutorial.benchmarks import cleanrl_style_ddpg, measure, replay
+from tutorial.benchmarks import measure, replay
 from tutorial.benchmarks.measure import Options, Recorder, Target
 
 TITLE = "Gradient step"
 PLAIN = "this notebook, plain, with its draw"
 DEFAULT = "this notebook, default, with draw and update"
 COMPILED = ", compiled"  # after each of these two
-CLEANRL = "CleanRL style, with its draw"
 SB3, SBX = "Stable-Baselines3 DDPG, with its draw", "SBX DDPG, with its draw"
 EXPLANATION = """\
 A step of critic, actor and both target networks on a batch of 64, networks with two hidden layers
 of 128 units, ReLU, Adam, tau 0.005, one critic; time per step, its draw included.
 
 - *this notebook, plain*: normalisation and NoisyNet switched off, which are the same networks as
-  the baselines have; an actor step for every critic step, as there; uniform replay; phases of
+  the baselines have; an actor step for every critic step, as in theirs; uniform replay; phases of
   100 steps.
 - *this notebook, default*: layer normalisation, NoisyNet, the fixed input scale, prioritized
   replay of 1,000,000 and its update; the actor in every second step; phases of 30 steps.
 - *compiled*: the same by `tutorial.training.compiled`, a phase in one call.
 - *Stable-Baselines3* and *SBX*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
   `ReplayBuffer` of 100,000 transitions of 20 environments. SBX runs the 100 steps in one call.
-- *CleanRL style*: the update of `cleanrl_style_ddpg.py`.
 
 All memories are filled with 100,000 transitions. One thread, which is quickest for networks of this
 size."""
@@ -52,8 +50,8 @@ PLAIN_SETTINGS = {
 }
 
 
-def ours(overrides: dict, rows, td_errors, engine: str):
-    """A update phase of the notebook, and its number of steps."""
+def this_project(overrides: dict, rows, td_errors, engine: str):
+    """An update phase of the notebook, and its number of steps."""
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
@@ -66,36 +64,18 @@ def ours(overrides: dict, rows, td_errors, engine: str):
     ), settings.gradient_steps
 
 
-def cleanrl_style(rows):
-    """A step of the single-file learner with its draw."""
-    settings = cleanrl_style_ddpg.Settings(
-        hidden=(128, 128),
-        batch_size=BATCH,
-        policy_frequency=1,
-        learning_rate=1e-3,
-        buffer_size=len(rows),
-    )
-    learner = cleanrl_style_ddpg.Learner(replay.OBSERVATION, replay.ACTION, settings)
-    memory = cleanrl_style_ddpg.UniformReplay(len(rows), replay.OBSERVATION, replay.ACTION, seed=0)
-    observations, actions, rewards, _, next_observations = np.split(
-        rows, np.cumsum([replay.OBSERVATION, replay.ACTION, 1, 1]), axis=1
-    )
-    memory.add(observations, next_observations, actions, rewards[:, 0], np.zeros(len(rows)))
-    return lambda: learner.update(*memory.sample(settings.batch_size))
-
-
-def of_library(library: str, rows):
+def library_calls(library: str, rows):
     """100 steps of the DDPG of Stable-Baselines3 or SBX on a filled buffer of 20 environments."""
     from stable_baselines3.common.logger import Logger
 
-    from tutorial.benchmarks.baseline_environment import Arms
+    from tutorial.benchmarks.baseline_environment import ArmsEnv
     from tutorial.benchmarks.sb3_training import LIBRARIES, ArmVecEnv
 
     arms = 20
     kind = importlib.import_module(LIBRARIES[library]).DDPG
     model = kind(
         "MlpPolicy",
-        ArmVecEnv(Arms(arms, seed=0)),
+        ArmVecEnv(ArmsEnv(arms, seed=0)),
         device="cpu",
         batch_size=BATCH,
         buffer_size=len(rows),
@@ -120,24 +100,23 @@ def run(options: Options, recorder: Recorder) -> None:
     """Measure all in turn."""
     rows, td_errors = replay.transitions(options.size(HELD, 2_000))
     capacity = {"replay_capacity": options.size(1_000_000, 2_048)}
-    calls, steps = {CLEANRL: cleanrl_style(rows)}, {SB3: MANY, SBX: MANY}
+    calls, steps = {}, {SB3: MANY, SBX: MANY}
     with measure.torch_threads(1):
         torch.manual_seed(0)
         for name, overrides in ((PLAIN, PLAIN_SETTINGS | capacity), (DEFAULT, capacity)):
             for engine, more in (("torch", ""), ("compiled", COMPILED)):
-                calls[name + more], steps[name + more] = ours(overrides, rows, td_errors, engine)
+                calls[name + more], steps[name + more] = this_project(
+                    overrides, rows, td_errors, engine
+                )
         baselines, missing = measure.build_baselines(
             {
-                SB3: lambda: of_library("Stable-Baselines3", rows),
-                SBX: lambda: of_library("SBX", rows),
+                SB3: lambda: library_calls("Stable-Baselines3", rows),
+                SBX: lambda: library_calls("SBX", rows),
             }
         )
         seconds = measure.time_in_turn(calls | baselines, options)
     recorder.put_seconds(
-        {
-            name: [value / steps.get(name, 1) for value in values]
-            for name, values in seconds.items()
-        },
+        {name: [value / steps[name] for value in values] for name, values in seconds.items()},
         missing,
     )
 
@@ -152,7 +131,6 @@ def targets(measured) -> list[Target]:
         for own, baseline, bound in (
             (DEFAULT + COMPILED, DEFAULT, 4),
             (PLAIN + COMPILED, SBX, 1),
-            (PLAIN + COMPILED, CLEANRL, 5),
             (PLAIN + COMPILED, SB3, 5),
         )
     ]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-import helpers
+from tutorial.training.files import write_whole
 
 RESULTS = Path(__file__).with_name("results.json")
 PACKAGES = (
@@ -31,7 +31,6 @@ PACKAGES = (
     "gymnasium",
     "cpprb",
     "tianshou",
-    "torchrl",
     "jax",
     "sbx-rl",
 )
@@ -266,7 +265,7 @@ class Results:
 
     def write(self) -> None:
         content = json.dumps(self.rows, indent=1) + "\n"
-        helpers.write_whole(self.path, content.encode())
+        write_whole(self.path, content.encode())
 
 
 class Recorder(NamedTuple):
@@ -298,13 +297,20 @@ def ratio(measured: Mapping, slower: str, faster: str) -> float | None:
     return median(values[0]) / median(values[1]) if all(values) else None
 
 
-def at_least(what: str, value: float | None, bound: float) -> Target:
-    """A target for a ratio that should be large."""
-    return Target(
-        what,
-        "not measured" if value is None else f"{value:.2f} times",
-        None if value is None else value >= bound,
-    )
+def at_least(what: str, value: float | None, bound: float, unit: str = " times") -> Target:
+    """A target for a number that should be large."""
+    return _target(what, value, unit, value is not None and value >= bound)
+
+
+def at_most(what: str, value: float | None, bound: float, unit: str = " times") -> Target:
+    """A target for a number that should be small."""
+    return _target(what, value, unit, value is not None and value <= bound)
+
+
+def _target(what: str, value: float | None, unit: str, reached: bool) -> Target:
+    if value is None:
+        return Target(what, "not measured", None)
+    return Target(what, f"{value:.2f}{unit}", bool(reached))
 
 
 def fastest(measured: Mapping, names) -> str | None:

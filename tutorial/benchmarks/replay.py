@@ -10,11 +10,10 @@ import torch
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.benchmarks.measure import Options, Recorder, Target
-from tutorial.benchmarks.trees import NumpyTree, linked_tree
 
 TITLE = "Prioritized replay"
 OURS = "this notebook"
-BASELINES = ("cpprb", "tianshou, tree", "tianshou, buffer", "TorchRL", "linked nodes", "NumPy tree")
+BASELINES = ("cpprb", "tianshou, tree", "tianshou, buffer")
 EXPLANATION = """\
 Draw 128 transitions out of 1,000,000 in proportion to their priorities, gather their 72 numbers
 (two observations, action, return, discount), compute the importance weights, and set 128 new
@@ -24,11 +23,7 @@ transitions and priorities with exponent 0.6; beta is 0.4. One thread.
 - *cpprb*: `PrioritizedReplayBuffer`, `sample` and `update_priorities`. Compiled C++.
 - *tianshou, tree*: its `SegmentTree`, compiled by numba, inside the notebook's own strata, gather
   and weights.
-- *tianshou, buffer*: its `PrioritizedReplayBuffer`, with the row as the observation.
-- *TorchRL*: `PrioritizedReplayBuffer` on a `LazyTensorStorage` of rows, where its compiled tree
-  loads: its packages are built for one version of PyTorch each.
-- *linked nodes*: `trees.py`, a tree of Python objects in the manner of reference A.
-- *NumPy tree*: `trees.py`, the notebook's array moved level by level without numba."""
+- *tianshou, buffer*: its `PrioritizedReplayBuffer`, with the row as the observation."""
 
 BATCH = 128
 BETA = 0.4
@@ -68,7 +63,7 @@ def strata(generator: np.random.Generator, total: float) -> np.ndarray:
     return (np.arange(BATCH) + generator.random(BATCH)) / BATCH * total
 
 
-def ours(rows, td_errors, definitions=None):
+def this_project(rows, td_errors, definitions=None):
     """The notebook's PrioritizedReplay, and its rows as a Batch of tensors."""
     definitions = definitions or notebook.definitions()
     replay = definitions.PrioritizedReplay(
@@ -115,29 +110,22 @@ def cpprb(rows, td_errors):
     return call
 
 
-def on_tree(rows, td_errors, find, update, priorities, total):
-    """A call that draws and updates through the functions of some tree."""
-    update(np.arange(len(rows)), to_priorities(td_errors))
-    generator, errors = np.random.default_rng(0), new_errors()
-
-    def call():
-        indices = find(strata(generator, total()))
-        weights = importance_weights(len(rows), priorities(indices) / total())
-        drawn = rows.take(indices, axis=0)
-        update(indices, to_priorities(errors()))
-        return indices, drawn, weights
-
-    return call
-
-
 def tianshou_tree(rows, td_errors):
     """tianshou's tree; everything else as in the notebook."""
     from tianshou.data import SegmentTree
 
     tree = SegmentTree(len(rows))
-    return on_tree(
-        rows, td_errors, tree.get_prefix_sum_idx, tree.__setitem__, tree.__getitem__, tree.reduce
-    )
+    tree[np.arange(len(rows))] = to_priorities(td_errors)
+    generator, errors = np.random.default_rng(0), new_errors()
+
+    def call():
+        indices = tree.get_prefix_sum_idx(strata(generator, tree.reduce()))
+        weights = importance_weights(len(rows), tree[indices] / tree.reduce())
+        drawn = rows.take(indices, axis=0)
+        tree[indices] = to_priorities(errors())
+        return indices, drawn, weights
+
+    return call
 
 
 def tianshou_buffer(rows, td_errors):
@@ -160,58 +148,7 @@ def tianshou_buffer(rows, td_errors):
     return call
 
 
-def torchrl(rows, td_errors):
-    """TorchRL's buffer with its C++ tree."""
-    from torchrl.data import LazyTensorStorage, PrioritizedReplayBuffer
-
-    buffer = PrioritizedReplayBuffer(
-        alpha=ALPHA, beta=BETA, eps=EPSILON, batch_size=BATCH, storage=LazyTensorStorage(len(rows))
-    )
-    indices = buffer.extend(torch.from_numpy(rows))
-    buffer.update_priority(indices, torch.from_numpy(np.abs(td_errors)))
-    errors = new_errors()
-
-    def call():
-        batch, info = buffer.sample(return_info=True)
-        buffer.update_priority(info["index"], torch.from_numpy(np.abs(errors())))
-        return info["index"], batch, info
-
-    return call
-
-
-def numpy_tree(rows, td_errors):
-    """The array of sums without compiled loops."""
-    tree = NumpyTree(len(rows))
-    return on_tree(rows, td_errors, tree.find, tree.update, tree.priorities, lambda: tree.total)
-
-
-def linked_nodes(rows, td_errors):
-    """The tree of linked Python objects."""
-    with measure.no_garbage_collection():
-        root = linked_tree(to_priorities(td_errors), rows)
-    generator, errors = np.random.default_rng(0), new_errors()
-
-    def call():
-        total = root.priority
-        leaves = [root.find(value) for value in (generator.random(BATCH) * total).tolist()]
-        probabilities = np.array([leaf.priority for leaf in leaves]) / total
-        weights = importance_weights(len(rows), probabilities)
-        drawn = np.stack([leaf.data for leaf in leaves])
-        for leaf, priority in zip(leaves, to_priorities(errors()).tolist(), strict=True):
-            leaf.change(priority - leaf.priority)
-        return leaves, drawn, weights
-
-    return call
-
-
-BUILDERS = {
-    "cpprb": cpprb,
-    "tianshou, tree": tianshou_tree,
-    "tianshou, buffer": tianshou_buffer,
-    "TorchRL": torchrl,
-    "linked nodes": linked_nodes,
-    "NumPy tree": numpy_tree,
-}
+BUILDERS = dict(zip(BASELINES, (cpprb, tianshou_tree, tianshou_buffer), strict=True))
 
 
 def run(options: Options, recorder: Recorder) -> None:
@@ -221,7 +158,7 @@ def run(options: Options, recorder: Recorder) -> None:
         baselines, missing = measure.build_baselines(
             {name: lambda build=build: build(rows, td_errors) for name, build in BUILDERS.items()}
         )
-        calls = {OURS: ours(rows, td_errors)} | baselines
+        calls = {OURS: this_project(rows, td_errors)} | baselines
         recorder.put_seconds(measure.time_in_turn(calls, options), missing)
 
 

@@ -7,8 +7,9 @@ from types import ModuleType
 
 from tutorial.benchmarks import measure
 from tutorial.benchmarks.measure import Target
+from tutorial.report.tables import as_markdown
 
-MARK = {True: "reached", False: "**not reached**", None: "not measured"}
+REACHED = {True: "reached", False: "**not reached**", None: "not measured"}
 HEAD = """\
 # Benchmarks
 
@@ -31,27 +32,24 @@ def machine_lines(here: Mapping) -> str:
 
 def targets_table(targets: list[Target]) -> str:
     """All targets with what was measured."""
-    lines = ["| target | measured | |", "|---|---|---|"]
-    return "\n".join(
-        lines
-        + [f"| {target.what} | {target.measured} | {MARK[target.reached]} |" for target in targets]
+    return as_markdown(
+        ["target", "measured", ""],
+        [[target.what, target.measured, REACHED[target.reached]] for target in targets],
     )
 
 
 def seconds_table(measured: Mapping) -> str:
     """Median, quartiles and number of repetitions of every candidate, in µs."""
-    lines = ["| | median, µs | quartiles, µs | repetitions |", "|---|---|---|---|"]
+    lines = []
     for name, entry in measured.items():
         if "missing" in entry:
-            lines.append(f"| {name} | {entry['missing']} | - | - |")
+            lines.append([name, entry["missing"], "-", "-"])
             continue
         values = [1e6 * value for value in entry["seconds"]]
         low, high = measure.quartiles(values)
-        lines.append(
-            f"| {name} | {measure.median(values):,.1f} | {low:,.1f} to {high:,.1f} "
-            f"| {len(values)} |"
-        )
-    return "\n".join(lines)
+        middle = measure.median(values)
+        lines.append([name, f"{middle:,.1f}", f"{low:,.1f} to {high:,.1f}", str(len(values))])
+    return as_markdown(["", "median, µs", "quartiles, µs", "repetitions"], lines)
 
 
 def row_tables(module: ModuleType, measured: Mapping) -> list[str]:

@@ -11,7 +11,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tutorial.benchmarks.baseline_environment import Arms
+from tutorial.benchmarks.baseline_environment import ArmsEnv
 
 LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
 DISCOUNT = 0.97
@@ -34,7 +34,7 @@ class ArmVecEnv(VecEnv):
     The time limit is a truncation: `infos` say so and hold the true last observation.
     """
 
-    def __init__(self, arms: Arms):
+    def __init__(self, arms: ArmsEnv):
         self.arms = arms
         self.actions = np.zeros((arms.num_agents, ACTION_SIZE), np.float32)
         super().__init__(
@@ -80,7 +80,7 @@ class ArmVecEnv(VecEnv):
 class UntilFinished(BaseCallback):
     """Ends the training when the arms' record says so."""
 
-    def __init__(self, arms: Arms):
+    def __init__(self, arms: ArmsEnv):
         super().__init__()
         self.arms = arms
 
@@ -88,7 +88,7 @@ class UntilFinished(BaseCallback):
         return not self.arms.finished
 
 
-def train(library: str, algorithm: str, normalize: bool, arms: Arms, seed: int) -> None:
+def train(library: str, algorithm: str, normalize: bool, arms: ArmsEnv, seed: int) -> None:
     """Train until `arms.finished`.
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import helpers
 from tutorial.benchmarks import measure, trainings
 from tutorial.benchmarks.measure import Options, Recorder, Target
+from tutorial.report.tables import as_markdown
+from tutorial.training.scores import first_at, solved_at
 
 ARMS, EPISODES, MAX_EPISODES = 20, 100, 300
 FIRST_SEED = 3000  # fresh: nothing was chosen by what these seeds scored
@@ -36,8 +37,8 @@ def run(options: Options, recorder: Recorder) -> None:
                 num_agents=arms,
                 max_episodes=options.size(MAX_EPISODES, 1),
             ) as (folder, scores, notebook_seconds):
-                solved = helpers.solved_at(scores["score"])
-                first = helpers.first_at(scores["score"])
+                solved = solved_at(scores["score"])
+                first = first_at(scores["score"])
                 recorder.put(
                     name,
                     {
@@ -78,23 +79,21 @@ def medians(measured, preset: str) -> dict[str, float | None]:
 
 
 def tables(measured) -> list[str]:
+    named = dict(sorted(measured.items())) | {
+        f"**{preset}, median**": medians(measured, preset) for preset in trainings.PRESETS
+    }
     lines = [
-        " | ".join(["| preset, seed", *(column for column, _ in QUANTITIES.values())]) + " |",
-        "|---" * (1 + len(QUANTITIES)) + "|",
-    ]
-
-    def line(name, run):
-        cells = [
-            "-" if run[quantity] is None else f"{run[quantity]:{form}}"
-            for quantity, (_, form) in QUANTITIES.items()
+        [
+            name,
+            *(
+                "-" if run[quantity] is None else f"{run[quantity]:{form}}"
+                for quantity, (_, form) in QUANTITIES.items()
+            ),
         ]
-        return " | ".join([f"| {name}", *cells]) + " |"
-
-    lines += [line(name, run) for name, run in sorted(measured.items())]
-    lines += [
-        line(f"**{preset}, median**", medians(measured, preset)) for preset in trainings.PRESETS
+        for name, run in named.items()
     ]
-    return ["\n".join(lines)]
+    head = ["preset, seed", *(column for column, _ in QUANTITIES.values())]
+    return [as_markdown(head, lines)]
 
 
 def targets(measured) -> list[Target]:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-import helpers
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.paths import NOTEBOOK
 from tutorial.training import compiled, episodes
+from tutorial.training.environments import open_environment
+from tutorial.training.run_files import load_hyperparameters, load_network, run_folder
+from tutorial.training.scores import read_scores
 
 PRESETS = ("default", "fast")
 
@@ -50,8 +52,8 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
         seconds = time.perf_counter() - start
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
-        folder = helpers.run_folder(out_dir, parameters["preset"], parameters["seed"])
-        yield folder, helpers.read_scores(folder / "scores.csv"), seconds
+        folder = run_folder(out_dir, parameters["preset"], parameters["seed"])
+        yield folder, read_scores(folder / "scores.csv"), seconds
 
 
 def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine: str) -> float:
@@ -62,13 +64,13 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
     """
     definitions = notebook.definitions()
     fields = definitions.Hyperparameters.model_fields
-    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
-    with measure.torch_threads(1), helpers.open_environment("", num_agents, seed) as environment:
+    settings = definitions.Hyperparameters(**load_hyperparameters(folder, fields))
+    with measure.torch_threads(1), open_environment("", num_agents, seed) as environment:
         size = environment.brains[environment.brain_names[0]].vector_action_space_size
         agent = definitions.Agent(
             definitions.OBSERVATION_SCALE, size, num_agents, settings, np.random.default_rng(seed)
         )
-        helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
+        load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
         agent.learner = compiled.learner(agent.ddpg, compiled.choose(engine, settings))
         episodes.evaluate_policy(
             environment, lambda seen: agent.act(seen, explore=False)

@@ -1,11 +1,8 @@
 """`python -m tutorial.experiments`."""
 
-import signal
 import sys
 
-from tutorial.experiments.runner import main
+from tutorial.experiments.runner import interrupt_on_termination, main
 
-for name in ("SIGTERM", "SIGHUP"):  # an end from outside is as orderly as Ctrl-C
-    if hasattr(signal, name):
-        signal.signal(getattr(signal, name), signal.default_int_handler)
+interrupt_on_termination()
 sys.exit(main())

@@ -7,8 +7,9 @@
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
 section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
 preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
-is there is not run again, and on one machine a run that was cut, by Ctrl-C or else, goes on from
-its last state. A kept run with other settings than this list is an error, until `--redo`.
+is there is not run again, also where another runner has put it there meanwhile, and on one machine
+a run that was cut, by Ctrl-C or else, goes on from its last state. A stored run with other settings
+than this list is an error, until `--redo`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,13 +31,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import filelock
 import nbformat
 import psutil
 
-import helpers
-from tutorial.notebook import definitions
+from tutorial.notebook import cell_with_tag, definitions
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
+from tutorial.training.files import write_whole
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
+from tutorial.training.scores import read_scores
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Experiment:
     num_agents: int = 20
     env_location: str = ""
     engine: str = "auto"
-    weights: bool = False  # keep the best weights of the first seed
+    weights: bool = False  # store the best weights of the first seed
 
 
 # What version 1's default had, and the present has not:
@@ -167,13 +171,17 @@ class Run:
     def __str__(self) -> str:
         return f"{self.name} seed {self.seed}"
 
-    def done(self, kept: Path) -> bool:
-        """Whether it is kept, with these settings or others."""
-        return (self.folder(kept) / "scores.csv").exists()
+    def stored(self, results: Path) -> bool:
+        """Whether it is there, with these settings or others."""
+        return (self.folder(results) / "scores.csv").exists()
 
-    def differs(self, kept: Path) -> str:
-        """How a kept run's settings differ from these; empty: they do not."""
-        experiment, folder = self.experiment, self.folder(kept)
+    def done(self, results: Path) -> bool:
+        """Whether it is there with these settings."""
+        return self.stored(results) and not self.changed_settings(results)
+
+    def changed_settings(self, results: Path) -> str:
+        """How a stored run's settings differ from these; empty: they do not."""
+        experiment, folder = self.experiment, self.folder(results)
         settings = definitions().make_hyperparameters(experiment.preset, experiment.overrides)
         engine = {} if experiment.engine == "auto" else {"engine": experiment.engine}
         try:
@@ -203,22 +211,22 @@ class Run:
             return str(error)
         return ""
 
-    def folder(self, kept: Path) -> Path:
+    def folder(self, results: Path) -> Path:
         """Where its files stay."""
-        return kept / self.name / f"seed{self.seed}"
+        return results / self.name / f"seed{self.seed}"
 
     @property
     def file_name(self) -> str:
         return f"{self.name.replace('/', '_')}_seed{self.seed}"
 
-    def source(self, out: Path) -> Path:
+    def output(self, out: Path) -> Path:
         """Where the notebook writes them."""
         return out / self.name / self.experiment.preset / f"seed{self.seed}"
 
     def log(self, out: Path) -> Path:
         return out / f"{self.file_name}.log"
 
-    def part(self, out: Path) -> Path:
+    def training_notebook(self, out: Path) -> Path:
         """The part of the notebook that trains."""
         return out / f"{self.file_name}.part.ipynb"
 
@@ -232,7 +240,7 @@ class Run:
             "max_episodes": experiment.max_episodes,
             "overrides": experiment.overrides,
             "stop_when_solved": experiment.stop_when_solved,
-            "resume": any((self.source(out) / "state").glob("state_*.json")),
+            "resume": any((self.output(out) / "state").glob("state_*.json")),
             "env_location": experiment.env_location,
             "engine": experiment.engine,
             "out_dir": str(out / self.name),
@@ -241,7 +249,7 @@ class Run:
             sys.executable,
             "-m",
             "papermill",
-            str(self.part(out)),
+            str(self.training_notebook(out)),
             str(out / f"{self.file_name}.ipynb"),
             "-y",
             json.dumps(parameters),
@@ -254,7 +262,7 @@ class Run:
         ]
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
-        """Execute the notebook; return what is to be kept, file by file.
+        """Execute the notebook; return what is to be stored, file by file.
 
         Args:
             call: runs the command, with what subprocess.Popen takes, and returns its exit status.
@@ -264,7 +272,7 @@ class Run:
         """
         out.mkdir(parents=True, exist_ok=True)
         out, log = out.resolve(), self.log(out)
-        write_training_part(self.part(out))
+        write_training_part(self.training_notebook(out))
         with open(log, "w") as file:
             failed = call(
                 self.command(out),
@@ -274,32 +282,31 @@ class Run:
             )
         if failed:
             raise RuntimeError(f"{log}: " + log.read_text()[-2000:])
-        source, names = self.source(out), ["hyperparameters.json", "evaluation.csv", "scores.csv"]
+        output, names = self.output(out), ["hyperparameters.json", "evaluation.csv", "scores.csv"]
         if self.experiment.weights and self.seed == 0:
             names = ["actor_best.safetensors", "critic_best.safetensors", *names]
-        files = {name: (source / name).read_bytes() for name in names}
-        shutil.rmtree(source / "state", ignore_errors=True)  # large, and no longer needed
+        files = {name: (output / name).read_bytes() for name in names}
+        shutil.rmtree(output / "state", ignore_errors=True)  # large, and no longer needed
         return files
 
-    def keep(self, files: dict[str, bytes], kept: Path) -> None:
+    def store(self, files: dict[str, bytes], results: Path) -> None:
         """Write the files in the place of any others, the scores last, since they mean done."""
-        folder = self.folder(kept)
+        folder = self.folder(results)
         folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(folder.iterdir(), key=lambda path: path.name != "scores.csv"):
             path.unlink()
         for name in sorted(files, key="scores.csv".__eq__):
-            helpers.write_whole(folder / name, files[name])
+            write_whole(folder / name, files[name])
 
 
 def write_training_part(path: Path) -> None:
     """Write the notebook up to its training: what follows comes from the runs made here."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    [training] = [k for k, cell in enumerate(notebook.cells) if "    train_agent(" in cell.source]
-    del notebook.cells[training + 1 :]
-    helpers.write_whole(path, nbformat.writes(notebook).encode())
+    del notebook.cells[cell_with_tag(notebook, "training") + 1 :]
+    write_whole(path, nbformat.writes(notebook).encode())
 
 
-Outcome = tuple[Run, "dict[str, bytes] | Exception"]
+Outcome = tuple[Run, "str | Exception"]  # what to say of the run, or why it failed
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -352,24 +359,63 @@ class Processes:
                 time.sleep(0.05)
 
 
-def train_here(runs: Iterable[Run], out: Path, workers: int) -> Iterator[Outcome]:
-    """Train on this machine, some at a time; yield each when it is done.
+@contextlib.contextmanager
+def signals_ignored() -> Iterator[None]:
+    """Let no further Ctrl-C or SIGTERM cut short what ends the children of this process."""
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    before = {
+        number: signal.signal(number, signal.SIG_IGN)
+        for number in (getattr(signal, name, None) for name in names)
+        if number and threading.current_thread() is threading.main_thread()
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def interrupt_on_termination() -> None:
+    """Make an end from outside, SIGTERM or SIGHUP, as orderly as Ctrl-C."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+
+
+def train_and_store(run: Run, out: Path, results: Path, call: Callable[..., int]) -> str:
+    """Train a run and store it, unless another runner has it; return which."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(out / f"{run.file_name}.lock", timeout=0):
+            if run.done(results):
+                return "done meanwhile by another runner"
+            run.store(run.train(out, call), results)
+            return "done"
+    except filelock.Timeout:
+        return "left to another runner, which trains it"
+
+
+def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> Iterator[Outcome]:
+    """Train on this machine, some at a time; yield each when it is stored.
 
     On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
     """
     processes, pool = Processes(), ThreadPoolExecutor(workers)
     try:
-        futures = {pool.submit(run.train, out, processes.call): run for run in runs}
+        futures = {
+            pool.submit(train_and_store, run, out, results, processes.call): run for run in runs
+        }
         for future in as_completed(futures):
             yield futures[future], future.exception() or future.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        processes.stop()
-        pool.shutdown()
+        with signals_ignored():
+            pool.shutdown(wait=False, cancel_futures=True)
+            processes.stop()
+            pool.shutdown()
 
 
-def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
-    """Train on a Ray cluster, one processor core each; yield each when it is done.
+def train_on_ray(runs: Iterable[Run], address: str, results: Path) -> Iterator[Outcome]:
+    """Train on a Ray cluster, one processor core each; yield each when it is stored.
 
     A run whose machine is lost begins again on another, up to five times.
 
@@ -387,47 +433,49 @@ def train_on_ray(runs: Iterable[Run], address: str) -> Iterator[Outcome]:
     environment = {"working_dir": str(PROJECT), "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
     ray.init(address, runtime_env=environment, log_to_driver=False)
     try:
-        task = ray.remote(num_cpus=1, max_retries=5)(train_somewhere)
+        task = ray.remote(num_cpus=1, max_retries=5)(train_in_temporary_folder)
         pending = {task.remote(run): run for run in runs}
         while pending:
             [ready], _ = ray.wait(list(pending), num_returns=1)
             run = pending.pop(ready)
             try:
-                yield run, ray.get(ready)
+                run.store(ray.get(ready), results)
+                yield run, "done"
             except Exception as error:  # of the run, or of the cluster: the others go on
                 yield run, error
     finally:
         ray.shutdown()
 
 
-def train_somewhere(run: Run) -> dict[str, bytes]:
+def train_in_temporary_folder(run: Run) -> dict[str, bytes]:
     """Train in a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory() as out:
         return run.train(Path(out))
 
 
-def keep_all(outcomes: Iterator[Outcome], number: int, kept: Path) -> int:
-    """Write the files of each run as it comes, and say how it went; return how many failed.
+def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
+    """Say of each run how it went, as it comes; return how many failed.
 
     Raises:
-        KeyboardInterrupt: by Ctrl-C; what was kept is said before.
+        KeyboardInterrupt: by Ctrl-C; what is stored is said before.
     """
     start, count, failures = time.perf_counter(), 0, 0
     try:
         with contextlib.closing(outcomes):
-            for run, files in outcomes:
-                if isinstance(files, Exception):
+            for run, outcome in outcomes:
+                if isinstance(outcome, Exception):
                     failures += 1
-                    said = f"FAILED, {files}"
-                else:
-                    run.keep(files, kept)
-                    said = f"done, {time.perf_counter() - start:.0f} s since the start"
+                    outcome = f"FAILED, {outcome}"
                 count += 1
-                print(f"{count}/{number} {run}: {said}", flush=True)
+                seconds = time.perf_counter() - start
+                print(
+                    f"{count}/{number} {run}: {outcome}, {seconds:.0f} s since the start",
+                    flush=True,
+                )
     except KeyboardInterrupt:
         print(
-            f"stopped: {count - failures} of {number} runs are done and kept in {kept}; the same "
-            "command goes on with the others",
+            f"stopped: {count - failures} of {number} runs are done and stored in {results}; the "
+            "same command goes on with the others",
             flush=True,
         )
         raise
@@ -450,12 +498,12 @@ def main(arguments: list[str] | None = None) -> int:
         default=PROJECT / "runs" / "experiments",
         help="where runs on this machine write",
     )
-    parser.add_argument("--kept", type=Path, default=CHECKPOINTS, help="where results stay")
+    parser.add_argument("--results", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
     parser.add_argument(
         "--redo",
         action="store_true",
-        help="train anew what is kept with other settings than the list's",
+        help="train anew what is stored with other settings than the list's",
     )
     options = parser.parse_args(arguments)
     if options.workers < 1:
@@ -465,31 +513,30 @@ def main(arguments: list[str] | None = None) -> int:
         for name in options.only
         for seed in range(EXPERIMENTS[name].seeds)
     ]
-    done = [run for run in runs if run.done(options.kept)]
-    differing = {str(run): why for run in done if (why := run.differs(options.kept))}
+    stored = [run for run in runs if run.stored(options.results)]
+    changed = {str(run): why for run in stored if (why := run.changed_settings(options.results))}
     if options.list:
         for run in runs:
-            print(f"{run!s:44} {'to do' if run not in done else differing.get(str(run), 'done')}")
+            print(f"{run!s:44} {'to do' if run not in stored else changed.get(str(run), 'done')}")
         seconds = [
-            helpers.read_scores(run.folder(options.kept) / "scores.csv")["seconds"][-1]
-            for run in done
+            read_scores(run.folder(options.results) / "scores.csv")["seconds"][-1] for run in stored
         ]
         print(
             f"{len(seconds)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} hours of "
             "training by their score files"
         )
         return 0
-    if differing and not options.redo:
+    if changed and not options.redo:
         parser.error(
-            "\n".join([*differing.values(), "--redo trains these anew, and --only chooses others"])
+            "\n".join([*changed.values(), "--redo trains these anew, and --only chooses others"])
         )
-    runs = [run for run in runs if run not in done or str(run) in differing]
+    runs = [run for run in runs if run not in stored or str(run) in changed]
     outcomes = (
-        train_on_ray(runs, options.ray)
+        train_on_ray(runs, options.ray, options.results)
         if options.ray
-        else train_here(runs, options.out, options.workers)
+        else train_here(runs, options.out, options.workers, options.results)
     )
     try:
-        return 1 if keep_all(outcomes, len(runs), options.kept) else 0
+        return 1 if report_all(outcomes, len(runs), options.results) else 0
     except KeyboardInterrupt:
         return 130  # as shells count it

@@ -39,17 +39,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import filelock
 import numpy as np
 
-import helpers
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
+from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
 from tutorial.experiments import runner
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import study as results
+from tutorial.report import study as report
+from tutorial.report.study import LEVELS
+from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import Evaluation
+from tutorial.training.files import write_whole
+from tutorial.training.randomness import seed_everything
 
-KEPT = CHECKPOINTS / "study"
+RESULTS = CHECKPOINTS / "study"
 COLUMNS = (
     "setting",
     "n_step",
@@ -63,7 +68,6 @@ COLUMNS = (
     "num_updates",
     "seconds",
 )
-LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
 EVALUATION_ARMS = 20
 
@@ -108,7 +112,7 @@ PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """One training of the study."""
 
     task: str
@@ -116,7 +120,7 @@ class Run:
     seed: int
     setting: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the sweep
     changes: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the task, in a pilot
-    table: str = ""  # where it is kept; empty: in that of its task
+    table: str = ""  # where it is stored; empty: in that of its task
 
     def __str__(self) -> str:
         cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
@@ -132,11 +136,15 @@ class Run:
         return (setting, *map(str, self.cell), str(self.seed))
 
     @property
-    def file(self) -> str:
+    def table_name(self) -> str:
         return f"{self.table or self.task}.csv"
 
-    def done(self, kept: Path) -> bool:
-        return self.key in {tuple(line[:5]) for line in read_lines(kept / self.file)}
+    @property
+    def file_name(self) -> str:
+        return "_".join(filter(None, (self.table_name, *self.key))).replace("=", "_")
+
+    def done(self, results: Path) -> bool:
+        return self.key in {tuple(line[:5]) for line in read_lines(results / self.table_name)}
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Train in a process of its own; return its lines as the content of a table.
@@ -148,7 +156,7 @@ class Run:
             RuntimeError: it failed; with the end of what it said.
         """
         out.mkdir(parents=True, exist_ok=True)
-        name = out / "_".join(filter(None, (self.file, *self.key))).replace("=", "_")
+        name = out / self.file_name
         with open(f"{name}.csv", "wb") as lines, open(f"{name}.log", "wb") as log:
             failed = call(
                 [
@@ -165,15 +173,16 @@ class Run:
             )
         if failed:
             raise RuntimeError(f"{self}: {Path(f'{name}.log').read_text()[-2000:]}")
-        return {self.file: Path(f"{name}.csv").read_bytes()}
+        return {self.table_name: Path(f"{name}.csv").read_bytes()}
 
-    def keep(self, files: dict[str, bytes], kept: Path) -> None:
-        """Add the lines to the task's table, in order."""
-        kept.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            lines = read_lines(kept / name) + list(csv.reader(content.decode().splitlines()))
-            lines.sort(key=lambda line: (*line[:4], int(line[4]), int(line[5])))
-            helpers.write_whole(kept / name, as_csv([COLUMNS, *lines]))
+    def store(self, files: dict[str, bytes], results: Path) -> None:
+        """Add the lines to the task's table, in order, one process or thread at a time."""
+        results.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(results / ".lock"):
+            for name, content in files.items():
+                lines = read_lines(results / name) + list(csv.reader(content.decode().splitlines()))
+                lines.sort(key=lambda line: (*line[:4], int(line[4]), int(line[5])))
+                write_whole(results / name, as_csv([COLUMNS, *lines]))
 
 
 def read_lines(path: Path) -> list[list[str]]:
@@ -192,18 +201,11 @@ def as_csv(lines: Iterable[Iterable]) -> bytes:
     return file.getvalue().encode()
 
 
-def train(run: Run, watcher: Any = None) -> list:
-    """Train as the notebook does, with evaluations beside.
-
-    Args:
-        watcher: told of the agent at first (`begin`), and asked at every evaluation (`look`).
-
-    Returns:
-        The lines of the table; with a watcher, pairs of a line and what it said.
-    """
+def train(run: StudyRun) -> list[list]:
+    """Train as the notebook does, with evaluations beside; return the lines of the table."""
     definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
     levels = dict(zip(LEVELS, run.cell, strict=True))
-    decisions = task.episodes * 1_001
+    decisions = task.episodes * EPISODE_DECISIONS
     scale = definitions.OBSERVATION_SCALE.copy()
     scale[np.isinf(scale)] = 1.0  # the study's agent sees the quaternions, which are left out today
     settings = definitions.make_hyperparameters("default", {})
@@ -217,7 +219,7 @@ def train(run: Run, watcher: Any = None) -> list:
     lines, spent = [], [0.0]
 
     def goals(arms, seed):
-        return helpers.open_environment("", arms, seed, {"goal_size": task.goal_size})
+        return open_environment("", arms, seed, {"goal_size": task.goal_size})
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -225,30 +227,29 @@ def train(run: Run, watcher: Any = None) -> list:
         goals(EVALUATION_ARMS, EVALUATION_SEED) as other,
     ):
         evaluation = Evaluation(other, task.every)
-        generator = helpers.seed_everything(run.seed)
+        generator = seed_everything(run.seed)
         agent = definitions.Agent(
             scale, 4, task.arms, settings, generator, reward_threshold=None, engine="compiled"
         )
-        if watcher:
-            watcher.begin(agent)
         start = time.perf_counter()
 
-        def note(agent, scores):
+        def evaluate_when_due(agent, scores):
             if not evaluation.due(len(scores)):
                 return
             began = time.perf_counter()
             score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
             spent[0] += time.perf_counter() - began
-            line = [
-                *run.key,
-                len(scores),
-                f"{score:.4f}",
-                f"{scores[-1]:.4f}",
-                agent.env_steps,
-                agent.num_updates,
-                f"{time.perf_counter() - start - spent[0]:.2f}",
-            ]
-            lines.append((line, watcher.look(agent, other)) if watcher else line)
+            lines.append(
+                [
+                    *run.key,
+                    len(scores),
+                    f"{score:.4f}",
+                    f"{scores[-1]:.4f}",
+                    agent.env_steps,
+                    agent.num_updates,
+                    f"{time.perf_counter() - start - spent[0]:.2f}",
+                ]
+            )
 
         definitions.train_agent(
             UnityDelayedRewards(environment, task.reward_every),
@@ -257,7 +258,7 @@ def train(run: Run, watcher: Any = None) -> list:
             task.episodes,
             stop_when_solved=False,
             save_every=10**6,
-            after_episode=note,
+            after_episode=evaluate_when_due,
             reward_threshold=None,
         )
     return lines
@@ -266,20 +267,20 @@ def train(run: Run, watcher: Any = None) -> list:
 ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
 
 
-def runs_of_the_study() -> list[Run]:
+def runs_of_the_study() -> list[StudyRun]:
     """All of them, seed by seed, so that a part of the study has whole seeds."""
     return [
-        Run(task, cell, seed)
+        StudyRun(task, cell, seed)
         for seed in SEEDS
         for task in TASKS
         for cell in itertools.product(*LEVELS.values())
     ]
 
 
-def runs_of_the_pilot() -> list[Run]:
+def runs_of_the_pilot() -> list[StudyRun]:
     """The agent with all three off, on tasks of more and less difficulty, by which they are chosen.
 
-    They are kept in a table of their own, since their tasks are not yet those of the study.
+    They have a table of their own, because their tasks are not yet those of the study.
     """
     changes = [
         ("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
@@ -288,14 +289,14 @@ def runs_of_the_pilot() -> list[Run]:
         ("standard", "arms", (20,), 20),
     ]
     return [
-        Run(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
+        StudyRun(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
         for seed in PILOT_SEEDS
         for task, name, values, episodes in changes
         for value in values
     ]
 
 
-def runs_of_the_sweep() -> list[Run]:
+def runs_of_the_sweep() -> list[StudyRun]:
     """Other settings of some cells, to see that those of the study favour none of them."""
 
     def rates(factor):
@@ -308,7 +309,7 @@ def runs_of_the_sweep() -> list[Run]:
     ]
     settings += [((3, "uniform", False), {"n_step": n}) for n in (2, 3, 5)]
     return [
-        Run("small_goals", cell, seed, setting, table="sweep")
+        StudyRun("small_goals", cell, seed, setting, table="sweep")
         for seed in SWEEP_SEEDS
         for cell, setting in settings
     ]
@@ -317,20 +318,13 @@ def runs_of_the_sweep() -> list[Run]:
 PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_of_the_study}
 
 
-def seconds_of(kept: Path) -> list[float]:
+def training_seconds(results: Path) -> list[float]:
     """Seconds of training of every run in the tables."""
     last: dict = {}
-    for name in {run.file for runs in PARTS.values() for run in runs()}:
-        for line in read_lines(kept / name):
+    for name in {run.table_name for runs in PARTS.values() for run in runs()}:
+        for line in read_lines(results / name):
             last[name, *line[:5]] = float(line[-1])
     return list(last.values())
-
-
-def report(kept: Path) -> str:
-    """All numbers of doc/study.md's results, from the tables."""
-    found = results.results(kept, resampled=True)
-    sweep = results.sweep_lines(kept / "sweep.csv") if (kept / "sweep.csv").exists() else []
-    return "\n".join([*results.lines(found), "", *results.cell_lines(kept), "", *sweep])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -341,20 +335,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help="only print the results")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
     parser.add_argument("--ray", metavar="ADDRESS", help="as tutorial.experiments takes it")
-    parser.add_argument("--kept", type=Path, default=KEPT, help="where the tables are")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the tables are")
     options = parser.parse_args(arguments)
     if options.train:
         order = json.loads(options.train)
         with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
-            lines = train(Run(**order | {"cell": tuple(order["cell"])}))
+            lines = train(StudyRun(**order | {"cell": tuple(order["cell"])}))
         sys.stdout.buffer.write(as_csv(lines))
         return 0
     if options.report:
-        print(report(options.kept))
+        print(report.results_text(options.results))
         return 0
     runs = [run for part in options.only for run in PARTS[part]()]
-    missing = [run for run in runs if not run.done(options.kept)]
-    seconds = seconds_of(options.kept)
+    missing = [run for run in runs if not run.done(options.results)]
+    seconds = training_seconds(options.results)
     if seconds:
         hours = np.mean(seconds) * len(missing) / 3600
         print(
@@ -364,12 +358,15 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         return 0
     outcomes = (
-        runner.train_on_ray(missing, options.ray)
+        runner.train_on_ray(missing, options.ray, options.results)
         if options.ray
-        else runner.train_here(missing, PROJECT / "runs" / "study", options.workers)
+        else runner.train_here(
+            missing, PROJECT / "runs" / "study", options.workers, options.results
+        )
     )
-    return runner.keep_all(outcomes, len(missing), options.kept)
+    return runner.report_all(outcomes, len(missing), options.results)
 
 
 if __name__ == "__main__":
+    runner.interrupt_on_termination()
     sys.exit(main())

@@ -14,57 +14,50 @@ from pathlib import Path
 
 import numpy as np
 
-import helpers
+from reacher.task import MAX_SCORE
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report import statistics
+from tutorial.report.tables import as_markdown, median_and_range
 from tutorial.training.run_files import load_hyperparameters
+from tutorial.training.scores import first_at, read_runs
 
 FOLDER, V1_FOLDER = CHECKPOINTS / "ablations", CHECKPOINTS / "ablations_v1"
 PAGE = DOC / "ablations.md"
 DEFAULT = CHECKPOINTS / "default"
 BASE = "version_1"
 WITHOUT_NOISY = "noise_gaussian"  # version 1's default without NoisyNet: a base itself
+FIRST = "first at 30"
 MEASURES = ("mean of 1-100", "mean of 81-100")
 PRESENT_MEASURES = ("mean of 1-100", "without noise, 55-100")
 
+Measured = Mapping[str, "float | None"]  # by measure, of one seed
 
-def present_measures(folder: Path) -> list[dict[str, float | None]]:
+
+def present_measures(folder: Path) -> list[Measured]:
     """Of each seed the first episode at 30 and the mean of training scores, and the mean of the
     evaluations without noise at episodes 55 to 100."""
-    evaluations = helpers.read_runs(folder, "evaluation.csv")
-    found = []
-    for seed, run in helpers.read_runs(folder).items():
+    evaluations = read_runs(folder, "evaluation.csv")
+    measured = []
+    for seed, run in read_runs(folder).items():
         when = evaluations[seed]["episode"]
-        found.append(
-            {
-                "first at 30": helpers.first_at(run["score"]),
-                PRESENT_MEASURES[0]: float(run["score"][:100].mean()),
-                PRESENT_MEASURES[1]: float(
-                    evaluations[seed]["score"][(when > 50) & (when <= 100)].mean()
-                ),
-            }
-        )
-    return found
+        evaluated = evaluations[seed]["score"][(when > 50) & (when <= 100)]
+        numbers = (first_at(run["score"]), run["score"][:100].mean(), evaluated.mean())
+        measured.append(dict(zip((FIRST, *PRESENT_MEASURES), numbers, strict=True)))
+    return measured
 
 
-def measures(run: Mapping[str, np.ndarray]) -> dict[str, float | None]:
+def measures(run: Mapping[str, np.ndarray]) -> Measured:
     """First episode at 30, and two means of training scores; None where a run is too short."""
     score, whole = run["score"], len(run["score"]) >= 100
-    return {
-        "first at 30": helpers.first_at(score),
-        "mean of 1-100": float(score[:100].mean()) if whole else None,
-        "mean of 81-100": float(score[80:100].mean()) if whole else None,
-    }
+    means = [score[part].mean() if whole else None for part in (slice(100), slice(80, 100))]
+    return dict(zip((FIRST, *MEASURES), (first_at(score), *means), strict=True))
 
 
 def changes(folder: Path, base: Path = V1_FOLDER / BASE) -> dict:
     """What differs from the settings of a base in those of a run, by name."""
-
-    def settings(path):
-        return load_hyperparameters(path / "seed0")
-
-    usual = settings(base)
-    return {name: value for name, value in settings(folder).items() if value != usual[name]}
+    usual = load_hyperparameters(base / "seed0")
+    settings = load_hyperparameters(folder / "seed0")
+    return {name: value for name, value in settings.items() if value != usual[name]}
 
 
 def as_text(overrides: Mapping) -> str:
@@ -72,9 +65,12 @@ def as_text(overrides: Mapping) -> str:
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in overrides.items())
 
 
-def lines_of(
-    base: str, groups: Mapping, texts: Mapping[str, str], measured: Sequence[str] = MEASURES
-) -> list[str]:
+def differences_table(
+    base: str,
+    groups: Mapping[str, Sequence[Measured]],
+    texts: Mapping[str, str],
+    measured: Sequence[str] = MEASURES,
+) -> str:
     """A table of differences from a base: Welch's intervals, Holm's correction over the table.
 
     Args:
@@ -85,74 +81,70 @@ def lines_of(
     tests = {}
     for name in texts:
         for measure in measured:
-            one, other = ([run[measure] for run in groups[group]] for group in (name, base))
-            if None not in one + other and len(one) > 1:
-                tests[name, measure] = statistics.difference(one, other)
-    corrected = dict(
-        zip(tests, statistics.holm([test["p"] for test in tests.values()]), strict=True)
+            values = [[run[measure] for run in groups[group]] for group in (name, base)]
+            if not any(None in group for group in values) and len(values[0]) > 1:
+                tests[name, measure] = statistics.difference(*values)
+    adjusted = statistics.holm([test["p"] for test in tests.values()])
+    cells = dict.fromkeys(((name, measure) for name in texts for measure in measured), "-")
+    for (key, test), p in zip(tests.items(), adjusted, strict=True):
+        shown = " **shown**" if p < 0.05 else ""
+        ends = f"{test['low']:+.2f} to {test['high']:+.2f}"
+        cells[key] = f"{test['difference']:+.2f} ({ends}), {p:.3f}{shown}"
+    return as_markdown(
+        ["changed", "seeds", "first episode at 30: median (range)"]
+        + [f"{measure}, difference (95 %), p by Holm" for measure in measured],
+        [
+            [
+                f"`{text}`",
+                str(len(groups[name])),
+                median_and_range([run[FIRST] for run in groups[name]]),
+                *(cells[name, measure] for measure in measured),
+            ]
+            for name, text in texts.items()
+        ],
     )
-    rows = [
-        "| changed | seeds | first episode at 30: median (range) | "
-        + " | ".join(f"{measure}, difference (95 %), p by Holm" for measure in measured)
-        + " |",
-        "|---|---|---|---|---|",
-    ]
-    for name, text in texts.items():
-        firsts = sorted(run["first at 30"] or np.inf for run in groups[name])
-        first = f"{np.median(firsts):g} ({firsts[0]:g} to {firsts[-1]:g})".replace("inf", "never")
-        cells = []
-        for measure in measured:
-            if (name, measure) not in tests:
-                cells.append("-")
-                continue
-            test, p = tests[name, measure], corrected[name, measure]
-            ends = f"{test['low']:+.2f} to {test['high']:+.2f}"
-            cells.append(
-                f"{test['difference']:+.2f} ({ends}), {p:.3f}" + " **shown**" * bool(p < 0.05)
-            )
-        rows.append(f"| `{text}` | {len(groups[name])} | {first} | " + " | ".join(cells) + " |")
-    return rows
 
 
-def means(groups: Sequence[Mapping[str, float]], measured: Sequence[str]) -> str:
+def means(group: Sequence[Measured], measured: Sequence[str]) -> str:
     """Means of a group of seeds with their intervals, in words."""
-    spread = {measure: [run[measure] for run in groups] for measure in measured}
-    return "; ".join(
-        f"{measure} {np.mean(values):.2f} ({low:.2f} to {high:.2f})"
-        for measure, values in spread.items()
-        for low, high in [statistics.interval(values)]
-    )
+    parts = []
+    for measure in measured:
+        values = [run[measure] for run in group]
+        low, high = statistics.interval(values)
+        parts.append(f"{measure} {np.mean(values):.2f} ({low:.2f} to {high:.2f})")
+    return "; ".join(parts)
 
 
-def present() -> list[str]:
+def folders_with_scores(folder: Path) -> list[Path]:
+    """Folders of experiments, by name."""
+    return sorted(path.parents[1] for path in folder.glob("*/seed0/scores.csv"))
+
+
+def present() -> str:
     """The part of the page about the present default."""
-    folders = sorted(path.parents[1] for path in FOLDER.glob("*/seed0/scores.csv"))
+    folders = folders_with_scores(FOLDER)
     groups = {folder.name: present_measures(folder) for folder in [DEFAULT, *folders]}
     texts = {folder.name: as_text(changes(folder, DEFAULT)) for folder in folders}
-    return [
-        "## Beside the present default",
-        "",
-        "The compiled engine, 20 arms. *Mean of 1-100* is of training scores, with noise until "
-        "learning ends, *without noise* of the evaluations at episodes 55 to 100. "
-        "`anneal_episodes = null` never ends and keeps its noise, so its second measure alone "
-        "compares like with like. That none of the three ingredients is needed was a "
-        "claim of version 1; the other questions are those that its search left open.",
-        "",
-        f"The default, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): "
-        f"{means(groups[DEFAULT.name], PRESENT_MEASURES)}.",
-        "",
-        *lines_of(DEFAULT.name, groups, texts, PRESENT_MEASURES),
-        "",
-    ]
+    return f"""\
+## Beside the present default
+
+The compiled engine, 20 arms. *Mean of 1-100* is of training scores, with noise until learning \
+ends, *without noise* of the evaluations at episodes 55 to 100. `anneal_episodes = null` never \
+ends and keeps its noise, so its second measure alone compares like with like. That none of the \
+three ingredients is needed was a claim of version 1; the other questions are those that its \
+search left open.
+
+The default, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): \
+{means(groups[DEFAULT.name], PRESENT_MEASURES)}.
+
+{differences_table(DEFAULT.name, groups, texts, PRESENT_MEASURES)}
+"""
 
 
-def page() -> str:
-    """The whole page."""
-    folders = sorted(path.parents[1] for path in V1_FOLDER.glob("*/seed0/scores.csv"))
-    groups = {
-        folder.name: [measures(run) for run in helpers.read_runs(folder).values()]
-        for folder in folders
-    }
+def version_1() -> str:
+    """The part of the page about version 1's default, and about the same without NoisyNet."""
+    folders = folders_with_scores(V1_FOLDER)
+    groups = {folder.name: [*map(measures, read_runs(folder).values())] for folder in folders}
     texts = {name: as_text(changes(V1_FOLDER / name)) or "nothing" for name in groups}
     without = {
         name: text
@@ -161,53 +153,61 @@ def page() -> str:
     }
     others = {name: text for name, text in texts.items() if name not in (BASE, *without)}
     same = statistics.difference(
-        *([run["mean of 1-100"] for run in groups[name]] for name in ("alpha_0", "uniform_replay"))
+        *([run[MEASURES[0]] for run in groups[name]] for name in ("alpha_0", "uniform_replay"))
     )
-    return "\n".join(
-        [
-            "# One thing changed at a time",
-            "",
-            "Written by `python -m tutorial.report.ablations` from the score files in "
-            "`checkpoints/ablations/` and `checkpoints/ablations_v1/`; not edited by hand. *Shown* "
-            "means "
-            "here: Welch's test, p below 0.05 after Holm's correction over all tests of the table.",
-            "",
-            *present(),
-            "## Beside version 1's default",
-            "",
-            "Four gradient steps a decision where the present default has three; once learning "
-            "is late "
-            "one in ten decisions, at a tenth of the rates and without an end; quaternions among "
-            "the "
-            "inputs, computed by PyTorch, 20 arms. Scores "
-            "are *training* scores, with exploration on, so an agent without noise pays nothing "
-            "for "
-            "it. The questions were not all asked beforehand; the pages of version 1 drew more "
-            "from "
-            "these runs than they support. Two measures stand for much the same: "
-            "over these runs the mean of 1-100 and the first episode at 30 correlate by -0.91. "
-            "Both "
-            "are squeezed by the ceiling of 40. With five seeds against ten a difference has to be "
-            "about 1.5 points of the first measure, or 1.1 of the second, to be found four times "
-            "out "
-            "of five; a smaller one that is not shown may still be there.",
-            "",
-            "Version 1's default, ten seeds (95 %, BCa bootstrap): "
-            f"{means(groups[BASE], MEASURES)}.",
-            "",
-            *lines_of(BASE, groups, others),
-            "",
-            '`priority_exponent = 0.0` and `replay = "uniform"` draw from the same distribution. '
-            f"They differ by {same['difference']:+.2f} ({same['low']:+.2f} to "
-            f"{same['high']:+.2f}) in "
-            "the mean of 1-100: so far apart are two groups of five seeds by chance alone.",
-            "",
-            "## Without NoisyNet, beside the same without it",
-            "",
-            *lines_of(WITHOUT_NOISY, groups, without),
-            "",
-        ]
-    )
+    both = [
+        (run[FIRST], run[MEASURES[0]])
+        for group in groups.values()
+        for run in group
+        if None not in (run[FIRST], run[MEASURES[0]])
+    ]
+    correlation = np.corrcoef(np.array(both).T)[0, 1]
+    detectable = [
+        statistics.detectable_difference(np.std([run[measure] for run in groups[BASE]], ddof=1))
+        for measure in MEASURES
+    ]
+    return f"""\
+## Beside version 1's default
+
+Where the present default differs, this one has \
+`{as_text(changes(V1_FOLDER / BASE, DEFAULT))}`: once learning is late it makes one gradient step \
+in ten decisions, at a tenth of the rates and without an end. It has quaternions among the inputs, \
+is computed by PyTorch, and plays 20 arms. Scores are *training* scores, with exploration on, so \
+an agent without noise pays nothing for it. The questions were not all asked beforehand; the \
+pages of version 1 drew more from these runs than they support. Two measures stand for much the \
+same: over the {len(both)} runs that have both, the mean of 1-100 and the first episode at 30 \
+correlate by {correlation:.2f}. Both are squeezed by the ceiling of {MAX_SCORE:.0f}. With five \
+seeds against ten that spread like the default's, a difference has to be about \
+{detectable[0]:.1f} points of the first measure, or {detectable[1]:.1f} of the second, to be \
+found four times out of five before Holm's correction; a smaller one that is not shown may still \
+be there.
+
+Version 1's default, {len(groups[BASE])} seeds (95 %, BCa bootstrap): \
+{means(groups[BASE], MEASURES)}.
+
+{differences_table(BASE, groups, others)}
+
+`priority_exponent = 0.0` and `replay = "uniform"` draw from the same distribution. They differ \
+by {same["difference"]:+.2f} ({same["low"]:+.2f} to {same["high"]:+.2f}) in the mean of 1-100: so \
+far apart are two groups of five seeds by chance alone.
+
+## Without NoisyNet, beside the same without it
+
+{differences_table(WITHOUT_NOISY, groups, without)}
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return f"""\
+# One thing changed at a time
+
+Written by `python -m tutorial.report.ablations` from the score files in \
+`checkpoints/ablations/` and `checkpoints/ablations_v1/`; not edited by hand. *Shown* means here: \
+Welch's test, p below 0.05 after Holm's correction over all tests of the table.
+
+{present()}
+{version_1()}"""
 
 
 def main() -> None:

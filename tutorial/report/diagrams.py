@@ -14,7 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.4"  # Okabe, Ito
+from reacher.drawing.style import BLUE, GREEN, ORANGE, PURPLE
+
+GREY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 0, "shrinkB": 0}
 
 
@@ -125,7 +127,7 @@ def draw_arm() -> Figure:
         goal + (1.2, 2.2),
         xytext=(8.0, 3.0),
         fontsize=8.5,
-        color="#8a3f6c",
+        color=DARK_PURPLE,
         arrowprops={"arrowstyle": "-", "color": PURPLE},
     )
     arrow(side, (-2.7, -7.6), (-2.7, -5.6), color="0.2")
@@ -140,13 +142,13 @@ def draw_arm() -> Figure:
     above.plot([0, elbow[0]], [0, 0], color="0.3", linewidth=7, solid_capstyle="round")
     above.plot([elbow[0], hand[0]], [0, 0], color="0.5", linewidth=6, solid_capstyle="round")
     above.plot(0, 0, "o", color="white", markeredgecolor="0.2", markersize=9, zorder=4)
-    arrow(above, (7.4, 4.6), (4.4, 7.5), color="#8a3f6c", bend=0.18)
+    arrow(above, (7.4, 4.6), (4.4, 7.5), color=DARK_PURPLE, bend=0.18)
     above.text(
         8.6,
         7.6,
         "up to 50 degrees\na second, either way",
         fontsize=8.5,
-        color="#8a3f6c",
+        color=DARK_PURPLE,
         ha="center",
     )
     above.annotate("8 m", (-4, 0.0), fontsize=8.5, ha="center", va="bottom")
@@ -294,7 +296,7 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
                     color=PURPLE if noisy else GREY,
                 )
                 if noisy:
-                    axes.text(x - 1.8, y + 0.5, "noisy", fontsize=8, color="#8a3f6c", ha="center")
+                    axes.text(x - 1.8, y + 0.5, "noisy", fontsize=8, color=DARK_PURPLE, ha="center")
     return figure
 
 
@@ -332,7 +334,7 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
             f"{rewards}, then $\\gamma^{end - t}\\,Q(s_{end})$",
             fontsize=8.5,
             va="center",
-            color=color if color == BLUE else "#8a3f6c",
+            color=color if color == BLUE else DARK_PURPLE,
         )
     return figure
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
+from reacher.drawing.style import BLUE, DECISION_SECONDS, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.task import EPISODE_DECISIONS
 from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 from tutorial.training.settings import is_annealing, learning_rate_factor, noise_factor
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
 
-COLORS = {"score": "#0072B2", "average": "#D55E00"}  # Okabe and Ito
-PRESET_COLORS = ("#0072B2", "#D55E00", "#009E73")
+COLORS = {"score": BLUE, "average": ORANGE}
 
 
 def plot_scores(
@@ -118,7 +119,7 @@ def plot_presets(kept: Mapping, evaluations: Mapping) -> Figure:
         kept, evaluations: runs by preset and seed, as `read_runs` returns them.
     """
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
-    for (name, runs), color in zip(kept.items(), PRESET_COLORS, strict=False):
+    for (name, runs), color in zip(kept.items(), itertools.cycle(PALETTE), strict=False):
         trained, seconds = list(runs.values()), np.arange(0, 61)
         band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
         band(
@@ -226,6 +227,7 @@ def animated_png(
     return moving_arms(
         [observations[:most] for observations in frames],
         milliseconds,
+        width=720,  # a notebook holds it
         first=first,
         label=label,
         goal_size=goal_size,
@@ -241,7 +243,7 @@ def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
     """
     figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
     for axes, end in zip(panels, (76, len(distances)), strict=True):
-        seconds = 0.08 * np.arange(len(distances[:end]))
+        seconds = DECISION_SECONDS * np.arange(len(distances[:end]))
         low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
         axes.fill_between(
             seconds,
@@ -294,7 +296,7 @@ def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
     """Histograms of a number under noise: (draws,) by what came in."""
     figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
     end = max(np.abs(drawn).max() for drawn in draws.values())
-    for (title, drawn), color in zip(draws.items(), PRESET_COLORS, strict=False):
+    for (title, drawn), color in zip(draws.items(), itertools.cycle(PALETTE), strict=False):
         axes.hist(
             drawn,
             bins=np.linspace(-end, end, 121),
@@ -350,7 +352,7 @@ def plot_schedules(settings: Any, scores: np.ndarray, reward_threshold: float) -
         reward_threshold: the score that counts as solved.
     """
     best = np.maximum.accumulate(np.concatenate([[0.0], scores[:-1]]))
-    episode, decisions = np.arange(1, len(best) + 1), 1001 * np.arange(len(best))
+    episode, decisions = np.arange(1, len(best) + 1), EPISODE_DECISIONS * np.arange(len(best))
     rise = np.minimum(1, decisions / settings.importance_anneal_steps)
     beta = settings.importance_exponent_start + rise * (
         settings.importance_exponent_end - settings.importance_exponent_start
@@ -359,7 +361,7 @@ def plot_schedules(settings: Any, scores: np.ndarray, reward_threshold: float) -
     agents = [
         SimpleNamespace(
             settings=settings,
-            decisions=d,
+            env_steps=d,
             episodes=k,
             reward_threshold=reward_threshold,
             best_score=b,
@@ -375,7 +377,7 @@ def plot_schedules(settings: Any, scores: np.ndarray, reward_threshold: float) -
         "beta": beta,
         "factor on learning rates": [learning_rate_factor(agent) for agent in agents],
     }
-    for axes, (title, line), color in zip(panels, lines.items(), PRESET_COLORS, strict=True):
+    for axes, (title, line), color in zip(panels, lines.items(), PALETTE[:3], strict=True):
         axes.plot(episode, line, color=color)
         axes.set(
             title=title,
@@ -450,7 +452,7 @@ def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
     for number, histogram, shade in zip(
         inside["priority_episodes"],
         inside["priority_histograms"],
-        ("#56B4E9", "#0072B2", "#D55E00"),
+        (LIGHT_BLUE, BLUE, ORANGE),
         strict=True,
     ):
         panels[1].stairs(

@@ -29,7 +29,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from tutorial.paths import PROJECT
+from tutorial.training.files import write_whole
 
 LETTERS = {
     *map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas
@@ -106,7 +106,7 @@ class Page(HTMLExporter):
         renderer = Markdown(
             escape=False,
             attachments=cell.get("attachments", {}),
-            path=PROJECT,
+            path=context["resources"]["metadata"]["path"],  # of linked pictures
             embed_images=True,
             anchor_link_text=self.anchor_link_text,
             exclude_anchor_links=self.exclude_anchor_links,
@@ -115,7 +115,9 @@ class Page(HTMLExporter):
         return MarkdownWithMath(renderer=renderer).render(source)
 
     def from_notebook_node(self, notebook, *arguments, **options):
-        with warnings.catch_warnings(action="ignore"):  # of pictures without words: see below
+        self.log = logging.getLogger("nbconvert without warnings")
+        self.log.setLevel(logging.ERROR)  # it misses the pictures' words, which come below
+        with warnings.catch_warnings(action="ignore"):
             page, resources = super().from_notebook_node(notebook, *arguments, **options)
         soup = BeautifulSoup(page, "html.parser")
         for script in soup("script"):  # all of them ask the network for what is here already
@@ -153,10 +155,18 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
 
 
 def write_page(notebook: Path, page: Path) -> None:
-    """Write the notebook as it is, its pictures described; nothing is executed."""
+    """Write the notebook as it is, its pictures described; nothing is executed.
+
+    Raises:
+        OSError: the page cannot be written; names it, and leaves an earlier one as it was.
+    """
     content = nbformat.read(notebook, as_version=4)
     describe_pictures(content)
-    page.write_text(Page().from_notebook_node(content)[0], encoding="utf-8")
+    texts = "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown")
+    title = re.search(r"^# (.+)", texts, re.MULTILINE)
+    place = {"path": str(notebook.parent), "name": title[1] if title else notebook.stem}
+    made, _ = Page().from_notebook_node(content, resources={"metadata": place})
+    write_whole(page, made.encode())
 
 
 if __name__ == "__main__":

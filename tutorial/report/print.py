@@ -2,9 +2,12 @@
 
     python -m tutorial.report.print [NOTEBOOK [PDF]]
 
-It needs Chromium or Chrome; without them, any browser prints what `tutorial.report.page` makes.
+prints the notebook of the last run in `runs/`, or the repository's if there is none, into
+`runs/NAME.pdf`, with page numbers, bookmarks, and the answers to the exercises open. It
+needs Chromium or Chrome; without them, any browser prints what `tutorial.report.page` makes.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -12,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tutorial.paths import PROJECT
+import nbformat
+
+from tutorial.paths import NOTEBOOK, RUNS
 from tutorial.report.page import write_page
 
 BROWSERS = (
@@ -24,12 +29,18 @@ BROWSERS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
 STYLE = """<style>
-@page { size: A4; margin: 14mm }
+@page { size: A4; margin: 14mm; @bottom-center { content: counter(page); font: 9pt sans-serif } }
 @media print {
   body { zoom: 0.8 }
   pre { white-space: pre-wrap !important }
   h2, h3 { break-after: avoid }
-  img { break-inside: avoid; max-width: 100% }
+  .jp-OutputArea-output, .jp-OutputArea-child { overflow: visible !important }
+  .jp-OutputArea-child { break-inside: auto !important; display: block !important }
+  tr, img { break-inside: avoid }
+  thead tr, tbody tr:nth-child(-n+3), tbody tr:nth-last-child(n+2):nth-last-child(-n+3) {
+    break-after: avoid
+  }
+  img { max-width: 100% }
 }
 </style></head>"""
 
@@ -60,7 +71,8 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
         html = Path(scratch) / "page.html"
         write_page(notebook, html)
         page = html.read_text(encoding="utf-8")
-        html.write_text(page.replace("</head>", STYLE, 1), encoding="utf-8")
+        page = page.replace("</head>", STYLE, 1).replace("<details>", "<details open>")
+        html.write_text(page, encoding="utf-8")
         done = subprocess.run(
             [
                 program,
@@ -69,6 +81,7 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
                 "--disable-gpu",
                 "--no-first-run",
                 "--no-pdf-header-footer",
+                "--generate-pdf-document-outline",
                 f"--user-data-dir={scratch}/profile",
                 f"--print-to-pdf={pdf.resolve()}",
                 html.as_uri(),
@@ -81,9 +94,28 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
         raise RuntimeError(f"{program} did not print: {done.stderr[-2000:]}")
 
 
+def last_run() -> Path:
+    """The notebook that was executed last into `runs/`; the repository's if there is none."""
+    runs = [path for path in RUNS.glob("*.ipynb") if path.name != "lab.ipynb"]
+    return max(runs, key=lambda path: path.stat().st_mtime, default=NOTEBOOK)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="make pdf", description=__doc__.splitlines()[0])
+    parser.add_argument("notebook", nargs="?", type=Path, help="which one (that of the last run)")
+    parser.add_argument("pdf", nargs="?", type=Path, help="the file (runs/NAME.pdf)")
+    options = parser.parse_args(arguments)
+    notebook = options.notebook or last_run()
+    if not notebook.is_file():
+        parser.error(f"no notebook {notebook}")
+    pdf = options.pdf or RUNS / f"{notebook.stem}.pdf"
+    try:
+        print_notebook(notebook, pdf)
+    except (OSError, RuntimeError, nbformat.reader.NotJSONError) as error:
+        parser.error(str(error))
+    print(f"{notebook} printed into {pdf}")
+    return 0
+
+
 if __name__ == "__main__":
-    paths = [*map(Path, sys.argv[1:]), PROJECT / "Continuous_Control.ipynb"][:2]
-    if len(sys.argv) < 3:
-        paths[1:] = [PROJECT / "runs" / f"{paths[0].stem}.pdf"]
-    print_notebook(*paths)
-    print(paths[1])
+    sys.exit(main())

@@ -7,10 +7,10 @@ Statistical Precipice") advise, on SciPy.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 DRAWS = 9_999  # of a bootstrap or a permutation test, by chance where there are more to choose from
 FACTORS = ("n_step", "replay", "noisy_layers")
@@ -61,6 +61,24 @@ def difference(one: Sequence[float], other: Sequence[float]) -> dict[str, float]
         "high": float(ends.high),
         "p": float(found.pvalue),
     }
+
+
+def detectable_difference(
+    deviation: float, one: int = 5, other: int = 10, power: float = 0.8, level: float = 0.05
+) -> float:
+    """The smallest difference of two means that a two-sided t-test finds with this power.
+
+    Args:
+        deviation: of the values of both groups.
+        one, other: numbers of seeds.
+    """
+    error, freedom = deviation * np.sqrt(1 / one + 1 / other), one + other - 2
+    bound = stats.t.isf(level / 2, freedom)
+
+    def lacking(difference):
+        return stats.nct.sf(bound, freedom, difference / error) - power
+
+    return float(optimize.brentq(lacking, 0.0, 20 * error))
 
 
 def probability_of_improvement(one: Sequence[float], other: Sequence[float]) -> float:
@@ -168,19 +186,18 @@ def factorial_table(values: np.ndarray, margin: float) -> dict[str, dict[str, fl
 
 
 def stratified_interval(
-    groups: Mapping[object, Sequence[float]], statistic: Callable
+    groups: Sequence[Sequence[float]], statistic: Callable[..., float]
 ) -> tuple[float, float]:
-    """95 % interval of a statistic of all groups, seeds drawn anew within each of them.
+    """95 % bootstrap interval of a statistic of groups, seeds drawn anew within each of them.
 
     Args:
         groups: (seeds,) of each stratum.
-        statistic: of a list of arrays, one a group, to a number.
+        statistic: of the groups, one after another, to a number.
     """
     generator = np.random.default_rng(0)
-    arrays = [np.asarray(group, dtype=float) for group in groups.values()]
-    found = [
-        statistic([generator.choice(array, len(array)) for array in arrays])
+    values = [
+        statistic(*(generator.choice(group, len(group)) for group in groups))
         for _ in range(DRAWS // 5)
     ]
-    low, high = np.percentile(found, [2.5, 97.5])
+    low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)

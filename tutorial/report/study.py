@@ -10,19 +10,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from reacher.drawing.style import PALETTE
+from reacher.task import MAX_SCORE
 from tutorial.report import statistics
 from tutorial.report.statistics import FACTORS
+from tutorial.report.tables import as_markdown
 
-MOST = 40.04  # an episode pays at most: 1001 decisions of 0.04
-MARGIN = 0.05  # of the area under the curve, as a share of MOST: smaller effects are called small
-LEVELS = {
-    "n_step": ("1", "3"),
-    "replay": ("uniform", "prioritized"),
-    "noisy_layers": ("False", "True"),
-}
+MARGIN = 0.05  # share of the largest area under the curve: smaller effects are called small
+LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
 MEASURES = ("area", "end", "half")
-COLORS = {"n_step": "#0072B2", "replay": "#D55E00", "noisy_layers": "#009E73"}
+COLORS = dict(zip(FACTORS, PALETTE, strict=False))
 
 
 def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndarray, np.ndarray]]]:
@@ -49,14 +47,15 @@ def measures(episodes: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """The three measures of one run.
 
     Returns:
-        `area`: mean of all evaluations, as a share of MOST; `end`: the last one, likewise; `half`:
-        episodes until an evaluation is at half of MOST, or the last one and a step more.
+        `area`: mean of all evaluations, as a share of MAX_SCORE; `end`: the last one, likewise;
+        `half`: episodes until an evaluation is at half of MAX_SCORE, or the last one and a step
+        more.
     """
-    above = np.flatnonzero(scores >= MOST / 2)
+    above = np.flatnonzero(scores >= MAX_SCORE / 2)
     step = episodes[1] - episodes[0] if len(episodes) > 1 else 1
     return {
-        "area": float(scores.mean()) / MOST,
-        "end": float(scores[-1]) / MOST,
+        "area": float(scores.mean()) / MAX_SCORE,
+        "end": float(scores[-1]) / MAX_SCORE,
         "half": float(episodes[above[0]] if len(above) else episodes[-1] + step),
     }
 
@@ -71,7 +70,8 @@ def table(path: Path) -> dict[str, np.ndarray]:
     found = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
     for cell, runs in cells.items():
         place = tuple(
-            LEVELS[factor].index(level) for factor, level in zip(FACTORS, cell, strict=True)
+            [*map(str, LEVELS[factor])].index(level)
+            for factor, level in zip(FACTORS, cell, strict=True)
         )
         for k, seed in enumerate(seeds):
             for name, value in measures(*runs[seed]).items():
@@ -112,25 +112,19 @@ def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]
     for task, area in tasks.items():
         for axis, factor in enumerate(FACTORS):
             off, on = (np.take(area, level, axis).reshape(4, -1) for level in (0, 1))
-            found[task][factor]["improvement"] = improvement([*on, *off])
+            found[task][factor]["improvement"] = improvement(*on, *off)
             if resampled:
                 found[task][factor]["improvement_interval"] = statistics.stratified_interval(
-                    dict(enumerate([*on, *off])), improvement
+                    [*on, *off], improvement
                 )
     return found
 
 
-def improvement(groups: Sequence[np.ndarray]) -> float:
+def improvement(*groups: np.ndarray) -> float:
     """How often a run with a factor is above one without it: cells with it, then those without."""
     half = len(groups) // 2
-    return float(
-        np.mean(
-            [
-                statistics.probability_of_improvement(*pair)
-                for pair in zip(groups[:half], groups[half:], strict=True)
-            ]
-        )
-    )
+    pairs = zip(groups[:half], groups[half:], strict=True)
+    return float(np.mean([statistics.probability_of_improvement(*pair) for pair in pairs]))
 
 
 TASKS = {
@@ -141,8 +135,8 @@ TASKS = {
 }
 
 
-def lines(found: Mapping, main_only: bool = False) -> list[str]:
-    """The results as lines of a Markdown table.
+def effects_table(effects_by_task: Mapping, main_only: bool = False) -> str:
+    """The results as a Markdown table.
 
     Args:
         main_only: without the interactions.
@@ -157,72 +151,96 @@ def lines(found: Mapping, main_only: bool = False) -> list[str]:
         "better with it",
         "verdict",
     ]
-    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for task, effects in found.items():
+    lines = []
+    for task, effects in effects_by_task.items():
         for name, effect in effects.items():
             if main_only and " x " in name:
                 continue
-            title = " x ".join(NAMES[factor] for factor in name.split(" x "))
             better = "-"
             if "improvement" in effect:
                 better = f"{100 * effect['improvement']:.0f} %"
             if "improvement_interval" in effect:
                 low, high = (100 * end for end in effect["improvement_interval"])
                 better += f" ({low:.0f} to {high:.0f})"
-            rows.append(
-                f"| {TASKS[task]} | {title} | {effect['effect']:+.3f} ({effect['low']:+.3f} to "
-                f"{effect['high']:+.3f}) | {effect['p']:.4f} | {effect['p_holm']:.3f} | "
-                f"{effect['p_equivalent']:.3f} | {better} | {effect['verdict']} |"
+            lines.append(
+                [
+                    TASKS[task],
+                    " x ".join(NAMES[factor] for factor in name.split(" x ")),
+                    f"{effect['effect']:+.3f} ({effect['low']:+.3f} to {effect['high']:+.3f})",
+                    f"{effect['p']:.4f}",
+                    f"{effect['p_holm']:.3f}",
+                    f"{effect['p_equivalent']:.3f}",
+                    better,
+                    effect["verdict"],
+                ]
             )
-    return rows
+    return as_markdown(head, lines)
 
 
-def cell_lines(folder: Path) -> list[str]:
-    """Interquartile means of the measures of each cell, as lines of a Markdown table."""
-    rows = [
-        "| task | n-step | replay | NoisyNet | seeds | area | end | episodes to half |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def levels_as_text(cell: Sequence) -> list[str]:
+    """The levels of a cell as the tables name them."""
+    return [str(cell[0]), str(cell[1]), "on" if str(cell[2]) == "True" else "off"]
+
+
+def cells_table(folder: Path) -> str:
+    """Interquartile means of the measures of each cell."""
+    lines = []
     for task, title in TASKS.items():
         if not (folder / f"{task}.csv").exists():
             continue
-        of = table(folder / f"{task}.csv")
+        values_by_measure = table(folder / f"{task}.csv")
         for place in np.ndindex(2, 2, 2):
-            levels = [LEVELS[factor][k] for factor, k in zip(FACTORS, place, strict=True)]
-            middle = {
-                name: statistics.interquartile_mean(values[place]) for name, values in of.items()
-            }
-            rows.append(
-                f"| {title} | {levels[0]} | {levels[1]} | "
-                f"{'on' if levels[2] == 'True' else 'off'} | {of['area'].shape[-1]} | "
-                f"{middle['area']:.3f} | {middle['end']:.3f} | {middle['half']:.1f} |"
+            cell = [LEVELS[factor][k] for factor, k in zip(FACTORS, place, strict=True)]
+            area, end, half = (
+                statistics.interquartile_mean(values_by_measure[name][place]) for name in MEASURES
             )
-    return rows
+            seeds = values_by_measure["area"].shape[-1]
+            lines.append(
+                [
+                    title,
+                    *levels_as_text(cell),
+                    str(seeds),
+                    f"{area:.3f}",
+                    f"{end:.3f}",
+                    f"{half:.1f}",
+                ]
+            )
+    head = ["task", "n-step", "replay", "NoisyNet", "seeds", *MEASURES[:2], "episodes to half"]
+    return as_markdown(head, lines)
 
 
-def sweep_lines(path: Path) -> list[str]:
-    """Area and end of some cells under other settings, as lines of a Markdown table."""
+def sweep_table(path: Path) -> str:
+    """Area and end of some cells under other settings."""
     with open(path) as file:
         settings = sorted({line["setting"] for line in csv.DictReader(file)})
-    rows = [
-        "| n-step | replay | NoisyNet | setting | seeds | area: mean (range) | end: mean |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    found = [
+    cells = [
         (cell, setting, runs)
         for setting in settings
         for cell, runs in curves(path, setting).items()
     ]
-    for cell, setting, runs in sorted(found, key=lambda one: one[:2]):
-        of = [measures(*run) for run in runs.values()]
-        areas = [run["area"] for run in of]
-        rows.append(
-            f"| {cell[0]} | {cell[1]} | {'on' if cell[2] == 'True' else 'off'} | "
-            f"{setting.replace(';', ', ') or 'as in the study'} | {len(of)} | "
-            f"{np.mean(areas):.3f} ({min(areas):.3f} to {max(areas):.3f}) | "
-            f"{np.mean([run['end'] for run in of]):.3f} |"
+    lines = []
+    for cell, setting, runs in sorted(cells, key=lambda one: one[:2]):
+        measured = [measures(*run) for run in runs.values()]
+        areas = [run["area"] for run in measured]
+        lines.append(
+            [
+                *levels_as_text(cell),
+                setting.replace(";", ", ") or "as in the study",
+                str(len(measured)),
+                f"{np.mean(areas):.3f} ({min(areas):.3f} to {max(areas):.3f})",
+                f"{np.mean([run['end'] for run in measured]):.3f}",
+            ]
         )
-    return rows
+    head = ["n-step", "replay", "NoisyNet", "setting", "seeds", "area: mean (range)", "end: mean"]
+    return as_markdown(head, lines)
+
+
+def results_text(folder: Path) -> str:
+    """All numbers of doc/study.md's results, from the tables in a folder."""
+    tables = [effects_table(results(folder, resampled=True)), cells_table(folder)]
+    if (folder / "sweep.csv").exists():
+        tables.append(sweep_table(folder / "sweep.csv"))
+    return "\n\n".join(tables)
 
 
 def draw(found: Mapping) -> Figure:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from reacher.task import MAX_DECISION_REWARD
 from tutorial.report.figures import mean_draws
 from tutorial.training.scores import first_at, solved_at
-
-MAX_STEP_REWARD = 0.04  # of a decision in which the hand touches the goal all the time
 
 
 def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float | None) -> str:
@@ -36,7 +35,7 @@ def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float |
 
 def reward_summary(rewards: np.ndarray) -> str:
     """How soon an episode of rewards (decisions, arms) earns, and how much of what can be had."""
-    pay, lines = rewards / MAX_STEP_REWARD, []
+    pay, lines = rewards / MAX_DECISION_REWARD, []
     for name, reached in (
         ("first touch of any arm", pay.max(axis=1) > 0),
         ("90 % of the full pay, all arms together", pay.mean(axis=1) >= 0.9),

@@ -26,8 +26,9 @@ Runs = Mapping[str, Mapping[str, np.ndarray]]  # of several seeds, as `read_runs
 
 
 def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table; its cells are text."""
-    return "\n".join([" | ".join(head), "|".join(["---"] * len(head)), *map(" | ".join, lines)])
+    """A Markdown table; the cells of its head and of its lines are text."""
+    first, *others = (f"| {' | '.join(cells)} |" for cells in (head, *lines))
+    return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
 def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> str:
@@ -109,7 +110,7 @@ def runs_table(groups: Mapping[str, Runs], reward_threshold: float = SOLVED_SCOR
     )
 
 
-def of_settings(settings: BaseModel) -> str:
+def settings_table(settings: BaseModel) -> str:
     """Name, value, meaning and source of the hyperparameters that the notebook declares itself,
     and of others that are not at their default."""
     own = type(settings).__annotations__
@@ -127,11 +128,11 @@ PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is 
         "TD3",
         "6",
         "ran 20 episodes",
-        "37-38.5",
+        "34.2-38.5",
         "152 min",
     ),
-    ("daraliu/drl-continuous-control", "DDPG", "10", "36.17", "39.4", "-"),
-    ("Zartris/TD3_continuous_control", "TD3", "15-21", "32.0", "39.5", "56-73 min"),
+    ("daraliu/drl-continuous-control", "DDPG", "10", "36.17", "39.1", "-"),
+    ("Zartris/TD3_continuous_control", "TD3", "21", "32.0", "36.6", "73 min"),
     ("DohaData/ReacherProject", "DDPG", "20 or before", "33.98", "37", "-"),
     ("Wilbertz/Continuous-Control", "DDPG", "17", "33.42", "38.5-39.2", "80 min, GPU"),
     ("crazyleg/TD3-reacher", "TD3", "21", "30.49", "38.7", "-"),

@@ -12,6 +12,7 @@ import torch
 from reacher.interface import UnityInterface
 from tutorial.training import episodes
 from tutorial.training.environments import GYMNASIUM, open_environment
+from tutorial.training.randomness import own_randomness
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
 
@@ -37,8 +38,9 @@ def open_evaluation(
         print("no evaluation beside the training: a Unity build cannot go back to the same goals")
         return None
     try:
-        return Evaluation(open_environment(location, num_agents, SEED, goals), every)
-    except RuntimeError as error:  # an environment of Gymnasium with randomness of its own
+        with own_randomness(SEED):
+            return Evaluation(open_environment(location, num_agents, SEED, goals), every)
+    except RuntimeError as error:  # an environment of Gymnasium with a memory of its own
         print(f"no evaluation beside the training: {error}")
         return None
 
@@ -68,10 +70,11 @@ class Evaluation:
         Args:
             earlier: evaluations before this one, whose goals are passed over.
         """
-        self.environment.restore(self._start)
-        for _ in range(earlier):
-            self.environment.reset(train_mode=True)
-        return episodes.evaluate_policy(self.environment, policy)
+        with own_randomness(SEED):  # an environment may draw from what the training draws from
+            self.environment.restore(self._start)
+            for _ in range(earlier):
+                self.environment.reset(train_mode=True)
+            return episodes.evaluate_policy(self.environment, policy)
 
 
 def values_over_torques(

@@ -10,6 +10,32 @@ import torch
 
 from tutorial.training import compiled
 
+LARGEST_OBSERVATION = (
+    1e15  # squares of it, and Adam's of its gradients, are below 3e38, float32's end
+)
+
+
+def require_observations(observations: np.ndarray) -> None:
+    """Raise FloatingPointError if an observation is NaN, infinite, or too large to learn from.
+
+    A normalisation squares what a layer makes of an observation. Where that overflows single
+    precision, one engine sees NaN and another one 0, so neither is let go on.
+
+    Args:
+        observations: (arms, observation_size), float32.
+    """
+    require_finite("an observation", observations)
+    too_large = np.abs(observations) > LARGEST_OBSERVATION
+    if too_large.any():
+        arm, number = np.argwhere(too_large)[0]
+        raise FloatingPointError(
+            f"observation {number} of arm {arm} is {observations[arm, number]:g}, and its size "
+            f"must not exceed {LARGEST_OBSERVATION:g}: the networks compute in single precision. "
+            "Scale what the environment observes, such as by "
+            "gymnasium.wrappers.RescaleObservation or NormalizeObservation, or find out why it "
+            "grows"
+        )
+
 
 def require_finite(what: str, values: np.ndarray) -> None:
     """Raise FloatingPointError if one of the values is NaN or infinite."""
@@ -40,7 +66,7 @@ def is_finite(learner: Any) -> bool:
 
 
 def require_healthy(agent: Any, losses: np.ndarray) -> None:
-    """Check the losses of a update phase, and the weights after it.
+    """Check the losses of an update phase, and the weights after it.
 
     Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
     with them; so this costs next to nothing, and the search for the culprit waits until there is

@@ -50,6 +50,7 @@ class Parameters(BaseModel):
     evaluate_every: Annotated[int, Field(ge=0, le=1_000_000)]
     keep_state: bool
     tensorboard: bool
+    live: bool
     test_episodes: Annotated[int, Field(ge=1, le=100_000)]
 
 

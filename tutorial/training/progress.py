@@ -37,11 +37,15 @@ class NotebookBar(tqdm):
             self.output.update(text, raw=True)
 
 
+def in_notebook() -> bool:
+    """Whether a kernel runs this, and a notebook shows what it displays."""
+    return hasattr(get_ipython(), "kernel")
+
+
 def progress_bar(total: int, done: int = 0) -> tqdm:
     """A progress bar over episodes, some of them done before, for a notebook or a terminal."""
-    in_notebook = hasattr(get_ipython(), "kernel")
     layout = "{n_fmt}/{total_fmt} episodes |{bar:12}| {elapsed}<{remaining}{postfix}"
-    return (NotebookBar if in_notebook else tqdm)(
+    return (NotebookBar if in_notebook() else tqdm)(
         total=total, initial=done, bar_format=layout, mininterval=0.5
     )
 
@@ -69,7 +73,7 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
 
 
 def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
-    """Note in an agent's log the means of a update phase.
+    """Note in an agent's log the means of an update phase.
 
     Args: errors, losses and with_actor as the notebook's `DDPG.learn_phase` returns and takes them.
     """

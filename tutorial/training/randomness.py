@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import platform
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 
 import numpy as np
@@ -44,6 +45,20 @@ def require_random_states(python: Sequence, numpy: Mapping, torch_generator: tor
     random.Random().setstate(python_state(python))
     np.random.RandomState().set_state(numpy_state(numpy))
     torch.Generator().set_state(torch_generator)
+
+
+@contextlib.contextmanager
+def own_randomness(seed: int) -> Iterator[None]:
+    """A context in which `seed_everything`'s generators begin at a seed; after it, where they were.
+
+    So what runs in it draws the same numbers each time, and takes none from anybody.
+    """
+    states, tensors = random_states()
+    seed_everything(seed)
+    try:
+        yield
+    finally:
+        restore_random_states(**states, **tensors)
 
 
 def python_state(saved: Sequence) -> tuple:

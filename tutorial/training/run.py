@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class TrainingRun:
             self.save_best()
         self.start = time.perf_counter() - past.seconds
         self.bar = None
+        self.is_playing = True  # or writes, between two episodes
 
     def networks(self) -> dict[str, torch.nn.Module]:
         """Those whose weights are kept."""
@@ -60,6 +62,7 @@ class TrainingRun:
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
         """Write the scores (arms,) of an episode and the weights after it; show both."""
+        self.is_playing = False
         self.score_file.append(len(self.scores), arm_scores, time.perf_counter() - self.start)
         if self.agent.learns:  # else they are what they were
             save_networks(self.folder, "_last", **self.networks())
@@ -73,6 +76,7 @@ class TrainingRun:
         show_progress(self.bar, self.agent, self.scores)
         if self.evaluation and self.evaluation.due(len(self.scores)):
             self.evaluate()
+        self.is_playing = True
 
     def evaluate(self) -> None:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
@@ -96,11 +100,13 @@ class TrainingRun:
 
     def save_state(self) -> None:
         """Write a state to go on from, unless the newest is of this moment."""
+        self.is_playing = False
         if self.saved != len(self.scores):
             self.past.lines = self.score_file.lines
             self.past.seconds = time.perf_counter() - self.start
             save_state(self.states, self.agent, self.environment, self.past)
             self.saved = len(self.scores)
+        self.is_playing = True
 
     def end(self, keep_state: bool) -> None:
         """What a training that ends by itself leaves: its last state, or none."""
@@ -132,7 +138,7 @@ def training_run(
     Args:
         max_episodes: of the whole training, for the bar.
         keep_state: write a last state at the end instead, so that the training can be made longer.
-        about: facts of the run beside the hyperparameters, such as its seed.
+        metadata: of the run, beside the hyperparameters, such as its seed.
         evaluation: for `evaluation.csv`, or None.
 
     Raises:
@@ -149,6 +155,8 @@ def training_run(
             past = restore_state(states, agent, environment)
         else:
             begin_run(folder, agent.settings.model_dump(), **metadata)
+        warn_if_never_learning(environment, agent.settings, max_episodes)
+        run = None
         try:
             run = TrainingRun(states, agent, environment, past, evaluation)
             with progress_bar(max_episodes, len(run.scores)) as run.bar:
@@ -161,14 +169,45 @@ def training_run(
                     )
         except (FloatingPointError, OSError) as error:
             raise type(error)(
-                f"{error} (episode {agent.episodes + 1}, decision {agent.env_steps}, gradient "
-                f"step {agent.num_updates}); what was saved before is in {folder}, and "
-                + (
-                    "resume = True goes on from the last state there"
-                    if states.exists()
-                    else "that is no state yet to go on from: begin again with resume = False"
-                )
+                f"{error} ({episode_of(agent, run)}, decision {agent.env_steps}, gradient "
+                f"step {agent.num_updates}); {left_in(folder, states)}"
             ) from error
+
+
+def episode_of(agent: Any, run: TrainingRun | None) -> str:
+    """The episode in which, or after which, something happens."""
+    if run is None or run.is_playing:
+        return f"episode {agent.episodes + 1}"
+    return f"after episode {agent.episodes}"
+
+
+def left_in(folder: Path, states: TrainingState) -> str:
+    """What an error leaves, and how to go on."""
+    if not folder.is_dir():
+        return f"the run's folder {folder} was removed meanwhile: begin again with resume = False"
+    return f"what was saved before is in {folder}, and " + (
+        "resume = True goes on from the last state there"
+        if states.exists()
+        else "that is no state yet to go on from: begin again with resume = False"
+    )
+
+
+def warn_if_never_learning(environment: Any, settings: Any, max_episodes: int) -> None:
+    """Warn where a training ends before the first update phase, if its length is known."""
+    length = getattr(environment, "max_episode_steps", None)
+    if length is None:
+        return
+    decisions = max_episodes * length
+    arms = environment.num_agents
+    enough = max(settings.learning_starts, settings.batch_size)
+    if decisions < settings.train_freq or decisions * arms < enough:
+        warnings.warn(
+            f"the agent will not learn: max_episodes = {max_episodes} are at most {decisions:,} "
+            f"decisions of {arms} arms, learning comes every train_freq = "
+            f"{settings.train_freq:,} decisions, and it needs {enough:,} transitions "
+            "(learning_starts, batch_size)",
+            stacklevel=2,
+        )
 
 
 @contextlib.contextmanager

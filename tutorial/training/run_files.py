@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from tutorial.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes, write_whole
 from tutorial.training.parameters import RENAMED
 from tutorial.training.randomness import versions
+from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
 
 # How files that are older than a setting are read: a hyperparameter itself says what it was before
@@ -30,8 +31,17 @@ WARNED = set()  # names that were told to be younger than a file, once in a proc
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
-    """`<out_dir>/<preset>/seed<N>`, the folder of one training run."""
-    return Path(out_dir) / preset / f"seed{seed}"
+    """`<out_dir>/<preset>/seed<N>`, the folder of one training run; `~` is the user's own.
+
+    Raises:
+        ValueError: out_dir begins with the name of a user that there is not.
+    """
+    try:
+        return Path(out_dir).expanduser() / preset / f"seed{seed}"
+    except RuntimeError as error:
+        raise ValueError(
+            f"out_dir = {str(out_dir)!r} begins with no user's folder: {error}"
+        ) from None
 
 
 def require_pretrained(folder: Path) -> None:
@@ -85,6 +95,26 @@ def require_state(folder: Path) -> None:
             "training that ended by itself keeps one only with keep_state = True; "
             "begin with resume = False"
         )
+
+
+def has_ended(
+    folder: Path, max_episodes: int, stop_when_solved: bool, reward_threshold: float | None
+) -> bool:
+    """Whether a folder holds a training that came to its end, so that nothing is left to resume.
+
+    Args:
+        max_episodes, stop_when_solved: when a training ends.
+        reward_threshold: the score that counts as solved, or None.
+    """
+    folder = Path(folder)
+    if not (folder / "actor_best.safetensors").exists() or TrainingState(folder).exists():
+        return False
+    try:
+        scores = read_scores(folder / "scores.csv")["score"]
+    except (OSError, ValueError):
+        return False
+    solved = stop_when_solved and solved_at(scores, reward_threshold)
+    return len(scores) >= max_episodes or bool(solved)
 
 
 def save_hyperparameters(folder: Path, hyperparameters: Mapping, **metadata: object) -> None:

@@ -25,13 +25,14 @@ from pydantic import (
 
 from tutorial.training import compiled
 from tutorial.training.files import to_bytes
+from tutorial.training.health import require_finite
 from tutorial.training.randomness import (
     random_states,
     require_random_states,
     restore_random_states,
 )
 from tutorial.training.run_files import REMOVED, before_of, completed
-from tutorial.training.scores import EVALUATION_COLUMNS, scores_in
+from tutorial.training.scores import EVALUATION_COLUMNS, moving_average, scores_in
 from tutorial.training.settings import anneal_factor
 from tutorial.training.states import TrainingState
 
@@ -76,6 +77,7 @@ def save_state(
 
     Raises:
         OSError: the disk is full or gone; the states before are as they were.
+        FloatingPointError: a number is not finite, so nothing could go on from it; likewise.
     """
     past, replay = past or History(), agent.replay
     size, position = (replay.size, replay.position) if anneal_factor(agent) else (0, 0)
@@ -84,6 +86,8 @@ def save_state(
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_transitions:
         tensors["new_transitions"] = torch.from_numpy(np.concatenate(agent.new_transitions))
+    for name, tensor in tensors.items():  # what is not finite could never be resumed
+        require_savable(name, tensor.numpy())
     facts = (
         {name: getattr(agent, name) for name in COUNTERS}
         | randomness
@@ -93,7 +97,7 @@ def save_state(
             "size": size,
             "position": position,
             "largest_priority": getattr(replay, "largest", None),
-            "environment": environment.state() if hasattr(environment, "state") else None,
+            "environment": environment_state(environment),
             "scores": past.scores,
             "lines": past.lines,
             "evaluations": past.evaluations,
@@ -104,15 +108,38 @@ def save_state(
     def data() -> Iterator[tuple[str, bytes]]:  # one by one: together they need much memory
         yield "tensors", to_bytes(tensors)
         for name, rows in blocks(replay, size):
+            require_savable(name, rows)
             yield name, to_bytes({name: torch.from_numpy(rows)})
 
     states.save(agent.episodes, facts, data())
 
 
+def require_savable(name: str, values: np.ndarray) -> None:
+    """Raise FloatingPointError where a part of a state is not finite, with what may help."""
+    try:
+        require_finite(name, values)
+    except FloatingPointError as error:
+        raise FloatingPointError(
+            f"{error}: no state is saved. Where it is an optimiser's, gradients are too large to "
+            "be squared in single precision: choose a smaller reward_scale, or limit them by "
+            "actor_gradient_clip and critic_gradient_clip"
+        ) from None
+
+
+def environment_state(environment: Any) -> dict | None:
+    """What an environment's `restore` takes, or None where it cannot go on exactly."""
+    if not hasattr(environment, "state"):  # a Unity build
+        return None
+    try:
+        return environment.state()
+    except RuntimeError:  # one of Gymnasium with a memory of its own
+        return None
+
+
 def restore_state(states: TrainingState, agent: Any, environment: Any) -> History:
     """Set agent, environment and random generators to the newest whole state; return its past.
 
-    An environment that cannot save itself, such as a Unity build, begins anew.
+    An environment that cannot save itself, such as a Unity build, begins anew; a line says so.
 
     Raises:
         ValueError: no whole state, one of another training, or one that is whole but does not hold
@@ -122,6 +149,11 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Histor
     facts = checked(states, facts, tensors, agent)
     if facts.environment is not None:
         environment.restore(facts.environment)  # checks it first
+    else:
+        print(
+            "this environment cannot be saved, so it begins anew: the scores from here on are not "
+            "those of a training in one go"
+        )
     restore_learner(agent.ddpg, tensors)
     agent.learner = compiled.learner(agent.ddpg, agent.engine)
     restore_replay(agent.replay, facts, tensors)
@@ -210,10 +242,28 @@ def require_counts(facts: Facts, agent: Any) -> None:
     told = scores_in(facts.lines)["score"] if facts.lines else []
     if len(told) != len(facts.scores) or not np.allclose(told, facts.scores, rtol=0, atol=1e-6):
         raise ValueError("scores and the lines of the score file differ")
-    if facts.evaluations:
-        scores_in(facts.evaluations, EVALUATION_COLUMNS)
     if facts.episodes < len(facts.scores):
         raise ValueError(f"there are {len(facts.scores)} scores of {facts.episodes} episodes")
+    if facts.env_steps < facts.episodes:
+        raise ValueError(f"there are {facts.env_steps} decisions in {facts.episodes} episodes")
+    require_averages(facts)
+
+
+def require_averages(facts: Facts) -> None:
+    """Raise ValueError where best score, average or evaluations do not follow from the scores."""
+    if facts.evaluations:
+        columns = scores_in(facts.evaluations, EVALUATION_COLUMNS)
+        if columns["episode"][-1] > facts.episodes or columns["decisions"].max() > facts.env_steps:
+            raise ValueError("there are evaluations of later than the last episode")
+    if len(facts.scores) != facts.episodes:  # an agent that played elsewhere, too
+        return
+    average = moving_average(facts.scores)[-1] if facts.scores else 0.0
+    if not np.isclose(facts.average_score, average, rtol=1e-9, atol=1e-9):
+        raise ValueError(f"the average score is {facts.average_score}, and of the scores {average}")
+    # A mean of scores does not exceed the largest but by its rounding.
+    largest = max([0.0, *facts.scores]) + 1e-9 * max(map(abs, [1.0, *facts.scores]))
+    if not 0 <= facts.best_score <= largest:
+        raise ValueError(f"the best score is {facts.best_score}, and no score exceeds {largest:g}")
 
 
 def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from reacher.task import SOLVED_SCORE
 from tutorial.training.files import write_whole
 
-SOLVED_SCORE = 30.0  # the course's reward threshold for the average score
 AVERAGE_WINDOW = 100  # over so many episodes
 SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")
 EVALUATION_COLUMNS = ("episode", "score", "min", "max", "decisions", "seconds")

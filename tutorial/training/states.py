@@ -53,7 +53,7 @@ class TrainingState:
         Raises:
             OSError: the disk is full or gone; the states before are as they were.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(exist_ok=True)  # in the run's folder, unless that was removed
         files = {}
         for name, content in data:
             known, found = self.before.get(name), checksum(content)

@@ -1,583 +1,434 @@
-"use strict";
-// Draws recorded arms. No library, no network: positions are in the page, in centimetres.
-(() => {
+// The page: live arms, and what the reader does to them.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
-const canvas = byId("view"), strip = byId("strip");
-const look = data.look, arms = data.places.length, last = data.decisions;
-const PARTS = { elbow: 0, hand: 1, goal: 2 };
-
-function numbers(text, Kind) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  return new Kind(bytes.buffer);
-}
-
-const actors = data.actors.map((actor) => {
-  const rewards = numbers(actor.rewards, Uint8Array); // in steps of 0.01, decision by decision
-  const sums = new Float64Array((last + 1) * arms);
-  for (let k = 0; k < last * arms; k++) sums[k + arms] = sums[k] + rewards[k];
-  return { ...actor, places: numbers(actor.positions, Int16Array), rewards, sums };
-});
-
-// Recorded place of a part, m, in Unity's axes, between two decisions on a straight line.
-function place(actor, time, arm, part) {
-  const first = Math.min(Math.floor(time), last), next = Math.min(first + 1, last);
-  const share = time - first, source = actors[actor].places;
-  const a = ((first * arms + arm) * 3 + PARTS[part]) * 3, b = ((next * arms + arm) * 3 + PARTS[part]) * 3;
-  return [0, 1, 2].map((k) => (source[a + k] + (next === first ? 0 : share * (source[b + k] - source[a + k]))) / 100);
-}
-const length = (v) => Math.hypot(v[0], v[1], v[2]);
-const minus = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
-const plus = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
-const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
-const upright = (v, at) => [v[0] + at[0], v[2] + at[1], v[1] + at[2]]; // z up, on the arm's place
-
-const isTouched = (actor, time, arm) =>
-  length(minus(place(actor, time, arm, "hand"), place(actor, time, arm, "goal"))) <= look.handRadius + data.goalSize / 2;
+const actors = data.actors.map((actor) => ({ ...actor, network: actor.network && network(actor.network) }));
+const critic = data.critic && network(data.critic), most = EPISODE_DECISIONS * STEPS_PER_DECISION * STEP_REWARD;
+const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
+const scene = new Scene(byId("view")), dark = matchMedia("(prefers-color-scheme: dark)");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+const RECENT = 500; // physics steps: 10 s
+const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
 
 // ------------------------------------------------------------------------------------- the state
-const state = { time: 0, playing: false, speed: 1, arm: -1, azimuth: look.azimuth, elevation: look.elevation,
-                zoom: 1, shift: [0, 0, 0] };
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const shades = () => dark.matches ? look.dark : look.light;
-const shown = () => state.arm < 0 ? [...Array(arms).keys()] : [state.arm];
-let fitted = null; // distance and target for which everything is in the picture
-let stale = true; // whether something changed since the last picture
-const changed = () => { stale = true; };
+const DEFAULTS = { episode: actors[data.first].label, arm: 0, acting: true, slow: 1, ...TRAINED_WORLD, ...data.world };
+const WORLD = [ // what a slider changes: name, words, least, most, step, unit
+  ["size", "Goal's diameter", 0, 16, 0.5, "m"], ["speed", "Goals' largest speed", 0, 20, 0.5, "°/step"],
+  ["gravity", "Gravity", 0, 25, 0.1, "m/s²"], ["drag", "Drag", 0, 3, 0.05, "1/s"],
+  ["torque", "Largest torque", 0, 300, 5, "N m"], ["noise", "Noise on the torques", 0, 1, 0.05, ""]];
+const state = { ...DEFAULTS, playing: !still.matches };
+let actor = actors[data.first], steps = 0, clock = 0; // physics steps so far; s not yet simulated
+let held = null, others = 1; // what the reader holds; opacity of the arms that are not chosen
+const chosen = () => arms[state.arm - 1] ?? null;
+const shown = () => chosen() ? [chosen()] : arms;
 
-function viewports() { // one for each actor: side by side, or one above the other
-  const { width, height } = canvas;
-  if (actors.length === 1) return [[0, 0, width, height]];
-  return width >= height * 0.9
-    ? actors.map((_, k) => [Math.round(k * width / actors.length), 0, Math.floor(width / actors.length), height])
-    : actors.map((_, k) => [0, Math.round(k * height / actors.length), width, Math.floor(height / actors.length)]);
+function say(text) { byId("message").textContent = text; }
+function startAgain() {
+  for (const arm of arms) {
+    arm.hang();
+    Object.assign(arm, { recent: new Uint8Array(RECENT), lived: 0, action: [0, 0, 0, 0], chase: null, trail: [], before: null });
+  }
+  steps = clock = 0;
+}
+function forget() { for (const arm of arms) arm.lived = 0; } // what was measured before something changed
+
+function policy(which, arm, world) {
+  const action = which.network ? Array.from(forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
+  return action.map((value) => clamp(value + (world.noise && world.noise * normal()), -1, 1));
 }
 
-function axes() {
-  const turn = state.azimuth * Math.PI / 180, tilt = state.elevation * Math.PI / 180;
-  const forward = [Math.cos(turn) * Math.cos(tilt), Math.sin(turn) * Math.cos(tilt), -Math.sin(tilt)];
-  const right = [Math.sin(turn), -Math.cos(turn), 0];
-  return { forward, right, up: cross(right, forward) };
-}
-// Half of what a picture spans, as a share of the distance: the longer side has the whole angle.
-const slopes = (width, height) => Math.tan(look.fieldOfView * Math.PI / 360) * Math.min(1, height / width);
-
-function fit() { // as near as it can with all arms in the picture
-  const [, , width, height] = viewports()[0], { forward, right, up } = axes(), slope = slopes(width, height);
-  const points = [], one = state.arm >= 0 || arms === 1;
-  const caption = Math.max(...[...byId("captions").children].map((each) => each.offsetHeight)) * canvas.width / canvas.clientWidth;
-  const free = 1 - Math.min(caption / height, 0.5); // share of the height that no caption covers
-  const [around, below, above] = one ? data.framedOne : data.framed;
-  for (const arm of shown()) for (let k = 0; k < 12; k++) for (const z of [below, above])
-    points.push(plus(at(arm), [around * Math.cos(k * Math.PI / 6), around * Math.sin(k * Math.PI / 6), z]));
-  let target = [0, 1, 2].map((k) => (Math.min(...points.map((p) => p[k])) + Math.max(...points.map((p) => p[k]))) / 2);
-  let distance = 100;
-  for (let turn = 0; turn < 12; turn++) {
-    const seen = points.map((p) => { const a = minus(p, target); return [dot(a, right), dot(a, up), dot(a, forward)]; });
-    distance = look.margin * Math.max(...seen.map(([x, y, z]) =>
-      Math.max(Math.abs(x) * height / width, Math.abs(y) / free) / slope - z));
-    for (const [k, axis] of [[0, right], [1, up]]) {
-      const shares = seen.map((s) => s[k] / (distance + s[2]));
-      target = plus(target, axis, (Math.min(...shares) + Math.max(...shares)) / 2 * distance);
+function tick() { // one physics step of all arms
+  for (const arm of arms) {
+    if (steps % STEPS_PER_DECISION === 0) arm.action = state.acting ? policy(actor, arm, state) : [0, 0, 0, 0];
+    arm.before = [arm.elbow, arm.hand, arm.goal];
+    let push = null;
+    if (held?.arm === arm && held.kind === "hand") {
+      push = sub(held.at, arm.hand).map((value) => 60 * value);
+      push = push.map((value) => value * Math.min(1, 200 / length(push)));
+    } else if (arm.kick > 0) push = arm.way.map((value) => value * (arm.kick-- && 160));
+    arm.live(arm.action, state, push);
+    if (held?.arm === arm && held.kind === "goal") { holdGoal(); arm.lost ||= !arm.touches; }
+    arm.recent[arm.lived++ % RECENT] = arm.touches;
+    arm.trail.push(arm.hand);
+    if (arm.trail.length > 60) arm.trail.shift();
+    if (arm.chase !== null) {
+      if (arm.touches) {
+        if (arm.chase || arm.lost) finish(arm, `Arm ${arm.name} is back after ${((arm.chase + 1) * STEP).toFixed(2)} s.`);
+        else finish(arm, `Arm ${arm.name} never let go.`);
+      } else if (++arm.chase === 500) finish(arm, `Arm ${arm.name} is not back after 10 s.`);
     }
   }
-  fitted = { target: plus(target, up, (1 - free) * slope * distance), distance };
+  steps++;
 }
-const at = (arm) => state.arm >= 0 ? [0, 0, 0] : data.places[arm]; // one arm alone stands in the middle
-
-function camera() {
-  if (!fitted) { placeCaptions(); fit(); }
-  const distance = fitted.distance * state.zoom, { forward, right, up } = axes();
-  const target = plus(fitted.target, state.shift);
-  return { distance, target, forward, right, up, eye: plus(target, forward, -distance) };
+function finish(arm, text) {
+  arm.chase = null;
+  const open = arms.filter((other) => other.chase !== null).length;
+  if (!arm.many) say(text);
+  else if (!open) say(`All arms are back; the last took ${text.match(/[\d.]+ s/)?.[0] ?? "no time"}.`);
 }
+function chase(some) { for (const arm of some) Object.assign(arm, { chase: 0, many: some.length > 1, lost: arm.lost ?? false }); }
 
-function project(point, view, viewport) { // to pixels of the canvas, from its top left, and depth
-  const away = minus(point, view.eye), depth = dot(away, view.forward);
-  const focal = viewport[3] / 2 / slopes(viewport[2], viewport[3]);
-  return [viewport[0] + viewport[2] / 2 + focal * dot(away, view.right) / depth,
-          viewport[1] + viewport[3] / 2 - focal * dot(away, view.up) / depth, depth, focal / depth];
+// ------------------------------------------------------------------- what the reader does to an arm
+function pullGoals(degrees = 90) {
+  for (const arm of shown()) { arm.angle += degrees; arm.placeGoal(); arm.lost = false; }
+  chase(shown());
+  say(chosen() ? `The goal of arm ${chosen().name} jumped by ${Math.abs(degrees)} degrees.` : `All goals jumped by ${Math.abs(degrees)} degrees.`);
 }
-
-// What there is to draw: balls [centre, radius, colour, opacity, glow], rods [start, end, radius, colour].
-function things(actor, time) {
-  const balls = [], rods = [], goals = [], rings = [], color = shades();
+function flickHands() {
   for (const arm of shown()) {
-    const base = at(arm);
-    const [elbow, hand, goal] = ["elbow", "hand", "goal"].map((part) => upright(place(actor, time, arm, part), base));
-    rods.push([[base[0], base[1], look.floor], base, look.postRadius, color.post]);
-    rods.push([base, elbow, look.armRadius, color.arm], [elbow, hand, look.armRadius, color.arm]);
-    balls.push([base, look.baseRadius, color.base, 1, 0], [elbow, look.elbowRadius, color.elbow, 1, 0],
-               [hand, look.handRadius, color.hand, 1, 0]);
-    if (isTouched(actor, time, arm)) {
-      goals.push([goal, data.goalSize / 2, color.touched, look.touchedOpacity, color.glow]);
-      rings.push([goal, data.goalSize / 2 * look.ringOutside, color.ring]);
-    } else goals.push([goal, data.goalSize / 2, color.goal, look.goalOpacity, 0]);
+    const turn = 2 * Math.PI * Math.random();
+    Object.assign(arm, { kick: 8, way: [Math.cos(turn), 0.6, Math.sin(turn)], lost: false });
   }
-  return { balls, rods, goals, rings };
+  say(chosen() ? `A push on the hand of arm ${chosen().name}.` : "A push on every hand.");
 }
-
-// ------------------------------------------------------------------------------------- by WebGL 2
-const VERTEX = `#version 300 es
-in vec3 corner, normal; in vec3 start, end; in float radius; in vec4 color; in float glow;
-uniform mat4 toClip; uniform int kind; uniform bool flat_; uniform vec3 sun; uniform float ground, thick;
-out vec3 vNormal, vPlace; out vec4 vColor; out float vGlow;
-void main() {
-  vec3 place, n = normal;
-  if (kind == 0) place = start + radius * corner;
-  else if (kind == 1) {
-    vec3 along = end - start; float size = length(along);
-    vec3 z = size > 1e-6 ? along / size : vec3(0, 0, 1);
-    vec3 x = normalize(cross(abs(z.z) < 0.9 ? vec3(0, 0, 1) : vec3(1, 0, 0), z)), y = cross(z, x);
-    place = start + along * corner.z + radius * (x * corner.x + y * corner.y);
-    n = x * normal.x + y * normal.y;
-  } else place = start + radius * vec3(corner.xy, 0) + thick * normal;
-  if (flat_) place = vec3(place.xy - sun.xy * (place.z - ground) / sun.z, ground);
-  vNormal = n; vPlace = place; vColor = color; vGlow = glow;
-  gl_Position = toClip * vec4(place, 1);
-}`;
-const FRAGMENT = `#version 300 es
-precision highp float;
-in vec3 vNormal, vPlace; in vec4 vColor; in float vGlow;
-uniform vec3 sun, eye; uniform bool flat_; uniform vec4 shadow; uniform float ambient, front, sunny;
-out vec4 result;
-void main() {
-  if (flat_) { result = shadow; return; }
-  vec3 n = normalize(vNormal), look = normalize(eye - vPlace);
-  float lit = ambient + front * max(dot(n, look), 0.0) + sunny * max(dot(n, sun), 0.0);
-  float shine = pow(max(dot(n, normalize(sun + look)), 0.0), 40.0) * 0.35;
-  float rim = vColor.a < 1.0 ? 0.35 * pow(1.0 - max(dot(n, look), 0.0), 2.0) : 0.0;
-  result = vec4(vColor.rgb * min(lit + vGlow, 1.25) + shine, min(vColor.a + rim, 1.0));
-  result.rgb *= result.a;
-}`;
-const FLOOR_VERTEX = `#version 300 es
-in vec2 corner; uniform mat4 toClip; uniform vec3 middle; uniform float size, ground; out vec2 spot;
-void main() { spot = middle.xy + size * corner; gl_Position = toClip * vec4(spot, ground, 1); }`;
-const FLOOR_FRAGMENT = `#version 300 es
-precision highp float;
-in vec2 spot; uniform vec3 first, second, sky, middle; uniform float square, far; out vec4 result;
-void main() {
-  vec2 s = spot / square, w = max(fwidth(s), 1e-4);
-  vec2 wave = 2.0 * (abs(fract((s - 0.5 * w) / 2.0) - 0.5) - abs(fract((s + 0.5 * w) / 2.0) - 0.5)) / w;
-  float other = 0.5 - 0.5 * clamp(wave.x, -1.0, 1.0) * clamp(wave.y, -1.0, 1.0);
-  other = mix(other, 0.5, smoothstep(0.3, 1.0, max(w.x, w.y)));
-  result = vec4(mix(mix(first, second, other), sky, smoothstep(0.25, 1.0, length(spot - middle.xy) / far)), 1);
-}`;
-
-function ball() {
-  const corners = [], faces = [], rows = 20, columns = 32;
-  for (let i = 0; i <= rows; i++) for (let j = 0; j <= columns; j++) {
-    const a = Math.PI * i / rows, b = 2 * Math.PI * j / columns;
-    corners.push(Math.sin(a) * Math.cos(b), Math.sin(a) * Math.sin(b), Math.cos(a));
-    if (i < rows && j < columns) {
-      const k = i * (columns + 1) + j, l = k + columns + 1;
-      faces.push(k, l, k + 1, k + 1, l, l + 1);
-    }
-  }
-  return { corners, normals: corners, faces };
+function holdGoal() { // the goal is where the reader holds it, whatever its own speed
+  const { arm, at } = held, far = Math.min(Math.hypot(at[0], at[2]), 16);
+  arm.orbit = Math.abs(far - GOAL_ORBIT) < 1.2 ? GOAL_ORBIT : far; // near its circle it stays on it
+  arm.angle = Math.atan2(at[0], at[2]) * 180 / Math.PI;
+  arm.placeGoal();
 }
-function rod() {
-  const corners = [], normals = [], faces = [], columns = 24;
-  for (let j = 0; j <= columns; j++) {
-    const b = 2 * Math.PI * j / columns, x = Math.cos(b), y = Math.sin(b);
-    corners.push(x, y, 0, x, y, 1); normals.push(x, y, 0, x, y, 0);
-    if (j < columns) faces.push(2 * j, 2 * j + 2, 2 * j + 1, 2 * j + 1, 2 * j + 2, 2 * j + 3);
-  }
-  return { corners, normals, faces };
+function choose(number, seconds = 0.9) {
+  state.arm = number;
+  byId("all").disabled = !number;
+  byId("pull").textContent = number ? "Pull its goal away" : "Pull the goals away";
+  byId("flick").textContent = number ? "Push its hand" : "Push the hands";
+  frame(seconds);
+  tellCritic();
+  remember();
 }
-function ringForm() {
-  const corners = [], normals = [], faces = [], around = 64, across = 10;
-  for (let i = 0; i <= around; i++) for (let j = 0; j <= across; j++) {
-    const a = 2 * Math.PI * i / around, b = 2 * Math.PI * j / across;
-    corners.push(Math.cos(a), Math.sin(a), 0);
-    normals.push(Math.cos(a) * Math.cos(b), Math.sin(a) * Math.cos(b), Math.sin(b));
-    if (i < around && j < across) {
-      const k = i * (across + 1) + j, l = k + across + 1;
-      faces.push(k, l, k + 1, k + 1, l, l + 1);
-    }
-  }
-  return { corners, normals, faces };
-}
-
-function webgl() {
-  const gl = canvas.getContext("webgl2", { antialias: true, alpha: false, stencil: true });
-  if (!gl) return null;
-  const program = (vertex, fragment) => {
-    const made = gl.createProgram();
-    for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
-      const shader = gl.createShader(kind);
-      gl.shaderSource(shader, text); gl.compileShader(shader); gl.attachShader(made, shader);
-      if (!gl.getShaderParameter(shader, gl.COMPILE_STATUS) && !gl.isContextLost()) throw new Error(gl.getShaderInfoLog(shader));
-    }
-    gl.linkProgram(made);
-    if (!gl.getProgramParameter(made, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(made));
-    const uniforms = {};
-    for (let k = 0; k < gl.getProgramParameter(made, gl.ACTIVE_UNIFORMS); k++) {
-      const { name } = gl.getActiveUniform(made, k);
-      uniforms[name] = gl.getUniformLocation(made, name);
-    }
-    return { made, uniforms };
-  };
-  let solid, floor, forms, plane, queue;
-  const buffer = (kind, values) => {
-    const made = gl.createBuffer();
-    gl.bindBuffer(kind, made); gl.bufferData(kind, values, gl.STATIC_DRAW);
-    return made;
-  };
-  const SIZES = [["start", 3], ["end", 3], ["radius", 1], ["color", 4], ["glow", 1]], ROW = 12;
-  function prepare() {
-    solid = program(VERTEX, FRAGMENT); floor = program(FLOOR_VERTEX, FLOOR_FRAGMENT);
-    queue = gl.createBuffer();
-    forms = [ball(), rod(), ringForm()].map((form) => {
-      const whole = gl.createVertexArray();
-      gl.bindVertexArray(whole);
-      for (const [name, values] of [["corner", form.corners], ["normal", form.normals]]) {
-        const where = gl.getAttribLocation(solid.made, name);
-        buffer(gl.ARRAY_BUFFER, new Float32Array(values));
-        gl.enableVertexAttribArray(where); gl.vertexAttribPointer(where, 3, gl.FLOAT, false, 0, 0);
-      }
-      buffer(gl.ELEMENT_ARRAY_BUFFER, new Uint16Array(form.faces));
-      gl.bindBuffer(gl.ARRAY_BUFFER, queue);
-      let offset = 0;
-      for (const [name, size] of SIZES) {
-        const where = gl.getAttribLocation(solid.made, name);
-        gl.enableVertexAttribArray(where);
-        gl.vertexAttribPointer(where, size, gl.FLOAT, false, 4 * ROW, 4 * offset);
-        gl.vertexAttribDivisor(where, 1);
-        offset += size;
-      }
-      return { whole, count: form.faces.length };
-    });
-    plane = gl.createVertexArray();
-    gl.bindVertexArray(plane);
-    buffer(gl.ARRAY_BUFFER, new Float32Array([-1, -1, 1, -1, -1, 1, 1, 1]));
-    const where = gl.getAttribLocation(floor.made, "corner");
-    gl.enableVertexAttribArray(where); gl.vertexAttribPointer(where, 2, gl.FLOAT, false, 0, 0);
-    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-  }
-  prepare();
-  canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
-  canvas.addEventListener("webglcontextrestored", () => { prepare(); changed(); });
-
-  const row = (start, end, radius, color, opacity, glow) => [...start, ...end, radius, ...color, opacity, glow];
-  function draw(kind, rows) {
-    if (!rows.length) return;
-    gl.bindBuffer(gl.ARRAY_BUFFER, queue);
-    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(rows.flat()), gl.STREAM_DRAW);
-    gl.uniform1i(solid.uniforms.kind, kind);
-    gl.bindVertexArray(forms[kind].whole);
-    gl.drawElementsInstanced(gl.TRIANGLES, forms[kind].count, gl.UNSIGNED_SHORT, 0, rows.length);
-  }
-  function clip(view, width, height) { // column by column
-    const near = 0.02 * view.distance, far = 40 * view.distance + 400;
-    const { right: r, up: u, forward: f, eye: e } = view, y = 1 / slopes(width, height), x = y * height / width;
-    const a = (far + near) / (far - near), b = -2 * far * near / (far - near);
-    return new Float32Array([
-      x * r[0], y * u[0], a * f[0], f[0], x * r[1], y * u[1], a * f[1], f[1], x * r[2], y * u[2], a * f[2], f[2],
-      -x * dot(r, e), -y * dot(u, e), -a * dot(f, e) + b, -dot(f, e)]);
-  }
-  const sunFrom = look.sun.map((value) => value / length(look.sun));
-
-  return function picture() {
-    const color = shades(), view = camera();
-    gl.disable(gl.SCISSOR_TEST);
-    gl.clearColor(...color.sky, 1);
-    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT | gl.STENCIL_BUFFER_BIT);
-    viewports().forEach(([left, top, width, height], actor) => {
-      gl.viewport(left, canvas.height - top - height, width, height);
-      gl.scissor(left, canvas.height - top - height, width, height);
-      gl.enable(gl.SCISSOR_TEST);
-      const matrix = clip(view, width, height), { balls, rods, goals, rings } = things(actor, state.time);
-      gl.useProgram(floor.made);
-      gl.uniformMatrix4fv(floor.uniforms.toClip, false, matrix);
-      gl.uniform3fv(floor.uniforms.middle, view.target);
-      gl.uniform1f(floor.uniforms.size, 12 * view.distance);
-      gl.uniform1f(floor.uniforms.far, 3 * view.distance);
-      gl.uniform1f(floor.uniforms.ground, look.floor);
-      gl.uniform1f(floor.uniforms.square, look.square);
-      gl.uniform3fv(floor.uniforms.first, color.floor[0]); gl.uniform3fv(floor.uniforms.second, color.floor[1]);
-      gl.uniform3fv(floor.uniforms.sky, color.sky);
-      gl.disable(gl.CULL_FACE); gl.disable(gl.BLEND); gl.disable(gl.DEPTH_TEST); // all else is above the floor
-      gl.bindVertexArray(plane); gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
-
-      const ballRows = balls.map(([c, r, k, o, g]) => row(c, c, r, k, o, g));
-      const rodRows = rods.map(([a, b, r, k]) => row(a, b, r, k, 1, 0));
-      const away = (goal) => dot(minus(goal[0], view.eye), view.forward);
-      const goalRows = goals.sort((a, b) => away(b) - away(a)).map(([c, r, k, o, g]) => row(c, c, r, k, o, g));
-      const ringRows = rings.map(([c, r, k]) => row(c, c, r, k, 1, 0.6));
-      gl.useProgram(solid.made);
-      gl.uniformMatrix4fv(solid.uniforms.toClip, false, matrix);
-      gl.uniform3fv(solid.uniforms.sun, sunFrom); gl.uniform3fv(solid.uniforms.eye, view.eye);
-      gl.uniform1f(solid.uniforms.ground, look.floor); gl.uniform1f(solid.uniforms.thick, look.ringWidth);
-      gl.uniform1f(solid.uniforms.ambient, color.ambient); gl.uniform1f(solid.uniforms.front, color.headlight);
-      gl.uniform1f(solid.uniforms.sunny, color.sun);
-      gl.uniform4fv(solid.uniforms.shadow, [0, 0, 0, color.shadow]);
-      // Shadows: every thing pressed flat; the stencil lets each pixel darken once.
-      gl.uniform1i(solid.uniforms.flat_, 1);
-      gl.enable(gl.BLEND); gl.enable(gl.STENCIL_TEST);
-      gl.stencilFunc(gl.EQUAL, 0, 255); gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
-      draw(0, ballRows); draw(1, rodRows); draw(0, goalRows); draw(2, ringRows);
-      gl.disable(gl.STENCIL_TEST); gl.disable(gl.BLEND); gl.enable(gl.DEPTH_TEST);
-      gl.uniform1i(solid.uniforms.flat_, 0);
-      draw(1, rodRows);
-      gl.enable(gl.CULL_FACE);
-      draw(0, ballRows); draw(2, ringRows);
-      gl.enable(gl.BLEND); gl.depthMask(false);
-      draw(0, goalRows);
-      gl.depthMask(true);
-    });
-  };
-}
-
-// ----------------------------------------------------------------- without WebGL: painted back to front
-function painted() {
-  const pen = canvas.getContext("2d");
-  const css = (c, opacity = 1, light = 1) => `rgb(${c.map((v) => Math.round(255 * Math.min(v * light, 1))).join(" ")} / ${opacity})`;
-  return function picture() {
-    const color = shades(), view = camera();
-    pen.fillStyle = css(color.floor[0]); pen.fillRect(0, 0, canvas.width, canvas.height);
-    viewports().forEach((viewport, actor) => {
-      pen.save(); pen.beginPath(); pen.rect(...viewport); pen.clip();
-      const { balls, rods, goals, rings } = things(actor, state.time), jobs = [];
-      const disk = ([place_, radius, shade, opacity, glow]) => {
-        const [x, y, depth, scale] = project(place_, view, viewport), r = radius * scale;
-        jobs.push([depth, () => {
-          const paint = pen.createRadialGradient(x - r / 3, y - r / 3, r / 8, x, y, r);
-          paint.addColorStop(0, css(shade, opacity, 1.1 + glow)); paint.addColorStop(1, css(shade, opacity, 0.62 + glow));
-          pen.fillStyle = paint; pen.beginPath(); pen.arc(x, y, r, 0, 7); pen.fill();
-        }]);
-      };
-      for (const [a, b, radius, shade] of rods) {
-        const p = project(a, view, viewport), q = project(b, view, viewport);
-        jobs.push([(p[2] + q[2]) / 2, () => {
-          pen.strokeStyle = css(shade, 1, 0.9); pen.lineCap = "round";
-          pen.lineWidth = Math.max(radius * (p[3] + q[3]), 1);
-          pen.beginPath(); pen.moveTo(p[0], p[1]); pen.lineTo(q[0], q[1]); pen.stroke();
-        }]);
-      }
-      balls.forEach(disk); goals.forEach(disk);
-      for (const [place_, radius, shade] of rings) {
-        const [x, y, depth, scale] = project(place_, view, viewport);
-        jobs.push([depth - 0.01, () => {
-          pen.strokeStyle = css(shade); pen.lineWidth = Math.max(2 * look.ringWidth * scale, 1.5);
-          pen.beginPath();
-          pen.ellipse(x, y, radius * scale, Math.abs(radius * scale * view.forward[2]), 0, 0, 7); pen.stroke();
-        }]);
-      }
-      jobs.sort((a, b) => b[0] - a[0]).forEach(([, job]) => job());
-      pen.restore();
-    });
-  };
-}
-
-// -------------------------------------------------------------------------------- what is around it
-const element = (kind, text = "", attributes = {}) => {
-  const made = document.createElement(kind);
-  made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-};
-const cells = []; // per arm and actor: score, reward, touch
-function build() {
-  byId("what").textContent = data.what;
-  const options = (select, pairs) => pairs.forEach(([value, text]) => select.append(element("option", text, { value })));
-  options(byId("speed"), [0.1, 0.25, 0.5, 1, 2, 4, 8].map((value) => [value, `${value} x`]));
-  byId("speed").value = "1";
-  options(byId("arm"), [[-1, "all"], ...[...Array(arms).keys()].map((arm) => [arm, String(arm + 1)])]);
-  byId("time").max = last;
-  for (const actor of actors) {
-    const caption = element("p");
-    caption.append(element("strong", actor.title), element("span", actor.facts.join(" · ")));
-    byId("captions").append(caption);
-  }
-  const table = element("table"), head = element("thead"), body = element("tbody");
-  table.append(element("caption", "Sum of rewards so far, reward of the last decision (at most 0.04), and touch. A click or Enter chooses an arm."));
-  const names = element("tr"), columns = element("tr");
-  names.append(element("td")); columns.append(element("th", "arm", { scope: "col" }));
-  for (const actor of actors) {
-    names.append(element("th", actor.title, { colspan: 4, scope: "colgroup" }));
-    for (const name of ["score", "at the end", "reward", "touch"]) columns.append(element("th", name, { scope: "col", class: name }));
-  }
-  if (actors.length > 1) head.append(names);
-  head.append(columns); table.append(head);
-  for (let arm = -1; arm < arms; arm++) {
-    const line = element("tr", "", { tabindex: 0, "aria-selected": arm === state.arm });
-    line.append(element("th", arm < 0 ? "mean" : String(arm + 1), { scope: "row" }));
-    cells.push(actors.map(() => ["score", "end", "reward", "touch"].map((name) => {
-      const cell = element("td", "", name === "touch" ? { class: "touch" } : {});
-      line.append(cell);
-      return cell;
-    })));
-    line.addEventListener("click", () => choose(arm));
-    line.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(arm); });
-    body.append(line);
-  }
-  table.append(body); byId("scores").append(table);
-}
-
-function tell() {
-  const now = Math.floor(state.time), some = [...Array(arms).keys()];
-  byId("time").value = now;
-  byId("time").setAttribute("aria-valuetext", `decision ${now} of ${last}`);
-  byId("clock").textContent = `${(state.time * look.decisionSeconds).toFixed(2)} s, decision ${now} of ${last}`;
-  byId("play").textContent = state.playing ? "❚❚" : "▶\ufe0e";
-  byId("play").setAttribute("aria-label", state.playing ? "Pause" : "Play");
-  const mean = (list) => list.reduce((a, b) => a + b, 0) / list.length;
-  actors.forEach((actor, k) => {
-    const score = some.map((arm) => actor.sums[now * arms + arm] / 100), end = some.map((arm) => actor.sums[last * arms + arm] / 100);
-    const reward = some.map((arm) => now ? actor.rewards[(now - 1) * arms + arm] / 100 : 0);
-    const touch = some.map((arm) => isTouched(k, now, arm));
-    const write = (cell, text) => { if (cell.textContent !== text) cell.textContent = text; };
-    for (let arm = -1; arm < arms; arm++) {
-      const [a, b, c, d] = cells[arm + 1][k];
-      write(a, (arm < 0 ? mean(score) : score[arm]).toFixed(2)); write(b, (arm < 0 ? mean(end) : end[arm]).toFixed(2));
-      write(c, (arm < 0 ? mean(reward) : reward[arm]).toFixed(arm < 0 ? 3 : 2));
-      write(d, arm < 0 ? `${touch.filter(Boolean).length} of ${arms}` : touch[arm] ? "◉" : "–");
-    }
+function arrange() { // in rows, fewer in each where the picture is high
+  const isHigh = scene.width < 1.1 * scene.height, columns = Math.ceil(Math.sqrt(arms.length * (isHigh ? 0.6 : 1.25)));
+  const apart = Math.max(24, 2 * GOAL_ORBIT + RADIUS.ring * data.world.size + 1), rows = Math.ceil(arms.length / columns);
+  arms.forEach((arm, k) => {
+    arm.place = [(k % columns - (Math.min(columns, arms.length) - 1) / 2) * apart, ((rows - 1) / 2 - Math.floor(k / columns)) * 1.25 * apart, 0];
   });
 }
-function placeCaptions() {
-  const scale = canvas.width / canvas.clientWidth || 1;
-  viewports().forEach(([left, top, width], k) => {
-    const { style } = byId("captions").children[k];
-    style.left = `${left / scale}px`; style.top = `${top / scale}px`; style.maxWidth = `${width / scale}px`;
-  });
+function frame(seconds = 0) {
+  const arm = chosen(), one = arm || arms.length === 1;
+  scene.fly(scene.framing(arm ? [arm.place] : arms.map(({ place }) => place), FRAMED[one ? "one" : "many"], 90, one ? 22 : 36), still.matches ? 0 : seconds);
+}
+function train(index) {
+  actor = actors[clamp(index, 0, actors.length - 1)];
+  state.episode = actor.label;
+  byId("episode").value = actors.indexOf(actor);
+  byId("episode").setAttribute("aria-valuetext", actor.title);
+  byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
+  document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
+  byId("compared").textContent = "";
+  forget();
+  remember();
+}
+function set(name, value) {
+  state[name] = value;
+  if (name === "acting") {
+    byId("acting").setAttribute("aria-pressed", value);
+    byId("acting").textContent = value ? "Actor on" : "Actor off";
+    forget();
+  } else if (name === "slow") byId("slow").setAttribute("aria-pressed", value < 1);
+  else if (name === "playing") byId("play").textContent = value ? "Pause" : "Play";
+  else {
+    byId(name).value = value;
+    byId(`${name}-value`).textContent = `${+Number(value).toFixed(2)} ${WORLD.find(([known]) => known === name)[5]}`;
+    forget();
+  }
+  remember();
 }
 
-function paintStrip() { // how many arms are paid, along the time line: a band for each actor
-  const pen = strip.getContext("2d"), ratio = devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
-  strip.width = Math.max(strip.clientWidth * ratio, 1); strip.height = Math.max(strip.clientHeight * ratio, 1);
-  pen.fillStyle = style.getPropertyValue("--touched");
-  actors.forEach((actor, k) => {
-    const high = strip.height / actors.length - 1;
-    for (let x = 0; x < strip.width; x++) {
-      const decision = Math.min(Math.floor(x / strip.width * last), last - 1);
-      let paid = 0;
-      for (const arm of shown()) paid += actor.rewards[decision * arms + arm];
-      const share = paid / shown().length / 4;
-      pen.fillRect(x, (k + 1) * strip.height / actors.length - high * share, 1, high * share);
+// A link such as #episode=2&arm=7&gravity=20 sets the scene; what it does not name is as at first.
+function read(hash) {
+  const wanted = new URLSearchParams(hash.replace(/^#/, "")), number = (name, low, high) => {
+    const value = parseFloat(wanted.get(name));
+    return Number.isFinite(value) ? clamp(value, low, high) : DEFAULTS[name];
+  };
+  for (const [name, , low, high] of WORLD) set(name, number(name, low, high));
+  set("slow", number("slow", 0.1, 4));
+  set("acting", wanted.get("acting") !== "false");
+  train(Math.max(actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode)), 0));
+  choose(Math.round(number("arm", 0, arms.length)), scene.width ? 0.9 : 0);
+}
+let quiet = true; // while the page is built
+function remember() {
+  if (quiet) return;
+  const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]));
+  try { history.replaceState(null, "", `#${changed.map((name) => `${name}=${state[name]}`).join("&")}`); } catch { /* within a notebook */ }
+}
+
+// ------------------------------------------------------------------- the pointer, touch and keys
+function under(x, y) { // what can be dragged at a pixel, or which arm is there
+  let best = null;
+  scene.look();
+  for (const arm of arms) {
+    const near = (point, radius, kind, first) => {
+      const [px, py, depth, scale] = scene.project(upright(point, arm.place)), far = Math.hypot(px - x, py - y) - Math.max(radius * scale, 11);
+      if (depth > 1 && far < 0 && (!best || far - first < best.far)) best = { arm, kind, far: far - first, depth };
+    };
+    if (!chosen() || chosen() === arm) {
+      near(arm.hand, HAND_RADIUS, "hand", chosen() ? 1e4 : 0); // the small thing before what holds it
+      near(arm.goal, state.size / 2, "goal", 0);
     }
-  });
+    near([0, 0, 0], 2, "arm", -1e3);
+    near(arm.elbow, 1.5, "arm", -1e3);
+    near([0, FLOOR / 2, 0], 3, "arm", -1e4);
+  }
+  return best;
 }
-
-const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-function show(time) { state.time = clamp(time, 0, last); changed(); }
-function play(on) {
-  state.playing = on;
-  if (on && state.time >= last) state.time = 0;
-  changed();
+function drag(x, y) { // the held thing follows the pointer, goals at their height, hands in the picture's plane
+  const { arm, kind } = held, place = arm.place;
+  let point = kind === "goal" ? scene.onLevel(x, y, place[2] + GOAL_HEIGHT) : add(scene.view.eye, scene.ray(x, y), held.depth);
+  if (!point) return;
+  point = sub(point, place);
+  held.at = [point[0], point[2], point[1]];
+  if (kind === "goal" && !state.playing) holdGoal();
 }
-function choose(arm) {
-  state.arm = arm; state.zoom = 1; state.shift = [0, 0, 0]; fitted = null;
-  state.elevation = arm < 0 && arms > 1 ? look.elevation : look.oneArmElevation;
-  byId("arm").value = String(arm);
-  document.querySelectorAll("#scores tbody tr").forEach((line, k) => line.setAttribute("aria-selected", String(k - 1 === arm)));
-  paintStrip(); changed();
-}
-function reset() { state.azimuth = look.azimuth; choose(state.arm); }
-function orbit(x, y) {
-  state.azimuth -= x; state.elevation = clamp(state.elevation + y, look.lowestElevation, 89); changed();
-}
-function zoom(factor) { state.zoom = clamp(state.zoom * factor, look.nearest, look.farthest); changed(); }
-function shift(x, y) { // pixels
-  const view = camera(), [, , width, height] = viewports()[0], metres = 2 * slopes(width, height) * view.distance / height * (canvas.width / canvas.clientWidth || 1);
-  state.shift = plus(plus(state.shift, view.right, -x * metres), view.up, y * metres); changed();
-}
-function faster(step) {
-  const select = byId("speed");
-  select.selectedIndex = clamp(select.selectedIndex + step, 0, select.options.length - 1);
-  state.speed = Number(select.value);
-}
-
 function listen() {
-  const fingers = new Map();
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    fingers.set(event.pointerId, [event.clientX, event.clientY]);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const before = fingers.get(event.pointerId);
-    if (!before) return;
-    const now = [event.clientX, event.clientY], x = now[0] - before[0], y = now[1] - before[1];
-    if (fingers.size > 1) {
-      const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, spot]) => spot);
-      const apart = (spot) => Math.hypot(spot[0] - other[0], spot[1] - other[1]) || 1;
-      zoom(apart(before) / apart(now)); shift(x / 2, y / 2);
-    } else if (event.buttons & 6 || event.shiftKey) shift(x, y);
-    else orbit(x * look.turnSpeed, y * look.turnSpeed);
-    fingers.set(event.pointerId, now);
-  });
-  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => fingers.delete(event.pointerId));
-  canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-  canvas.addEventListener("wheel", (event) => { event.preventDefault(); zoom(Math.exp(event.deltaY * look.wheelSpeed)); }, { passive: false });
-  canvas.addEventListener("keydown", (event) => {
-    const turn = { ArrowLeft: [-5, 0], ArrowRight: [5, 0], ArrowUp: [0, 4], ArrowDown: [0, -4] }[event.key];
-    if (turn) { orbit(...turn); event.preventDefault(); }
-  });
-  const keys = {
-    " ": () => play(!state.playing), ",": () => { play(false); show(Math.ceil(state.time) - 1); },
-    ".": () => { play(false); show(Math.floor(state.time) + 1); }, Home: () => show(0), End: () => show(last),
-    "<": () => faster(-1), ">": () => faster(1), "+": () => zoom(1 / 1.15), "=": () => zoom(1 / 1.15), "-": () => zoom(1.15),
-    0: reset, a: () => choose(-1), n: () => choose((state.arm + 2) % (arms + 1) - 1), p: () => choose((state.arm + arms + 1) % (arms + 1) - 1),
+  const view = byId("view"), fingers = new Map(), spot = (event) => {
+    const box = view.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
   };
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
-    if (event.target.matches("select") || event.key === " " && event.target.matches("button, summary")) return;
-    event.preventDefault(); keys[event.key]();
+  let pressed = null;
+  view.addEventListener("touchstart", (event) => { // goals and hands are dragged; else one finger scrolls the page
+    if (event.touches.length > 1 || ["goal", "hand"].includes(under(...spot(event.touches[0]))?.kind)) event.preventDefault();
+  }, { passive: false });
+  view.addEventListener("pointerdown", (event) => {
+    view.focus({ preventScroll: true });
+    const [x, y] = spot(event);
+    fingers.set(event.pointerId, [x, y]);
+    const found = fingers.size === 1 ? under(x, y) : null;
+    pressed = { x, y, found };
+    try { view.setPointerCapture(event.pointerId); } catch { /* it is up already */ }
   });
-  byId("play").addEventListener("click", () => play(!state.playing));
-  byId("back").addEventListener("click", keys[","]); byId("on").addEventListener("click", keys["."]);
-  byId("reset").addEventListener("click", reset);
-  byId("time").addEventListener("input", (event) => show(Number(event.target.value)));
-  byId("speed").addEventListener("change", (event) => { state.speed = Number(event.target.value); });
-  byId("arm").addEventListener("change", (event) => choose(Number(event.target.value)));
-  dark.addEventListener("change", () => { paintStrip(); changed(); });
-  new ResizeObserver(resize).observe(canvas);
-}
-function resize() {
-  const ratio = Math.min(devicePixelRatio || 1, 2);
-  canvas.width = Math.max(Math.round(canvas.clientWidth * ratio), 1);
-  canvas.height = Math.max(Math.round(canvas.clientHeight * ratio), 1);
-  fitted = null; paintStrip(); changed();
+  view.addEventListener("pointermove", (event) => {
+    const before = fingers.get(event.pointerId), [x, y] = spot(event);
+    if (!before) {
+      view.style.cursor = { goal: "pointer", hand: "pointer", arm: "zoom-in" }[under(x, y)?.kind] ?? "grab";
+      return;
+    }
+    fingers.set(event.pointerId, [x, y]);
+    if (fingers.size > 1) {
+      const [other] = [...fingers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
+      const apart = ([a, b]) => Math.hypot(a - other[0], b - other[1]) || 1;
+      scene.zoom(apart(before) / apart([x, y]));
+    } else if (held) drag(x, y);
+    else if (Math.hypot(x - pressed.x, y - pressed.y) > 5 || pressed.moved) {
+      if (!pressed.moved && pressed.found && pressed.found.kind !== "arm") {
+        held = { ...pressed.found, at: pressed.found.arm[pressed.found.kind] };
+        Object.assign(held.arm, { lost: false, chase: null });
+        drag(x, y);
+      } else scene.orbit(0.35 * (x - before[0]), 0.35 * (y - before[1]));
+      pressed.moved = true;
+    }
+  });
+  const up = (event) => {
+    fingers.delete(event.pointerId);
+    if (held) { chase([held.arm]); held = null; }
+    else if (event.type === "pointerup" && pressed && !pressed.moved && pressed.found) {
+      choose(Number(pressed.found.arm.name));
+      say(`Arm ${pressed.found.arm.name}, ${actor.title}.`);
+    }
+    pressed = null;
+  };
+  view.addEventListener("pointerup", up);
+  view.addEventListener("pointercancel", up);
+  view.addEventListener("wheel", (event) => { // it belongs to the reader's page until the scene was clicked
+    if (document.activeElement !== view) return;
+    event.preventDefault();
+    scene.zoom(Math.exp(clamp(event.deltaY, -200, 200) * 0.0015));
+  }, { passive: false });
+  const next = (by) => { choose((state.arm + by + arms.length + 1) % (arms.length + 1)); say(chosen() ? `Arm ${chosen().name}, ${actor.title}.` : "All arms."); };
+  const keys = {
+    ArrowLeft: () => scene.orbit(-5, 0), ArrowRight: () => scene.orbit(5, 0), ArrowUp: () => scene.orbit(0, 4), ArrowDown: () => scene.orbit(0, -4),
+    "+": () => scene.zoom(1 / 1.15), "=": () => scene.zoom(1 / 1.15), "-": () => scene.zoom(1.15),
+    n: () => next(1), p: () => next(-1), Escape: () => (state.arm ? choose(0) : view.blur()),
+    "[": () => pullGoals(-30), "]": () => pullGoals(30), f: flickHands, a: () => set("acting", !state.acting),
+    s: () => set("slow", state.slow < 1 ? 1 : 0.25), " ": () => set("playing", !state.playing), r: startAgain,
+    ".": () => { set("playing", false); do tick(); while (steps % STEPS_PER_DECISION); },
+  };
+  view.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  for (const [name, key] of [["play", " "], ["slow", "s"], ["acting", "a"], ["flick", "f"], ["reset", "r"]]) byId(name).addEventListener("click", keys[key]);
+  byId("pull").addEventListener("click", () => pullGoals());
+  byId("all").addEventListener("click", () => choose(0));
+  byId("episode").addEventListener("input", (event) => { train(Number(event.target.value)); say(`The actor: ${actor.title}.`); });
+  byId("compare").addEventListener("click", compare);
+  document.addEventListener("click", (event) => { // links also work within a notebook's frame
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link) return;
+    event.preventDefault();
+    startAgain();
+    read(link.getAttribute("href"));
+    set("playing", true);
+    byId("stage").scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
+    say(link.parentElement.textContent.trim());
+  });
+  addEventListener("hashchange", () => read(location.hash));
+  if (data.live) addEventListener("message", learn);
 }
 
-document.body.classList.remove("waiting");
+// ------------------------------------------------------------------------- what the page tells
+function tell() {
+  const some = shown(), touching = some.filter((arm) => arm.touches).length;
+  let share = 0;
+  for (const arm of some) {
+    const count = Math.min(arm.lived, RECENT);
+    let sum = 0;
+    for (let k = 0; k < count; k++) sum += arm.recent[k];
+    share += count ? sum / count / some.length : 0;
+  }
+  const seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
+    ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
+  const text = `${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(most * share).toFixed(1)} at that rate`;
+  if (byId("status").textContent !== text) byId("status").textContent = text;
+}
+
+const COLORS = [[38, 20, 74], [92, 30, 128], [170, 50, 110], [232, 104, 62], [252, 190, 70], [252, 248, 190]];
+function colorOf(share) {
+  const at = clamp(share, 0, 1) * (COLORS.length - 1), k = Math.min(Math.floor(at), COLORS.length - 2);
+  return COLORS[k].map((value, c) => value + (at - k) * (COLORS[k + 1][c] - value));
+}
+const GRID = 21, patch = Object.assign(document.createElement("canvas"), { width: GRID, height: GRID }), grid = { values: new Float32Array(GRID * GRID), row: GRID };
+function tellCritic() {
+  byId("critic").hidden = !critic;
+  byId("landscape").hidden = !chosen();
+  if (!chosen()) byId("critic-note").textContent = "Click an arm. Then this shows which return the critic expects of other torques on its upper arm, live.";
+  grid.row = GRID;
+}
+function landscape() { // a few rows for each picture
+  const arm = chosen();
+  if (!critic || !arm) return;
+  if (grid.row >= GRID) Object.assign(grid, { row: 0, seen: arm.observe(state), action: [...arm.action] });
+  for (let end = Math.min(grid.row + 3, GRID); grid.row < end; grid.row++) for (let j = 0; j < GRID; j++) {
+    grid.values[grid.row * GRID + j] = forward(critic, grid.seen, [j / (GRID - 1) * 2 - 1, 1 - grid.row / (GRID - 1) * 2, grid.action[2], grid.action[3]])[0];
+  }
+  if (grid.row < GRID) return;
+  const canvas = byId("landscape"), pen = canvas.getContext("2d"), { values } = grid, size = canvas.width, cell = size / GRID;
+  const low = Math.min(...values), high = Math.max(...values), small = patch.getContext("2d"), pixels = small.createImageData(GRID, GRID);
+  values.forEach((value, k) => pixels.data.set([...colorOf((value - low) / Math.max(high - low, 1e-9)), 255], 4 * k));
+  small.putImageData(pixels, 0, 0);
+  pen.drawImage(patch, 0, 0, size, size);
+  const mark = (x, y, draw, fill) => {
+    pen.beginPath();
+    draw(cell / 2 + (x + 1) / 2 * (size - cell), cell / 2 + (1 - y) / 2 * (size - cell));
+    Object.assign(pen, { fillStyle: fill, strokeStyle: "#000", lineWidth: 2.5 });
+    pen.fill();
+    pen.stroke();
+  };
+  const best = values.indexOf(high);
+  mark(best % GRID / (GRID - 1) * 2 - 1, 1 - Math.floor(best / GRID) / (GRID - 1) * 2,
+    (x, y) => { pen.moveTo(x, y - 10); pen.lineTo(x + 10, y + 8); pen.lineTo(x - 10, y + 8); pen.closePath(); }, "#fff");
+  mark(grid.action[0], grid.action[1], (x, y) => pen.arc(x, y, 10, 0, 7), "#40a4ff");
+  byId("critic-note").textContent = `Values from ${low.toFixed(1)} (dark) to ${high.toFixed(1)} (bright). Right: torque about x, up: torque about z, `
+    + "from -1 to 1, on the upper arm. Dot: what the actor chose. Triangle: the largest value. The critic is that of the best actor.";
+}
+
+function arcs(arm) { // torques as curved arrows about the joints, in the sense in which they turn
+  return [[[0, 0, 0], arm.action.slice(0, 2), 2.6], [arm.elbow, arm.action.slice(2, 4), 2]].map(([at, [x, z], radius]) => {
+    const size = Math.hypot(x, z), points = [];
+    if (size < 0.03) return points;
+    const u = [0, 1, 0], v = [-z / size, 0, x / size], sweep = Math.min(size, 1.42) * 3.6; // v: the torque's axis x u
+    for (let k = 0; k <= 20; k++) {
+      const turn = sweep * (k / 20 - 0.5);
+      points.push(upright(add(at, add(u.map((c) => c * Math.cos(turn)), v, Math.sin(turn)), radius), arm.place));
+    }
+    return points;
+  });
+}
+function picture() {
+  const late = state.playing ? clock / STEP : 1, circle = [...Array(49).keys()].map((k) => k * Math.PI / 24);
+  const drawn = arms.map((arm) => {
+    const now = [arm.elbow, arm.hand, arm.goal], before = arm.before ?? now; // between two steps
+    const [elbow, hand, goal] = now.map((point, k) => upright(add(before[k], sub(point, before[k]), late), arm.place));
+    const one = arm === chosen(), grabbed = held?.arm === arm;
+    return {
+      place: arm.place, elbow, hand, goal, touches: arm.touches, name: arm.name, opacity: one ? 1 : others,
+      path: (one || grabbed) && circle.map((a) => upright([arm.orbit * Math.sin(a), GOAL_HEIGHT, arm.orbit * Math.cos(a)], arm.place)),
+      trail: one && arm.trail.map((point) => upright(point, arm.place)), torques: one ? arcs(arm) : [],
+      pull: grabbed && held.kind === "hand" && upright(held.at, arm.place),
+    };
+  });
+  scene.draw(drawn, dark.matches ? DARK : LIGHT, state.size);
+}
+
+// A whole episode as in the notebook, beside its score there.
+function compare() {
+  const world = { ...TRAINED_WORLD, ...data.world }, which = actor, fresh = data.goals.map(([angle, share]) => new Arm(angle, share));
+  let decision = 0, sum = 0;
+  byId("compare").disabled = true;
+  (function go() {
+    for (const end = performance.now() + 12; performance.now() < end && decision < EPISODE_DECISIONS; decision++) for (const arm of fresh) {
+      const action = policy(which, arm, world);
+      for (let k = 0; k < STEPS_PER_DECISION; k++) sum += arm.live(action, world);
+    }
+    byId("compared").textContent = decision < EPISODE_DECISIONS ? `decision ${decision}` : `Mean score ${which.title}: ${(sum / fresh.length).toFixed(2)} in this page, `
+      + `${which.score.toFixed(2)} in Python${which.network ? "" : " (other random numbers)"}.`;
+    if (decision < EPISODE_DECISIONS) setTimeout(go); else byId("compare").disabled = false;
+  })();
+}
+
+// ------------------------------------------------------------------------------------ the beginning
+function build() {
+  for (const [name, words, low, high, step] of WORLD) {
+    const label = document.createElement("label");
+    label.innerHTML = `${words} <output id="${name}-value"></output><input id="${name}" type="range" min="${low}" max="${high}" step="${step}">`;
+    byId("world").append(label);
+    byId(name).addEventListener("input", (event) => set(name, Number(event.target.value)));
+  }
+  if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
+  byId("check").hidden = data.live;
+  curve();
+}
+function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
+  const known = actors.map(({ episode }) => episode), end = Math.max(actors.length - 1, 1), x = (episode) => {
+    const k = Math.max(known.findLastIndex((other) => other !== null && other <= episode), 0), next = Math.min(k + 1, known.length - 1);
+    return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
+  };
+  const points = data.scores.slice(0, known.at(-1) ?? 0).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
+  svg.setAttribute("viewBox", `0 0 ${end} 41`);
+  svg.innerHTML = `<line x1="0" x2="${end}" y1="41" y2="41"/><line x1="0" x2="${end}" y1="11" y2="11" stroke-dasharray="4 4"/><polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
+  byId("episode").max = end;
+  byId("training").hidden = actors.length < 2;
+  byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
+    const isShown = actors.length < 12 || [0, 1, 5, 10, 20, 50, 100, 150].includes(episode);
+    return Object.assign(document.createElement("span"), { textContent: isShown ? label : "", style: `left: ${100 * k / end}%` });
+  }));
+}
+function learn({ data: news }) { // a newer actor, from the notebook in which it trains
+  if (!Array.isArray(news?.scores) || !news.network) return;
+  const episode = news.scores.length, isNewest = actor === actors.at(-1);
+  data.scores = news.scores;
+  actors.push({ label: String(episode), title: `${episode} episode${episode > 1 ? "s" : ""}`, episode, network: network(news.network) });
+  curve();
+  train(isNewest ? actors.length - 1 : actors.indexOf(actor)); // a reader who looks at an older one stays with it
+  if (isNewest) say(`After ${actor.title}: score ${data.scores.at(-1).toFixed(1)}.`);
+}
+
+let last = performance.now();
+const frames = { count: 0, since: last, rate: 0 };
+function loop(now) {
+  const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
+  last = now;
+  if (scene.resize()) { arrange(); frame(); }
+  scene.move(passed);
+  others += ((chosen() ? 0.12 : 1) - others) * (still.matches ? 1 : Math.min(5 * passed, 1));
+  if (!chosen() && others > 0.99) others = 1;
+  if (state.playing) for (clock += passed * state.slow; clock >= STEP; clock -= STEP) tick();
+  picture();
+  landscape();
+  if (++frames.count % 10 === 0) tell();
+  if (now - frames.since > 1000) Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
+  requestAnimationFrame(loop);
+}
+
 document.querySelector("main").hidden = false;
 build();
-let picture = null;
-try { picture = data.webgl === false ? null : webgl(); } catch (error) { console.warn(String(error)); }
-if (!picture) {
-  const fresh = canvas.getContext("2d");
-  byId("trouble").hidden = false;
-  byId("trouble").textContent = fresh ? "WebGL 2 is missing here, so the arms are painted more simply, without shadows."
-                                      : "This browser can draw neither by WebGL 2 nor on a canvas.";
-  picture = fresh ? painted() : () => {};
-}
-listen(); resize();
-show(Math.min(data.start, last));
-let before = performance.now();
-function tick(now) {
-  const passed = Math.min(now - before, 250) / 1000;
-  before = now;
-  if (state.playing) {
-    show(state.time + passed / look.decisionSeconds * state.speed);
-    if (state.time >= last) state.playing = false;
-  }
-  if (stale) { stale = false; picture(); tell(); }
-  requestAnimationFrame(tick);
-}
-requestAnimationFrame(tick);
-if (!matchMedia("(prefers-reduced-motion: reduce)").matches && data.autoplay) play(true);
-
-// For whoever wants to look at the numbers, in the browser's console.
-window.arms = {
-  data, state, play, choose, orbit, zoom, place, isTouched,
-  show(time) { play(false); show(time); stale = false; picture(); tell(); },
-  pixel(actor, arm, part) {
-    const spot = part === "base" ? at(arm) : upright(place(actor, state.time, arm, part), at(arm));
-    return project(spot, camera(), viewports()[actor]).slice(0, 2);
-  },
-  pixelOf: (spot) => project(spot, camera(), viewports()[0]).slice(0, 2),
-};
-})();
+startAgain();
+listen();
+scene.resize();
+arrange();
+read(location.hash);
+set("playing", state.playing);
+quiet = false;
+requestAnimationFrame(loop);
+window.page = { data, state, arms, actors, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console

@@ -1,0 +1,41 @@
+// Actors and the critic. A network is { sizes, normalized, slope, joins, bounded } with its numbers
+// in a row, single precision: of each layer weights (outputs x inputs), bias, and LayerNorm's
+// factor and shift. The action joins the inputs of layer `joins`, in a critic.
+const NORMALIZATION_EPSILON = 1e-5;
+
+function network(about) {
+  const bytes = Uint8Array.from(atob(about.numbers), (letter) => letter.charCodeAt(0));
+  const all = new Float32Array(bytes.buffer), layers = [];
+  let begin = 0;
+  const take = (count) => all.subarray(begin, begin += count);
+  for (let k = 0; k + 1 < about.sizes.length; k++) {
+    const inputs = about.sizes[k] + (k === about.joins ? 4 : 0), outputs = about.sizes[k + 1];
+    const layer = { inputs, outputs, weight: take(inputs * outputs), bias: take(outputs) };
+    if (about.normalized && k + 2 < about.sizes.length) Object.assign(layer, { factor: take(outputs), shift: take(outputs) });
+    layers.push(layer);
+  }
+  return { ...about, layers };
+}
+
+function forward(network, inputs, action = null) {
+  let x = inputs;
+  network.layers.forEach((layer, k) => {
+    if (k === network.joins) x = Float32Array.of(...x, ...action);
+    const y = new Float32Array(layer.outputs), { weight } = layer, isLast = k === network.layers.length - 1;
+    for (let o = 0, at = 0; o < layer.outputs; o++) {
+      let sum = layer.bias[o];
+      for (let i = 0; i < layer.inputs; i++) sum += weight[at++] * x[i];
+      y[o] = sum;
+    }
+    if (layer.factor) {
+      let mean = 0, variance = 0;
+      for (const value of y) mean += value / y.length;
+      for (const value of y) variance += (value - mean) ** 2 / y.length;
+      const scale = 1 / Math.sqrt(variance + NORMALIZATION_EPSILON);
+      for (let o = 0; o < y.length; o++) y[o] = (y[o] - mean) * scale * layer.factor[o] + layer.shift[o];
+    }
+    if (!isLast) for (let o = 0; o < y.length; o++) if (y[o] < 0) y[o] *= network.slope;
+    x = y;
+  });
+  return network.bounded ? x.map(Math.tanh) : x;
+}
