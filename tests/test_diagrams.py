@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reacher import task
-from reacher.drawing.style import DECISION_SECONDS
+from reacher.task import DECISION_SECONDS
 from tutorial.report import diagrams
 
 

@@ -16,19 +16,19 @@ from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.display import has_display
 from reacher.goals import goal_generators
 from reacher.gymnasium.spaces import action_space, observation_space
-from reacher.physics import MAX_AGENTS, PHYSICS_STEP
+from reacher.physics import MAX_AGENTS
 from reacher.task import (
     ACTION_SIZE,
+    DECISION_SECONDS,
     EPISODE_DECISIONS,
     RESET_PARAMETERS,
     SOLVED_SCORE,
-    STEPS_PER_DECISION,
     Task,
 )
 
 METADATA = {
     "render_modes": ["human", "rgb_array"],
-    "render_fps": 1 / (PHYSICS_STEP * STEPS_PER_DECISION),
+    "render_fps": 1 / DECISION_SECONDS,
 }
 
 

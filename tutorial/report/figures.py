@@ -12,8 +12,8 @@ import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
-from reacher.drawing.style import BLUE, DECISION_SECONDS, LIGHT_BLUE, ORANGE, PALETTE
-from reacher.task import EPISODE_DECISIONS
+from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.task import DECISION_SECONDS, EPISODE_DECISIONS
 from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 from tutorial.training.settings import is_annealing, learning_rate_factor, noise_factor
