@@ -101,10 +101,11 @@ class _Arms:
 
     def _infos(self) -> dict[str, np.ndarray]:
         """What `ReacherEnv.step` describes as its info, of all arms."""
+        distance = self._task.distance
         return {
-            "distance": self._task.distance,
-            "touching": self._task.touching,
-            "is_success": self._scores >= SOLVED_SCORE - 1e-6,
+            "distance": distance,
+            "touching": distance <= self._task.reach,
+            "is_success": self._scores >= SOLVED_SCORE - 1e-6,  # sums of 0.01 are rounded
         }
 
     def _decide(self, actions, rows: int) -> tuple[np.ndarray, np.ndarray]:
