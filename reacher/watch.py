@@ -80,9 +80,8 @@ def watch_page(
                 title = f"{episode} episodes, the best actor"
             choices.append(Choice(name, title, score(load_actor(folder, name)), network, episode))
     what = (
-        f"{arms} arm{'s' * (arms > 1)}, simulated in this page. Its actor was trained by "
-        f"the notebook ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click"
-        " an arm."
+        f"{arms} arm{'s' * (arms > 1)}, simulated in this page, with actors that the notebook "
+        f"trained ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click an arm."
     )
     still = STILL.read_bytes() if STILL.is_file() else b""
     return page(

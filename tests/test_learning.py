@@ -231,8 +231,8 @@ def test_the_table_has_the_readers_settings_and_whatever_is_not_usual(notebook, 
     usual = len(tables.settings_table(defaults()).splitlines())
     assert usual == 2 + len(own) and len(lines) == usual + 1  # weight_decay, which is rare
     for name in (*own, "weight_decay"):
-        assert any(line.startswith(f"`{name}` | ") for line in lines)
-    assert "`n_step` | 7 | " + fields["n_step"].description in lines
+        assert any(line.startswith(f"| `{name}` | ") for line in lines)
+    assert f"| `n_step` | 7 | {fields['n_step'].description} |" in lines
 
 
 def test_conditions_on_settings_name_settings_and_their_values(notebook):
