@@ -27,7 +27,6 @@ from tutorial.training.progress import in_notebook
 SEED = 1000  # of the goals
 MOST_ARMS = 20
 SHOWN = 34  # the decision that the last picture shows
-HEIGHT = 800  # of the page, pixels
 
 
 @contextlib.contextmanager
@@ -55,7 +54,7 @@ def live_arms(
     untrained = Choice("0", "not at all, random torques", 0.0, None, 0)
     content = page([untrained], arms=arms, seed=SEED, embedded=True, live=True, **goals)
     still = (DOC / "trained_arms_still.png").read_bytes()
-    shown = display(HTML(inline(content, still, "The arms learn", HEIGHT, name)), display_id=True)
+    shown = display(HTML(inline(content, still, "The arms learn", name=name)), display_id=True)
     channel = display(HTML(""), display_id=True)
 
     def after_episode(agent: Any, scores: Sequence[float]) -> None:

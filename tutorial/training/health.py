@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tutorial.training import compiled
+from tutorial.training.protocols import Agent
 
 LARGEST_OBSERVATION = (
     1e15  # squares of it, and Adam's of its gradients, are below 3e38, float32's end
@@ -65,15 +66,12 @@ def is_finite(learner: Any) -> bool:
     )
 
 
-def require_healthy(agent: Any, losses: np.ndarray) -> None:
+def require_healthy(agent: Agent, losses: np.ndarray) -> None:
     """Check the losses of an update phase, and the weights after it.
 
     Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
     with them; so this costs next to nothing, and the search for the culprit waits until there is
     one.
-
-    Args:
-        agent: the notebook's `Agent`.
 
     Raises:
         FloatingPointError: names the tensor that is not finite: a gradient, a weight, a loss.

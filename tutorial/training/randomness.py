@@ -58,7 +58,7 @@ def own_randomness(seed: int) -> Iterator[None]:
     try:
         yield
     finally:
-        restore_random_states(**states, **tensors)
+        restore_random_states(states["python"], states["numpy"], tensors["torch_generator"])
 
 
 def python_state(saved: Sequence) -> tuple:

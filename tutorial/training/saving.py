@@ -26,6 +26,14 @@ from pydantic import (
 from tutorial.training import compiled
 from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite
+from tutorial.training.protocols import (
+    Agent,
+    Environment,
+    Networks,
+    PrioritizedReplay,
+    Replay,
+    SavedEnvironment,
+)
 from tutorial.training.randomness import (
     random_states,
     require_random_states,
@@ -69,7 +77,7 @@ class History:
 
 
 def save_state(
-    states: TrainingState, agent: Any, environment: Any, past: History | None = None
+    states: TrainingState, agent: Agent, environment: Environment, past: History | None = None
 ) -> None:
     """Write all that the future of a training depends on, between two episodes.
 
@@ -126,9 +134,9 @@ def require_savable(name: str, values: np.ndarray) -> None:
         ) from None
 
 
-def environment_state(environment: Any) -> dict | None:
+def environment_state(environment: Environment) -> dict | None:
     """What an environment's `restore` takes, or None where it cannot go on exactly."""
-    if not hasattr(environment, "state"):  # a Unity build
+    if not isinstance(environment, SavedEnvironment):  # a Unity build
         return None
     try:
         return environment.state()
@@ -136,7 +144,7 @@ def environment_state(environment: Any) -> dict | None:
         return None
 
 
-def restore_state(states: TrainingState, agent: Any, environment: Any) -> History:
+def restore_state(states: TrainingState, agent: Agent, environment: Environment) -> History:
     """Set agent, environment and random generators to the newest whole state; return its past.
 
     An environment that cannot save itself, such as a Unity build, begins anew; a line says so.
@@ -145,9 +153,9 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Histor
         ValueError: no whole state, one of another training, or one that is whole but does not hold
             what a state holds. Nothing has changed then.
     """
-    _, facts, tensors = states.load()
-    facts = checked(states, facts, tensors, agent)
-    if facts.environment is not None:
+    _, saved, tensors = states.load()
+    facts = checked(states, saved, tensors, agent)
+    if facts.environment is not None and isinstance(environment, SavedEnvironment):
         environment.restore(facts.environment)  # checks it first
     else:
         print(
@@ -199,7 +207,7 @@ class Facts(BaseModel):
 
 
 def checked(
-    states: TrainingState, facts: Mapping, tensors: Mapping[str, torch.Tensor], agent: Any
+    states: TrainingState, saved: Mapping, tensors: Mapping[str, torch.Tensor], agent: Agent
 ) -> Facts:
     """The facts of a state, if this agent can be set to it.
 
@@ -207,7 +215,7 @@ def checked(
         ValueError: it cannot; with what is wrong.
     """
     try:
-        facts = Facts.model_validate_json(json.dumps(facts))
+        facts = Facts.model_validate_json(json.dumps(saved))
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
@@ -228,19 +236,21 @@ def checked(
     return facts
 
 
-def require_counts(facts: Facts, agent: Any) -> None:
+def require_counts(facts: Facts, agent: Agent) -> None:
     """Raise ValueError where the numbers of a state contradict each other or the agent."""
     size, position, capacity = facts.size, facts.position, len(agent.replay.rows)
     if not (size == position < capacity or position < size == capacity):
         raise ValueError(
             f"position {position} and {size} transitions do not fit into a memory of {capacity}"
         )
-    if (facts.largest_priority is None) == hasattr(agent.replay, "tree"):
+    if (facts.largest_priority is None) == isinstance(agent.replay, PrioritizedReplay):
         raise ValueError(f"the largest priority is {facts.largest_priority}")
     if facts.log.keys() != agent.log.keys():
         raise ValueError(f"log holds {', '.join(facts.log)}")
-    told = scores_in(facts.lines)["score"] if facts.lines else []
-    if len(told) != len(facts.scores) or not np.allclose(told, facts.scores, rtol=0, atol=1e-6):
+    written = scores_in(facts.lines)["score"] if facts.lines else np.empty(0)
+    if len(written) != len(facts.scores) or not np.allclose(
+        written, facts.scores, rtol=0, atol=1e-6
+    ):
         raise ValueError("scores and the lines of the score file differ")
     if facts.episodes < len(facts.scores):
         raise ValueError(f"there are {len(facts.scores)} scores of {facts.episodes} episodes")
@@ -266,7 +276,7 @@ def require_averages(facts: Facts) -> None:
         raise ValueError(f"the best score is {facts.best_score}, and no score exceeds {largest:g}")
 
 
-def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any) -> None:
+def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent) -> None:
     """Raise ValueError where a tensor is missing, unknown, of another shape or type, or not finite.
 
     What may be missing is missing as a whole: averages of an optimiser before its first step, the
@@ -296,7 +306,7 @@ def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: An
 
 
 def expected_tensors(
-    facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any
+    facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent
 ) -> tuple[dict, list[tuple[dict, bool]]]:
     """Shapes and types by name: of what must be there, and of groups with whether they must."""
 
@@ -312,7 +322,7 @@ def expected_tensors(
     for number, start in enumerate(range(0, facts.size, BLOCK)):
         block = (min(BLOCK, facts.size - start), rows.shape[1])
         expected[f"rows_{number}"] = (torch.Size(block), torch.float32)
-    if hasattr(agent.replay, "tree"):
+    if isinstance(agent.replay, PrioritizedReplay):
         expected["priorities"] = (torch.Size([facts.size]), torch.float64)
     best = {
         name: value
@@ -325,7 +335,7 @@ def expected_tensors(
         expected["new_transitions"] = (torch.Size(shape), torch.float32)
     learned = facts.num_updates >= agent.settings.policy_delay  # actor and critic
     for name, optimizer in agent.ddpg.optimizers().items():
-        averages = {}
+        averages: dict[str, tuple] = {}
         parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
         for index, weight in enumerate(parameters):
             averages |= like(
@@ -339,7 +349,7 @@ def expected_tensors(
 # -------------------------------------------------------------------------------- parts of an agent
 
 
-def learner_tensors(ddpg: Any) -> dict[str, torch.Tensor]:
+def learner_tensors(ddpg: Networks) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
     tensors = {
         f"{name}.{key}": tensor
@@ -352,7 +362,7 @@ def learner_tensors(ddpg: Any) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def restore_learner(ddpg: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+def restore_learner(ddpg: Networks, tensors: Mapping[str, torch.Tensor]) -> None:
     """The opposite: set networks and optimisers to what learner_tensors returned."""
     for name, network in ddpg.networks().items():
         network.load_state_dict(below(f"{name}.", tensors))
@@ -372,30 +382,30 @@ def below(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.T
     }
 
 
-def blocks(replay: Any, size: int) -> Iterator[tuple[str, np.ndarray]]:
+def blocks(replay: Replay, size: int) -> Iterator[tuple[str, np.ndarray]]:
     """Names and views of successive parts of the first rows of a memory."""
     for number, start in enumerate(range(0, size, BLOCK)):
         yield f"rows_{number}", replay.rows[start : min(start + BLOCK, size)]
 
 
-def priorities(replay: Any, size: int) -> dict[str, torch.Tensor]:
+def priorities(replay: Replay, size: int) -> dict[str, torch.Tensor]:
     """The first leaves of a prioritized memory's tree, (size,), double precision.
 
     The sums above them follow to the last bit: a parent is always computed from its children.
     """
-    if not hasattr(replay, "tree"):
+    if not isinstance(replay, PrioritizedReplay):
         return {}
     return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2 :][:size])}
 
 
-def restore_replay(replay: Any, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
+def restore_replay(replay: Replay, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
     """Set a memory with its priorities to what was saved of it."""
     replay.clear()
     replay.size, replay.position = facts.size, facts.position
     replay.generator.bit_generator.state = facts.generator
     for name, rows in blocks(replay, replay.size):
         rows[:] = tensors[name].numpy()
-    if "priorities" in tensors:
+    if isinstance(replay, PrioritizedReplay) and facts.largest_priority is not None:
         tree, replay.largest = replay.tree, facts.largest_priority
         level = len(tree) // 2
         tree[level:][: replay.size] = tensors["priorities"].numpy()
