@@ -14,7 +14,6 @@ from IPython import get_ipython
 from IPython.display import display
 from tqdm.std import tqdm
 
-from tutorial.training import compiled
 from tutorial.training.protocols import Agent, PrioritizedReplay
 
 
@@ -113,7 +112,7 @@ def scalars(agent: Agent, scores: Sequence[float]) -> dict[str, float]:
     }
     shown |= {
         f"noise/sigma, {name}": size
-        for name, size in sizes_of_noise(compiled.synced(agent).actor).items()
+        for name, size in sizes_of_noise(agent.learner.synced().actor).items()
     }
     if agent.learns:  # afterwards nobody needs a memory, and a resumed training has none
         shown["replay/transitions"] = len(replay)

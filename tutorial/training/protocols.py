@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from reacher.interface import BrainInfo
+from tutorial.training.compiled import Learner
 from tutorial.training.settings import RareSettings
 
 
@@ -46,51 +47,38 @@ class SavedEnvironment(Environment, Protocol):
 
 
 @runtime_checkable
-class Networks(Protocol):
-    """The notebook's `DDPG` as PyTorch has it: what is saved and loaded.
+class DDPG(Protocol):
+    """The notebook's `DDPG`: networks, optimisers, and the methods that the engine records.
+
+    Its networks (torch.nn.Module) and optimisers (torch.optim.Optimizer) are found among its
+    attributes, whatever their names are.
 
     Attributes:
-        actor, critic: the networks that are trained.
+        actor: the network that acts; its best weights are shown.
+        settings: its hyperparameters.
+        sizes: of an observation, and of an action.
         noise_size: normal numbers that the actor's noisy layers take for one row.
     """
 
     actor: Any
-    critic: torch.nn.Module
+    settings: RareSettings
+    sizes: tuple[int, int]
     noise_size: int
 
-    def networks(self) -> dict[str, torch.nn.Module]:
-        """Actor, critic and their targets by name."""
+    def act(self, observations: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """Actions (rows, action_size); with noise (1 or rows, noise_size), or mean weights."""
 
-    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """Both optimisers by name."""
-
-
-@runtime_checkable
-class Learner(Protocol):
-    """What computes for the agent: the notebook's `DDPG` itself, or a compiled one."""
-
-    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
-        """Actions (rows, action_size) for observations (rows, observation_size), float32.
-
-        Args: noise (1 or rows, noise_size), or None for the mean weights.
-        """
-
-    def td_errors(self, rows: np.ndarray) -> np.ndarray:
+    def td_errors(self, rows: torch.Tensor) -> torch.Tensor:
         """TD errors (k,) of transitions (k, width)."""
 
-    def learn_phase(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A gradient step with each batch.
-
-        Args:
-            rows, weights: transitions (steps, batch, width), importance weights (steps, batch).
-            noise: of the actor's losses, (steps, 1, noise_size).
-            with_actor: in which steps the actor learns, (steps,) of bool.
-
-        Returns:
-            TD errors (steps, batch) and losses (steps, 2) of critic and actor.
-        """
+    def learn(
+        self,
+        rows: torch.Tensor,
+        weights: torch.Tensor,
+        noise: torch.Tensor | None = None,
+        with_actor: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """One gradient step: TD errors (batch,), and the losses of critic and actor."""
 
 
 @runtime_checkable
@@ -147,7 +135,7 @@ class Agent(Protocol):
 
     settings: RareSettings
     engine: str
-    ddpg: Networks
+    ddpg: DDPG
     learner: Learner
     replay: Replay
     new_transitions: list[np.ndarray]

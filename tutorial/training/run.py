@@ -24,8 +24,6 @@ from tutorial.training.scores import ScoreFile
 from tutorial.training.settings import RareSettings
 from tutorial.training.states import TrainingState
 
-NETWORKS = ("actor", "critic")  # whose weights are kept
-
 
 class TrainingRun:
     """What a training writes: scores and weights after every episode, and states to go on from.
@@ -59,8 +57,7 @@ class TrainingRun:
 
     def networks(self) -> dict[str, torch.nn.Module]:
         """Those whose weights are kept."""
-        networks = compiled.synced(self.agent).networks()
-        return {name: networks[name] for name in NETWORKS}
+        return compiled.trained_networks(self.agent.learner.synced())
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
         """Write the scores (arms,) of an episode and the weights after it; show both."""
@@ -94,7 +91,7 @@ class TrainingRun:
 
     def save_best(self) -> None:
         """Write the weights of the best episode."""
-        for name in NETWORKS:
+        for name in compiled.trained_networks(self.agent.ddpg):
             write_whole(
                 self.folder / f"{name}_best.safetensors",
                 to_bytes(below(f"{name}.", self.past.best)),

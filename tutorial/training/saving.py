@@ -7,6 +7,7 @@ windows are empty then, and noise that has a memory begins anew.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,9 +28,9 @@ from tutorial.training import compiled
 from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite
 from tutorial.training.protocols import (
+    DDPG,
     Agent,
     Environment,
-    Networks,
     PrioritizedReplay,
     Replay,
     SavedEnvironment,
@@ -90,7 +91,7 @@ def save_state(
     past, replay = past or History(), agent.replay
     size, position = (replay.size, replay.position) if anneal_factor(agent) else (0, 0)
     randomness, tensors = random_states()
-    tensors |= learner_tensors(compiled.synced(agent)) | priorities(replay, size)
+    tensors |= learner_tensors(agent.learner.synced()) | priorities(replay, size)
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_transitions:
         tensors["new_transitions"] = torch.from_numpy(np.concatenate(agent.new_transitions))
@@ -163,7 +164,7 @@ def restore_state(states: TrainingState, agent: Agent, environment: Environment)
             "those of a training in one go"
         )
     restore_learner(agent.ddpg, tensors)
-    agent.learner = compiled.learner(agent.ddpg, agent.engine)
+    agent.learner.take_over()
     restore_replay(agent.replay, facts, tensors)
     agent.new_transitions = (
         [tensors["new_transitions"].numpy()] if "new_transitions" in tensors else []
@@ -315,7 +316,7 @@ def expected_tensors(
             f"{prefix}.{name}": (tensor.shape, tensor.dtype) for name, tensor in tensors.items()
         }
 
-    networks, rows = agent.ddpg.networks(), agent.replay.rows
+    networks, rows = compiled.networks(agent.ddpg), agent.replay.rows
     expected = {"torch_generator": (torch.get_rng_state().shape, torch.uint8)}
     for name, network in networks.items():
         expected |= like(name, network.state_dict())
@@ -326,7 +327,7 @@ def expected_tensors(
         expected["priorities"] = (torch.Size([facts.size]), torch.float64)
     best = {
         name: value
-        for network in ("actor", "critic")
+        for network in compiled.trained_networks(agent.ddpg)
         for name, value in like(f"best.{network}", networks[network].state_dict()).items()
     }
     optional = [(best, bool(facts.scores))]
@@ -334,39 +335,50 @@ def expected_tensors(
         shape = (len(tensors["new_transitions"]), rows.shape[1])
         expected["new_transitions"] = (torch.Size(shape), torch.float32)
     learned = facts.num_updates >= agent.settings.policy_delay  # actor and critic
-    for name, optimizer in agent.ddpg.optimizers().items():
-        averages: dict[str, tuple] = {}
-        parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
-        for index, weight in enumerate(parameters):
-            averages |= like(
-                f"{name}.{index}",
-                {"step": torch.zeros(()), "exp_avg": weight, "exp_avg_sq": weight},
-            )
-        optional.append((averages, learned))
+    for name, optimizer in compiled.optimizers(agent.ddpg).items():
+        for index, averages in averages_of(optimizer).items():
+            optional.append((like(f"{name}.{index}", averages), learned and not index))
     return expected, optional
 
 
 # -------------------------------------------------------------------------------- parts of an agent
 
 
-def learner_tensors(ddpg: Networks) -> dict[str, torch.Tensor]:
+def learner_tensors(ddpg: DDPG) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
     tensors = {
         f"{name}.{key}": tensor
-        for name, network in ddpg.networks().items()
+        for name, network in compiled.networks(ddpg).items()
         for key, tensor in network.state_dict().items()
     }
-    for name, optimizer in ddpg.optimizers().items():
+    for name, optimizer in compiled.optimizers(ddpg).items():
         for index, averages in optimizer.state_dict()["state"].items():
-            tensors |= {f"{name}.{index}.{key}": tensor for key, tensor in averages.items()}
+            tensors |= {
+                f"{name}.{index}.{key}": value
+                for key, value in averages.items()
+                if isinstance(value, torch.Tensor)
+            }
     return tensors
 
 
-def restore_learner(ddpg: Networks, tensors: Mapping[str, torch.Tensor]) -> None:
+def averages_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:
+    """What an optimiser has of each parameter, by its number, once it has made a step."""
+    stepped = copy.deepcopy(optimizer)
+    for group in stepped.param_groups:
+        for weight in group["params"]:
+            weight.grad = torch.zeros_like(weight)
+    stepped.step()
+    return {
+        index: {key: value for key, value in averages.items() if isinstance(value, torch.Tensor)}
+        for index, averages in stepped.state_dict()["state"].items()
+    }
+
+
+def restore_learner(ddpg: DDPG, tensors: Mapping[str, torch.Tensor]) -> None:
     """The opposite: set networks and optimisers to what learner_tensors returned."""
-    for name, network in ddpg.networks().items():
+    for name, network in compiled.networks(ddpg).items():
         network.load_state_dict(below(f"{name}.", tensors))
-    for name, optimizer in ddpg.optimizers().items():
+    for name, optimizer in compiled.optimizers(ddpg).items():
         averages = below(f"{name}.", tensors)
         indices = {key.split(".")[0] for key in averages}
         optimizer.load_state_dict(
