@@ -289,7 +289,7 @@ def test_arms_learn_while_the_cell_runs(lab, address, project):
     assert lab.execute_script(PANEL + "return panel.sessionContext.session.kernel.status") == "busy"
     go_on.touch()
     wait_for(
-        lambda: lab.find_elements("css selector", ".jp-OutputArea-output img[alt*='2 episodes']"),
+        lambda: lab.find_elements("css selector", ".jp-RenderedImage img"),
         "the picture that stays",
     )
     assert not lab.find_elements("css selector", "iframe[name^=live-]")

@@ -7,7 +7,7 @@ import re
 
 import nbformat
 import numpy as np
-from nbclient import NotebookClient
+from nbconvert.preprocessors import ExecutePreprocessor
 
 from reacher.actor import actor_of
 from reacher.packed import pack_actor
@@ -87,7 +87,7 @@ def test_nothing_is_shown_unless_wanted_and_in_a_notebook(monkeypatch):
 def test_what_stays_in_the_notebook_is_a_picture():
     """As papermill, nbconvert and GitHub see it: no page, no script, no weights."""
     content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.replace("WAIT", ""))])
-    NotebookClient(content, timeout=300, resources={"metadata": {"path": str(PROJECT)}}).execute()
+    ExecutePreprocessor(timeout=300).preprocess(content, {"metadata": {"path": str(PROJECT)}})
     [cell] = content.cells
     shown = [output.data for output in cell.outputs if output.output_type == "display_data"]
     assert sum("image/png" in data for data in shown) == 1

@@ -105,7 +105,7 @@ def inline(
     page: str,
     picture: bytes,
     description: str = "Arms and their goals",
-    height: int = 760,
+    height: int = 800,
     name: str = "",
 ) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.

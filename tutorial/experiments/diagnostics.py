@@ -20,7 +20,6 @@ import numpy as np
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.paths import CHECKPOINTS
-from tutorial.training import compiled
 from tutorial.training.environments import open_environment
 from tutorial.training.progress import sizes_of_noise
 from tutorial.training.randomness import seed_everything
@@ -103,7 +102,7 @@ def record(
     )
 
     def record_episode(agent, scores):
-        actor = compiled.synced(agent).actor
+        actor = agent.learner.synced().actor
         sigmas = sizes_of_noise(actor)
         lines.append(
             {"score": scores[-1]}

@@ -21,13 +21,11 @@ from reacher.drawing.page import Choice, inline, page
 from reacher.episode import play_episode
 from reacher.packed import pack_actor
 from tutorial.paths import DOC
-from tutorial.training import compiled
 from tutorial.training.progress import in_notebook
 
 SEED = 1000  # of the goals
 MOST_ARMS = 20
 SHOWN = 34  # the decision that the last picture shows
-HEIGHT = 800  # of the page, pixels
 
 
 @contextlib.contextmanager
@@ -55,7 +53,7 @@ def live_arms(
     untrained = Choice("0", "not at all, random torques", 0.0, None, 0)
     content = page([untrained], arms=arms, seed=SEED, embedded=True, live=True, **goals)
     still = (DOC / "trained_arms_still.png").read_bytes()
-    shown = display(HTML(inline(content, still, "The arms learn", HEIGHT, name)), display_id=True)
+    shown = display(HTML(inline(content, still, "The arms learn", name=name)), display_id=True)
     channel = display(HTML(""), display_id=True)
 
     def after_episode(agent: Any, scores: Sequence[float]) -> None:
@@ -64,7 +62,7 @@ def live_arms(
             other(agent, scores)
         weights = {
             key: value.numpy().copy()  # which further learning leaves as they are
-            for key, value in compiled.synced(agent).actor.state_dict().items()
+            for key, value in agent.learner.synced().actor.state_dict().items()
         }
         newest = weights, agent.settings.model_dump(), len(scores)
         message = {

@@ -374,6 +374,9 @@ function build() {
     byId("world").append(label);
     byId(name).addEventListener("input", (event) => set(name, Number(event.target.value)));
   }
+  const back = Object.assign(document.createElement("button"), { type: "button", textContent: "As in training" });
+  back.addEventListener("click", () => WORLD.forEach(([name]) => set(name, DEFAULTS[name])));
+  byId("world").append(back);
   if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
   byId("check").hidden = data.live;
   curve();
