@@ -410,7 +410,8 @@ function learn({ data: news }) { // a newer actor, from the notebook in which it
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0 };
 function loop(now) {
-  const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
+  if (now - last > 300) Object.assign(frames, { count: 0, since: now }); // a hidden tab waits
+  const passed = clamp((now - last) / 1000, 0, 0.1);
   last = now;
   if (scene.resize()) { arrange(); frame(); }
   scene.move(passed);
@@ -420,7 +421,10 @@ function loop(now) {
   picture();
   landscape();
   if (++frames.count % 10 === 0) tell();
-  if (now - frames.since > 1000) Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
+  if (now - frames.since > 1000) {
+    Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
+    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
+  }
   requestAnimationFrame(loop);
 }
 
