@@ -48,8 +48,8 @@ def actor_path(folder: Path, name: str) -> Path:
     """
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"no run in {folder}: give a folder such as runs/default/seed0 or "
-            "checkpoints/default/seed0"
+            f"no run in {folder}: train one first (make run), or give the folder of another, such "
+            "as checkpoints/default/seed0"
         )
     file = name if name in NAMED else f"episode{name}"
     if name not in pretrained_actors(folder):

@@ -40,7 +40,7 @@ def njit(function: Callable) -> Callable:
     As with numba's own, the files are in `__pycache__` beside the module, or in the user's cache
     folder, or where NUMBA_CACHE_DIR says.
     """
-    compiled = numba.njit(function)
+    compiled: Any = numba.njit(function)
     try:
         compiled._cache = OptionalCache(function)  # what numba's enable_caching() does, with ours
     except RuntimeError:

@@ -9,6 +9,8 @@ arm 3 sees does not depend on how many other arms there are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from reacher.checks import MAX_SEED, integer
@@ -80,7 +82,7 @@ def generator_state(generator: np.random.Generator | UnityRandom) -> dict | list
     """What `generator_from` makes the generator of again, as JSON can hold it."""
     if isinstance(generator, UnityRandom):
         return list(generator.words)
-    return generator.bit_generator.state
+    return dict(generator.bit_generator.state)
 
 
 def generator_from(
@@ -103,7 +105,7 @@ def generator_from(
             generator.words = list(words)
             return generator
     else:
-        bits = np.random.PCG64()
+        bits: Any = np.random.PCG64()
         try:
             bits.state = state
             if bits.state == state:

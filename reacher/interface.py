@@ -6,14 +6,14 @@ Gymnasium with continuous actions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
 from reacher.checks import actions_of_shape
-from reacher.goals import generator_from, generator_state
+from reacher.goals import UnityRandom, generator_from, generator_state
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 BRAIN_NAME = "ReacherBrain"
@@ -104,7 +104,7 @@ class UnityInterface:
         self.brain_names = self.external_brain_names = [brain.brain_name]
         self.brains = {brain.brain_name: brain}
         self.number_brains = self.number_external_brains = 1
-        self.global_done = None
+        self.global_done: bool | None = None
         self._is_open, self._is_reset = True, False
 
     def __enter__(self) -> Self:
@@ -200,11 +200,11 @@ class UnityInterface:
         """The reset parameters that are in force."""
         raise NotImplementedError
 
-    def _generators(self) -> list[np.random.Generator]:
+    def _generators(self) -> Sequence[np.random.Generator | UnityRandom]:
         """One random generator per agent, or a list of the one that they share."""
         raise NotImplementedError
 
-    def _restore(self, generators: list[np.random.Generator], parameters: Mapping) -> None:
+    def _restore(self, generators: list, parameters: Mapping) -> None:
         """Take over generators and reset parameters; an error must come before any change."""
         raise NotImplementedError
 

@@ -112,7 +112,7 @@ def _packed(
         "sizes": list(sizes),
         "normalized": normalization == "layer",
         "slope": settings["negative_slope"],
-        "numbers": base64.b64encode(row).decode(),
+        "numbers": base64.b64encode(row.tobytes()).decode(),
     }
 
 

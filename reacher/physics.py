@@ -63,7 +63,7 @@ class Physics:
     def __init__(self, num_agents: int) -> None:
         self.num_agents = num_agents
         root = ElementTree.parse(MODEL_FILE).getroot()
-        root.find(".//replicate").set("count", str(num_agents))
+        next(root.iter("replicate")).set("count", str(num_agents))
         self.model = mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
         self.data = mujoco.MjData(self.model)
 

@@ -18,12 +18,13 @@ import numpy as np
 from reacher.checks import number
 from reacher.compiling import njit
 from reacher.goals import goal_generators
-from reacher.physics import HAND_OFFSET, Physics
+from reacher.physics import HAND_OFFSET, PHYSICS_STEP, Physics
 
 OBSERVATION_SIZE = 33
 ACTION_SIZE = 4
 EPISODE_DECISIONS = 1001
 STEPS_PER_DECISION = 4  # physics steps; the action is held over them
+DECISION_SECONDS = STEPS_PER_DECISION * PHYSICS_STEP  # 0.08
 MAX_TORQUE = 150.0  # N m, at an action of 1
 STEP_REWARD = 0.01  # of a physics step in which hand and goal overlap
 MAX_DECISION_REWARD = STEPS_PER_DECISION * STEP_REWARD  # 0.04

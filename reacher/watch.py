@@ -18,6 +18,7 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from reacher.actor import actor_path, load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import Choice, page
@@ -37,7 +38,7 @@ def watch_page(
     arms: int = 20,
     seed: int = SEED,
     embedded: bool = False,
-    **parameters: float,
+    **parameters: Any,
 ) -> str:
     """The page of all actors in the folders of runs, in that order, after random torques.
 
@@ -58,7 +59,8 @@ def watch_page(
         return float(play_episode(actor, arms, seed, **parameters).scores.mean())
 
     choices = [Choice("0", "not at all, random torques", score(random_torques(0)), None, 0)]
-    scores, critic, about = [], None, []
+    scores: list[float] = []
+    critic, about = None, []
     for folder in map(Path, folders):
         settings = read_settings(folder)
         about.append(

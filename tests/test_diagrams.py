@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from reacher import task
-from reacher.drawing.style import DECISION_SECONDS
 from tutorial.report import diagrams
 
 
@@ -70,7 +69,7 @@ def test_the_arm_has_the_sizes_of_the_task():
     lengths = [np.linalg.norm(np.diff(part, axis=0)) for part in (upper, fore)]
     assert lengths == pytest.approx([7, 6], rel=1e-3)  # as their labels say
     assert fore[1] == pytest.approx(hand.center)
-    degrees = task.RESET_PARAMETERS["goal_speed"] * task.STEPS_PER_DECISION / DECISION_SECONDS
+    degrees = task.RESET_PARAMETERS["goal_speed"] * task.STEPS_PER_DECISION / task.DECISION_SECONDS
     assert f"up to {degrees:.0f} degrees" in above.texts[0].get_text()
 
 

@@ -318,10 +318,10 @@ def test_ray_is_named_where_it_is_missing(monkeypatch, tmp_path):
 
 
 def test_the_code_gives_the_stored_scores(notebook, tmp_path):
-    """Two episodes of `default_torch`, seed 0, to the last digit that its score file holds.
+    """An episode of `default_torch`, seed 0, to the last digit that its score file holds.
 
     Motion is chaotic, so other versions or another kind of processor give other scores; it is
-    skipped there. The second episode follows 5,850 gradient steps.
+    skipped there. All but the first fifty decisions learn.
     """
     run = Run("default_torch", runner.EXPERIMENTS["default_torch"], 0)
     metadata = json.loads((run.folder(CHECKPOINTS) / "hyperparameters.json").read_text())
@@ -334,9 +334,9 @@ def test_the_code_gives_the_stored_scores(notebook, tmp_path):
         generator = seed_everything(run.seed)
         scale = notebook.OBSERVATION_SCALE
         agent = notebook.Agent(scale, 4, arms, settings, generator, engine="torch")
-        scores = notebook.train_agent(environment, agent, tmp_path / "run", 2)
-    assert agent.num_updates == 5_850
-    stored = read_scores(run.folder(CHECKPOINTS) / "scores.csv")["score"][:2]
+        scores = notebook.train_agent(environment, agent, tmp_path / "run", 1)
+    assert agent.num_updates > 2_000
+    stored = read_scores(run.folder(CHECKPOINTS) / "scores.csv")["score"][:1]
     np.testing.assert_allclose(scores, stored, rtol=0, atol=5e-7)  # six decimals in the file
 
 

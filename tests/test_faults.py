@@ -232,7 +232,7 @@ class AtStep:
         """Spoil one element of a gradient in that step."""
 
         def spoil():
-            parameter = list(self.ddpg.networks()[network].parameters())[index]
+            parameter = list(getattr(self.ddpg, network).parameters())[index]
 
             def spoilt(gradient):
                 gradient = gradient.clone()
@@ -248,7 +248,7 @@ class AtStep:
 
         def spoil():
             with torch.no_grad():
-                self.ddpg.networks()[network].state_dict()[key].view(-1)[-1] = value
+                getattr(self.ddpg, network).state_dict()[key].view(-1)[-1] = value
 
         self.after_step = spoil
 

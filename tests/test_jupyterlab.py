@@ -90,6 +90,7 @@ def address(project):
             "--expose-app-in-browser",
         ],
         cwd=project,
+        env=tasks.lab_environment(),
         stdout=log,
         stderr=log,
     )
@@ -194,7 +195,7 @@ def test_result_figure_and_animation_are_on_the_page(lab):
     moving = [
         index
         for index in with_pictures
-        if any(b"acTL" in base64.b64decode(picture)[:200] for picture in cells[index]["pictures"])
+        if any(b"acTL" in base64.b64decode(picture)[:2000] for picture in cells[index]["pictures"])
     ]
     assert moving and len(with_pictures) - len(moving) >= 3  # and figures 1 to 3
     for index in with_pictures:
@@ -226,6 +227,29 @@ def test_the_table_of_contents_follows_the_headings(lab):
     assert [item.lstrip("0123456789. ") for item in shown()] == [
         heading.lstrip("0123456789. ") for heading in plain
     ]
+
+
+def test_a_link_of_the_contents_lands_on_its_heading(lab):
+    """At the first click, past cells that were not in sight before."""
+    for heading in ("Discussion", "The agent"):
+        lab.execute_script(PANEL + "panel.content.scrollToItem(0, 'start')")
+        lab.execute_script(
+            "[...document.querySelectorAll('.jp-RenderedMarkdown a')].find("
+            "link => link.textContent == arguments[0]).click()",
+            heading,
+        )
+
+        def lands(heading=heading):
+            return lab.execute_script(
+                PANEL + "const panels = panel.content.node.getBoundingClientRect();"
+                "const heads = [...panel.content.node.querySelectorAll('h2')].filter("
+                "head => head.textContent.includes(arguments[0]));"
+                "return heads.length &&"
+                " Math.abs(heads[0].getBoundingClientRect().top - panels.top) < 100",
+                heading,
+            )
+
+        wait_for(lands, f"the heading {heading}", 30)
 
 
 def test_arms_learn_while_the_cell_runs(lab, address, project):

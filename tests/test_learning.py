@@ -74,7 +74,8 @@ def ones(size=16):
 def learn(ddpg, rows, weights=None, seed=0, with_actor=True):
     """One gradient step; the noise of the actor's loss follows from the seed."""
     noise = np.random.default_rng(seed).standard_normal((1, ddpg.noise_size), np.float32)
-    return ddpg.learn(rows, ones(len(rows)) if weights is None else weights, noise, with_actor)
+    weights = ones(len(rows)) if weights is None else weights
+    return ddpg.learn(*map(torch.from_numpy, (rows, weights, noise)), with_actor)
 
 
 def weights_of(*networks):
@@ -231,8 +232,8 @@ def test_the_table_has_the_readers_settings_and_whatever_is_not_usual(notebook, 
     usual = len(tables.settings_table(defaults()).splitlines())
     assert usual == 2 + len(own) and len(lines) == usual + 1  # weight_decay, which is rare
     for name in (*own, "weight_decay"):
-        assert any(line.startswith(f"`{name}` | ") for line in lines)
-    assert "`n_step` | 7 | " + fields["n_step"].description in lines
+        assert any(line.startswith(f"| `{name}` | ") for line in lines)
+    assert f"| `n_step` | 7 | {fields['n_step'].description} |" in lines
 
 
 def test_conditions_on_settings_name_settings_and_their_values(notebook):
@@ -296,7 +297,7 @@ def test_values_have_one_axis(notebook, defaults):
     ddpg = make_agent(notebook, defaults).ddpg
     batch = make_batch(notebook)
     assert ddpg.critic(batch.observations, batch.actions).shape == (16,)
-    assert ddpg.td_errors(make_rows()).shape == (16,)
+    assert ddpg.td_errors(torch.from_numpy(make_rows())).shape == (16,)
     assert ddpg.actor(batch.observations).shape == (16, 2)
 
 
@@ -407,7 +408,7 @@ def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, default
     rows, losses = make_rows(64), []
     for step in range(300):
         errors, loss, _ = learn(ddpg, rows, seed=step)
-        assert loss == pytest.approx((errors**2).mean(), rel=1e-4)
+        assert float(loss) == pytest.approx(float((errors**2).mean()), rel=1e-4)
         losses.append(loss)
     assert losses[-1] < 0.5 * losses[0]
 
@@ -536,14 +537,14 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
         )
         fill(notebook, agent)
         agent.best_score = best_score
-        before = [copy.deepcopy(agent.ddpg.networks()[name]) for name in ("actor", "critic")]
+        before = [copy.deepcopy(getattr(agent.ddpg, name)) for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
         changes.append(
             [
                 max(
                     (new - old).abs().max().item()
                     for new, old in zip(
-                        agent.ddpg.networks()[name].parameters(), network.parameters(), strict=True
+                        getattr(agent.ddpg, name).parameters(), network.parameters(), strict=True
                     )
                 )
                 for name, network in zip(("actor", "critic"), before, strict=True)

@@ -17,6 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tutorial.paths import PROJECT
+from tutorial.training.parameters import Parameters
 
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]
@@ -96,7 +97,7 @@ def test_requirements_are_the_extras_that_the_reader_needs():
         *SETTINGS["dependencies"],
         *(line for name in ("report", "draw", "unity", "test") for line in EXTRAS[name]),
     ]
-    assert sorted(lines(PROJECT / "requirements.txt")) == sorted(expected)
+    assert sorted(lines(PROJECT / "requirements.txt")) == sorted(set(expected))
 
 
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"doc/{path.name}" for path in PROJECT.glob("doc/*.md"))]
@@ -129,6 +130,15 @@ def test_every_dependency_has_a_reason():
     assert named == declared | {"unityagents"}  # which is installed without its pins
 
 
+def test_every_parameter_is_explained():
+    """The table of doc/parameters.md names all parameters of the notebook, and no other."""
+    text = (PROJECT / "doc" / "parameters.md").read_text(encoding="utf-8")
+    table = text.partition("| parameter | what it does |")[2].partition("\n\n")[0]
+    cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
+    named = {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+    assert named == set(Parameters.model_fields)
+
+
 def test_one_version():
     """pyproject.toml, the newest entry of the changelog and the citation agree."""
     changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -157,10 +167,12 @@ def test_what_is_imported_is_declared():
         *declared,
         "unityagents",  # on top, without its pins
         "nbformat",
+        "nbclient",
         "nbconvert",
         "ipython",
         "jinja2",
         "beautifulsoup4",  # of jupyter
+        "click",  # of papermill
         "packaging",
         "annotated-types",
         "fonttools",  # of pytest, pydantic and matplotlib

@@ -1276,7 +1276,7 @@ def test_what_could_never_be_resumed_is_not_saved(small, uncut, tmp_path, networ
 
     def overflow(agent, scores):
         if len(scores) == 3:
-            optimizer = agent.ddpg.optimizers()[f"{network}_optimizer"]
+            optimizer = getattr(agent.ddpg, f"{network}_optimizer")
             next(iter(optimizer.state.values()))[name][0, 0] = np.inf
 
     words = rf"{network}_optimizer\.0\.{name} is not finite.*no state is saved.*reward_scale"

@@ -20,7 +20,7 @@ from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tutorial import tasks
-from tutorial.notebook import cell_with_tag, copy_notebook
+from tutorial.notebook import cell_with_tag, copy_notebook, link_pictures
 from tutorial.paths import DOC, NOTEBOOK, PROJECT
 from tutorial.report import print as printing
 from tutorial.report import run
@@ -250,6 +250,9 @@ def test_copies_show_the_pictures_that_the_notebook_links(tmp_path):
     found = [name for cell in copy.cells for name in cell.get("attachments", {})]
     assert sorted(found) == sorted(link.removeprefix("doc/") for link in links)
     assert "](doc/" not in "".join(cell.source for cell in copy.cells)
+    link_pictures(copy)  # for whoever copies it back
+    assert copy == notebook
+    copy = nbformat.read(tmp_path / "lab.ipynb", as_version=4)
     assert NotebookNotary().check_signature(copy)  # so Jupyter runs the scripts of its pages
     assert NOTEBOOK.stat().st_size < LARGEST
 

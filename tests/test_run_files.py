@@ -11,7 +11,7 @@ import helpers
 import small_training
 from small_training import assert_same, left_by
 from tutorial.paths import CHECKPOINTS
-from tutorial.training import run_files, settings
+from tutorial.training import protocols, run_files, settings
 from tutorial.training.parameters import RENAMED
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
@@ -159,3 +159,18 @@ def test_the_users_own_folder(monkeypatch, tmp_path):
     assert helpers.run_folder("a~/b", "fast", 1).parts[:2] == ("a~", "b")
     with pytest.raises(ValueError, match="out_dir = '~nobody-is-called-so/runs'"):
         helpers.run_folder("~nobody-is-called-so/runs", "fast", 1)
+
+
+def test_the_notebooks_classes_fit_the_protocols(notebook):
+    """By which the package knows them; a name that is gone is seen here and not in a training."""
+    for kind, prioritized in (("default", True), ("uniform replay and OU noise", False)):
+        agent = small_training.make_agent(notebook, kind)
+        assert isinstance(agent, protocols.Agent)
+        assert isinstance(agent.ddpg, protocols.Networks)
+        assert isinstance(agent.learner, protocols.Learner)
+        assert isinstance(agent.replay, protocols.Replay)
+        assert isinstance(agent.replay, protocols.PrioritizedReplay) == prioritized
+    with helpers.open_environment("", 2, 0) as environment:
+        assert isinstance(environment, protocols.SavedEnvironment)
+    del agent.learns
+    assert not isinstance(agent, protocols.Agent)

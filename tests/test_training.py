@@ -535,6 +535,7 @@ def test_nothing_is_written_into_the_checkout(tmp_path):
                 ".pytest_cache",
                 ".hypothesis",
                 ".ruff_cache",
+                ".mypy_cache",
             }
             & set(path.parts)
         }

@@ -112,7 +112,9 @@ def test_actors_of_episodes_are_kept_beside_best_and_last(tmp_path):
 
 
 def test_what_is_missing_is_a_clear_error_that_names_what_there_is(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no run in .*nowhere.*runs/default/seed0"):
+    with pytest.raises(
+        FileNotFoundError, match="no run in .*nowhere: train one first .*checkpoints/default/seed0"
+    ):
         load_actor(tmp_path / "nowhere")
     folder = write_run(tmp_path / "run", suffix="episode3")
     with pytest.raises(FileNotFoundError, match="no actor 'best' in .*: it holds 3; 'random'"):

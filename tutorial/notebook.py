@@ -56,6 +56,17 @@ def carry_pictures(notebook: nbformat.NotebookNode) -> None:
             cell.source = cell.source.replace(f"](doc/{name})", f"](attachment:{name})")
 
 
+def link_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Undo `carry_pictures`, for a copy that becomes the repository's notebook."""
+    for cell in notebook.cells:
+        for name in list(cell.get("attachments", ())):
+            if (DOC / name).is_file():
+                del cell.attachments[name]
+                cell.source = cell.source.replace(f"](attachment:{name})", f"](doc/{name})")
+        if not cell.get("attachments", True):
+            del cell["attachments"]
+
+
 def copy_notebook(path: Path) -> None:
     """Write a copy with its pictures, and sign it: Jupyter then runs the scripts of its pages."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)

@@ -10,7 +10,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     test         the tests and the notebook's checked outputs
     test-extras  installs Ray, ONNX and Selenium too, and runs the tests that need them
     lab          open a copy of the notebook in JupyterLab, runs/lab.ipynb
-    lint         check the style of code and notebook
+    lint         check the style of code and notebook, and the types
     experiments  train what the report draws from and is not kept yet
     study        train what the study of doc/study.md has not, or print its results: --report
     watch        write runs/watch.html, arms to play with: watch runs/default/seed0
@@ -164,6 +164,7 @@ def lab(*options):
 
 def lint(*options):
     call(python(), "-m", "ruff", "check", ".", *options)
+    call(python(), "-m", "mypy")
 
 
 def experiments(*options):

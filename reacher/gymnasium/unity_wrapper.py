@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from numbers import Real
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -60,22 +61,24 @@ class UnityWrapper(UnityInterface):
     def __init__(self, env_id: str, num_agents: int = 1, seed: int = 0) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
         seed = integer("seed", seed, 0, MAX_SEED)
-        first = _make(env_id)
+        first, actions, observations = _make(env_id)
+        spec: Any = first.spec  # of one that gymnasium.make made, never None
         self._envs = [first, *(_new(env_id) for _ in range(num_agents - 1))]
-        self._env_id, self._steps, self._reproducible = env_id, 0, None
-        actions, observations = first.action_space, first.observation_space
+        self._env_id, self._actions, self._observations = env_id, actions, observations
+        self._steps = 0
+        self._reproducible: bool | None = None  # not looked at yet
         low, high = actions.low.astype(np.float64), actions.high.astype(np.float64)
         self._middle, self._half_range = (low + high) / 2, (high - low) / 2
         self.observation_scale = _scale(observations)
-        self.reward_threshold = first.spec.reward_threshold
-        self.max_episode_steps = first.spec.max_episode_steps
+        self.reward_threshold = spec.reward_threshold
+        self.max_episode_steps = spec.max_episode_steps
         super().__init__(
             env_id,
             env_id,
             num_agents,
             BrainParameters(
-                brain_name=f"{first.spec.name}Brain",
-                vector_observation_space_size=observations.shape[0],
+                brain_name=f"{spec.name}Brain",
+                vector_observation_space_size=observations.low.size,
                 vector_action_space_size=actions.low.size,
                 vector_action_descriptions=("",) * actions.low.size,
             ),
@@ -169,7 +172,7 @@ class UnityWrapper(UnityInterface):
     def _first_observations(self) -> np.ndarray:
         return np.stack([self._first_observation(env) for env in self._envs])
 
-    def _first_observation(self, env: gymnasium.Env, **options: int) -> np.ndarray:
+    def _first_observation(self, env: gymnasium.Env, **options: Any) -> np.ndarray:
         """What a copy's reset returns, checked."""
         answer = env.reset(**options)
         if not isinstance(answer, tuple) or len(answer) != 2:
@@ -212,7 +215,7 @@ class UnityWrapper(UnityInterface):
 
     def _checked_observation(self, call: str, observation: object) -> np.ndarray:
         """An observation (observations,) as it is, if it is one of the space's shape."""
-        space = self._envs[0].observation_space
+        space = self._observations
         try:
             array = np.asarray(observation)
         except ValueError:  # rows of several lengths
@@ -238,7 +241,7 @@ class UnityWrapper(UnityInterface):
 
     def _scaled(self, action: np.ndarray) -> np.ndarray:
         """An action (actions,) from [-1, 1] in the environment's own units, shape and type."""
-        space = self._envs[0].action_space
+        space = self._actions
         action = self._middle + self._half_range * action.clip(-1, 1).reshape(space.shape)
         return action.clip(space.low, space.high).astype(space.dtype)
 
@@ -268,25 +271,25 @@ class UnityWrapper(UnityInterface):
         only. What shows later than in a few steps is not seen. Python's and NumPy's global
         generators are left as they were, since a training saves them itself.
         """
-        if self._reproducible is None:
-            global_states = random.getstate(), np.random.get_state()
-            actions = np.random.default_rng(0).uniform(-1, 1, (PROBED, *self._middle.shape))
-            old, new = _new(self._env_id), _new(self._env_id)
-            try:
-                for env in (old, new):
-                    self._first_observation(env, seed=0)
-                list(self._played(old, actions))
-                new.unwrapped.np_random = copy.deepcopy(old.unwrapped.np_random)
-                between = random.getstate(), np.random.get_state()
-                played = list(self._played(old, actions))
-                random.setstate(between[0]), np.random.set_state(between[1])
-                again = list(self._played(new, actions))
-            finally:
-                random.setstate(global_states[0]), np.random.set_state(global_states[1])
-                old.close(), new.close()
-            self._reproducible = len(played) == len(again) and all(
-                map(np.array_equal, played, again)
-            )
+        if self._reproducible is not None:
+            return self._reproducible
+        global_states = random.getstate(), np.random.get_state()
+        actions = np.random.default_rng(0).uniform(-1, 1, (PROBED, *self._middle.shape))
+        old, new = _new(self._env_id), _new(self._env_id)
+        try:
+            for env in (old, new):
+                self._first_observation(env, seed=0)
+            list(self._played(old, actions))
+            new.unwrapped.np_random = copy.deepcopy(old.unwrapped.np_random)
+            between = random.getstate(), np.random.get_state()
+            played = list(self._played(old, actions))
+            random.setstate(between[0]), np.random.set_state(between[1])
+            again = list(self._played(new, actions))
+        finally:
+            random.setstate(global_states[0]), np.random.set_state(global_states[1])
+            for env in (old, new):
+                env.close()
+        self._reproducible = len(played) == len(again) and all(map(np.array_equal, played, again))
         return self._reproducible
 
     def _played(self, env: gymnasium.Env, actions: np.ndarray) -> Iterator[np.ndarray]:
@@ -308,8 +311,12 @@ def _new(env_id: str) -> gymnasium.Env:
     return gymnasium.make(env_id, disable_env_checker=True)
 
 
-def _make(env_id: str) -> gymnasium.Env:
-    """The environment, if it is one that fits; else an error that says what would."""
+def _make(env_id: str) -> tuple[gymnasium.Env, gymnasium.spaces.Box, gymnasium.spaces.Box]:
+    """The environment, if it is one that fits, with its spaces of actions and observations.
+
+    Raises:
+        TypeError, ValueError, ModuleNotFoundError: it does not fit; says what would.
+    """
     if not isinstance(env_id, str):
         raise TypeError(
             "env_id must be the name of a Gymnasium environment such as "
@@ -345,7 +352,7 @@ def _make(env_id: str) -> gymnasium.Env:
             f"{env_id} has the observation space {observations}; only a Box of one "
             "axis works, such as Pendulum-v1's"
         )
-    return env
+    return env, actions, observations
 
 
 def _install_hint(env_id: str) -> str:

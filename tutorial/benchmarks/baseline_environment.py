@@ -80,7 +80,7 @@ class ArmsEnv:
 
 
 def progress(scores, seconds) -> dict:
-    """What is kept of a training: scores, seconds, and the first episode at 30, if any.
+    """What is recorded of a training: scores, seconds, and the first episode at 30, if any.
 
     Args:
         scores: (episodes,) mean over the arms.

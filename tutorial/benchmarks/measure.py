@@ -214,11 +214,11 @@ def memory() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that are installed."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            by_package[name] = metadata.version(name)
+    return by_package
 
 
 # ----------------------------------------------------------------------------------------- results

@@ -93,5 +93,5 @@ def render(
 
 def shared_environment(rows: Mapping[str, Mapping]) -> Mapping | None:
     """Machine and versions, if they are the same for all rows."""
-    found = [row["here"] for row in rows.values()]
-    return found[0] if found and all(here == found[0] for here in found) else None
+    every = [row["here"] for row in rows.values()]
+    return every[0] if every and all(here == every[0] for here in every) else None

@@ -73,8 +73,8 @@ def medians(measured, preset: str) -> dict[str, float | None]:
     runs = [run for name, run in measured.items() if name.startswith(preset + ", ")]
     values = {quantity: [run[quantity] for run in runs] for quantity in QUANTITIES}
     return {
-        quantity: measure.median(found) if found and None not in found else None
-        for quantity, found in values.items()
+        quantity: measure.median(numbers) if numbers and None not in numbers else None
+        for quantity, numbers in values.items()
     }
 
 

@@ -71,7 +71,7 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
             definitions.OBSERVATION_SCALE, size, num_agents, settings, np.random.default_rng(seed)
         )
         load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
-        agent.learner = compiled.learner(agent.ddpg, compiled.choose(engine, settings))
+        agent.learner = compiled.learner(agent.ddpg, engine)
         episodes.evaluate_policy(
             environment, lambda seen: agent.act(seen, explore=False)
         )  # compiles

@@ -2,8 +2,8 @@
 
     python -m tutorial.experiments.diagnostics
 
-It trains the default preset as section 6 of the notebook does, seed 0, notes on the way what the
-score file does not tell, and keeps the actor's weights after some early episodes, for the gallery
+It trains the default preset as section 6 of the notebook does, seed 0, records on the way what the
+score file does not tell, and saves the actor's weights after some early episodes, for the gallery
 and for `python -m reacher.watch`. Nothing of that touches the training: its scores are those of
 checkpoints/default/seed0.
 """
@@ -17,16 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-import helpers
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.paths import CHECKPOINTS
-from tutorial.training import compiled
+from tutorial.training.environments import open_environment
+from tutorial.training.progress import sizes_of_noise
+from tutorial.training.randomness import seed_everything
+from tutorial.training.run_files import save_hyperparameters, save_networks
+from tutorial.training.scores import read_scores
 
-KEPT = CHECKPOINTS / "diagnostics"
+RESULTS = CHECKPOINTS / "diagnostics"
 GALLERY = CHECKPOINTS / "gallery" / "seed0"
 ARMS, EPISODES, SEED = 20, 20, 0  # learning has ended by then
-GALLERY_EPISODES = (1, 2, 3, 5, 20)  # after which the actor is kept
+GALLERY_EPISODES = (1, 2, 3, 5, 20)  # after which the actor is saved
 PRIORITY_EPISODES = (3, 8, 20)
 PRIORITY_EDGES = np.geomspace(1e-4, 10, 51)  # of |TD error| + epsilon, in scaled rewards
 MOST_DRAWS = 200  # the last bin of the histogram holds this many and more
@@ -81,14 +84,14 @@ def priority_histogram(replay, settings) -> np.ndarray:
 def record(
     gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled", **overrides
 ) -> dict[str, np.ndarray]:
-    """Train, and return what was noted, array by array; keep early actors in a folder."""
+    """Train, and return what was recorded, array by array; save early actors in a folder."""
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", overrides)
     lines, priorities = [], {}
     gallery.mkdir(parents=True, exist_ok=True)
     for old in gallery.glob("actor_episode*.safetensors"):
         old.unlink()
-    helpers.save_hyperparameters(
+    save_hyperparameters(
         gallery,
         settings.model_dump(),
         preset="default",
@@ -98,31 +101,36 @@ def record(
         kept_episodes=list(GALLERY_EPISODES),
     )
 
-    def note(agent, scores):
-        actor = compiled.synced(agent).actor
-        sigmas = helpers.sizes_of_noise(actor)
+    def record_episode(agent, scores):
+        actor = agent.learner.synced().actor
+        sigmas = sizes_of_noise(actor)
         lines.append(
             {"score": scores[-1]}
             | {f"sigma_{name}": sigma for name, sigma in sigmas.items()}
             | agent.log
         )
         if len(scores) in GALLERY_EPISODES:
-            helpers.save_networks(gallery, f"_episode{len(scores)}", actor=actor)
+            save_networks(gallery, f"_episode{len(scores)}", actor=actor)
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
     with (
         measure.torch_threads(1),
         tempfile.TemporaryDirectory() as folder,
-        helpers.open_environment("", arms, SEED) as environment,
+        open_environment("", arms, SEED) as environment,
     ):
-        generator = helpers.seed_everything(SEED)
+        generator = seed_everything(SEED)
         agent = definitions.Agent(
             definitions.OBSERVATION_SCALE, 4, arms, settings, generator, engine=engine
         )
         agent.replay = counting_replay(agent)
         definitions.train_agent(
-            environment, agent, Path(folder) / "run", episodes, save_every=10**6, after_episode=note
+            environment,
+            agent,
+            Path(folder) / "run",
+            episodes,
+            save_every=10**6,
+            after_episode=record_episode,
         )
     return {
         name.replace(" ", "_"): np.array([line[name] for line in lines]) for name in lines[0]
@@ -136,12 +144,12 @@ def record(
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kept", type=Path, default=KEPT, help="where the file goes")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the file goes")
     parser.add_argument("--gallery", type=Path, default=GALLERY, help="where early actors go")
     options = parser.parse_args(arguments)
-    folder, noted = options.kept, record(options.gallery)
-    kept = helpers.read_scores(CHECKPOINTS / "default/seed0/scores.csv")["score"]
-    same = np.allclose(kept[:EPISODES], noted["score"], atol=1e-6)
+    folder, recorded = options.results, record(options.gallery)
+    stored = read_scores(CHECKPOINTS / "default/seed0/scores.csv")["score"]
+    same = np.allclose(stored[:EPISODES], recorded["score"], atol=1e-6)
     print(
         "scores are those of checkpoints/default/seed0"
         if same
@@ -150,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
         "is of another notebook"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / "seed0.npz", **noted)
+    np.savez_compressed(folder / "seed0.npz", **recorded)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")
     return 0
 

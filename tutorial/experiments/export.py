@@ -19,8 +19,9 @@ from pathlib import Path
 
 import torch
 
-import helpers
 from tutorial import notebook
+from tutorial.training.files import write_whole
+from tutorial.training.run_files import load_hyperparameters, load_network
 
 
 def trained_actor(folder: Path) -> torch.nn.Module:
@@ -31,9 +32,9 @@ def trained_actor(folder: Path) -> torch.nn.Module:
     """
     definitions = notebook.definitions()
     fields = definitions.Hyperparameters.model_fields
-    settings = definitions.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
+    settings = definitions.Hyperparameters(**load_hyperparameters(folder, fields))
     actor = definitions.Actor(definitions.OBSERVATION_SCALE, 4, settings)
-    helpers.load_network(folder / "actor_best.safetensors", actor)
+    load_network(folder / "actor_best.safetensors", actor)
     return actor.eval()
 
 
@@ -70,7 +71,7 @@ def export(folder: Path) -> Path:
         *graph.initializer,
     ):
         del part.metadata_props[:]  # where in the sources, on this machine, each node comes from
-    helpers.write_whole(path, model.SerializeToString())
+    write_whole(path, model.SerializeToString())
     return path
 
 

@@ -3,10 +3,10 @@
     python -m tutorial.experiments.study                train what is missing
     python -m tutorial.experiments.study --only pilot   what the tasks' difficulty was chosen by
     python -m tutorial.experiments.study --list         what is done, and how long the rest takes
-    python -m tutorial.experiments.study --report       print the results, from the kept tables
+    python -m tutorial.experiments.study --report       print the results, from the stored tables
 
-A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. What it found becomes
-lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
+A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. Its evaluations
+become lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
 
 | column | meaning |
 |---|---|

@@ -12,8 +12,8 @@ import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
-from reacher.drawing.style import BLUE, DECISION_SECONDS, LIGHT_BLUE, ORANGE, PALETTE
-from reacher.task import EPISODE_DECISIONS
+from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.task import DECISION_SECONDS, EPISODE_DECISIONS
 from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 from tutorial.training.settings import is_annealing, learning_rate_factor, noise_factor
@@ -112,14 +112,14 @@ def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
     )
 
 
-def plot_presets(kept: Mapping, evaluations: Mapping) -> Figure:
+def plot_presets(trainings: Mapping, evaluations: Mapping) -> Figure:
     """Training scores of presets against episode and seconds, and evaluations without noise.
 
     Args:
-        kept, evaluations: runs by preset and seed, as `read_runs` returns them.
+        trainings, evaluations: runs by preset and seed, as `read_runs` returns them.
     """
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
-    for (name, runs), color in zip(kept.items(), itertools.cycle(PALETTE), strict=False):
+    for (name, runs), color in zip(trainings.items(), itertools.cycle(PALETTE), strict=False):
         trained, seconds = list(runs.values()), np.arange(0, 61)
         band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
         band(
@@ -441,7 +441,7 @@ def plot_action_values(
 
 
 def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
-    """What `tutorial.experiments.diagnostics` noted: noise, priorities, draws."""
+    """What `tutorial.experiments.diagnostics` recorded: noise, priorities, draws."""
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
     episode = np.arange(1, len(inside["score"]) + 1)
     for name, color in (("hidden", COLORS["score"]), ("output", COLORS["average"])):

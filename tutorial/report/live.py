@@ -21,7 +21,6 @@ from reacher.drawing.page import Choice, inline, page
 from reacher.episode import play_episode
 from reacher.packed import pack_actor
 from tutorial.paths import DOC
-from tutorial.training import compiled
 from tutorial.training.progress import in_notebook
 
 SEED = 1000  # of the goals
@@ -63,7 +62,7 @@ def live_arms(
             other(agent, scores)
         weights = {
             key: value.numpy().copy()  # which further learning leaves as they are
-            for key, value in compiled.synced(agent).actor.state_dict().items()
+            for key, value in agent.learner.synced().actor.state_dict().items()
         }
         newest = weights, agent.settings.model_dump(), len(scores)
         message = {

@@ -1,7 +1,10 @@
 """The notebook with its outputs as one HTML file that needs nothing else, not even the network.
 
     python -m tutorial.report.page NOTEBOOK [HTML]
-    python -m tutorial.report.page --describe NOTEBOOK    writes the pictures' words into it
+    python -m tutorial.report.page --describe NOTEBOOK
+
+The last makes a copy the repository's notebook again: it writes the pictures' words into it, and
+links the pictures of doc/ that the copy carries.
 
 nbconvert makes the page. It leaves formulas to a script from the network, and pictures without
 words; here formulas become MathML with a font that comes along, and a picture is described by the
@@ -29,6 +32,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from tutorial.notebook import link_pictures
 from tutorial.training.files import write_whole
 
 LETTERS = {
@@ -173,6 +177,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "--describe":
         content = nbformat.read(sys.argv[2], as_version=4)
         describe_pictures(content)
+        link_pictures(content)
         nbformat.write(content, sys.argv[2])
         sys.exit()
     source = Path(sys.argv[1])

@@ -36,7 +36,7 @@ def interval(
     values = np.asarray(values, dtype=float)
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    found = stats.bootstrap(
+    resampled = stats.bootstrap(
         (values,),
         statistic,
         n_resamples=DRAWS,
@@ -44,7 +44,7 @@ def interval(
         method="BCa",
         rng=np.random.default_rng(0),
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> dict[str, float]:
@@ -53,13 +53,13 @@ def difference(one: Sequence[float], other: Sequence[float]) -> dict[str, float]
     Returns:
         `difference`, its 95 % interval `low` to `high`, and `p`.
     """
-    found = stats.ttest_ind(one, other, equal_var=False)
-    ends = found.confidence_interval(0.95)
+    test = stats.ttest_ind(one, other, equal_var=False)
+    ends = test.confidence_interval(0.95)
     return {
         "difference": float(np.mean(one) - np.mean(other)),
         "low": float(ends.low),
         "high": float(ends.high),
-        "p": float(found.pvalue),
+        "p": float(test.pvalue),
     }
 
 
@@ -132,13 +132,13 @@ def contrasts(values: np.ndarray) -> dict[str, np.ndarray]:
         that with it off).
     """
     values = np.asarray(values, dtype=float)
-    found = {}
+    by_effect = {}
     for axis, name in enumerate(FACTORS):
-        found[name] = np.diff(values, axis=axis).reshape(-1, values.shape[-1])
+        by_effect[name] = np.diff(values, axis=axis).reshape(-1, values.shape[-1])
     for one, other in itertools.combinations(range(len(FACTORS)), 2):
         twice = np.diff(np.diff(values, axis=one), axis=other)
-        found[f"{FACTORS[one]} x {FACTORS[other]}"] = twice.reshape(-1, values.shape[-1])
-    return found
+        by_effect[f"{FACTORS[one]} x {FACTORS[other]}"] = twice.reshape(-1, values.shape[-1])
+    return by_effect
 
 
 def sign_flip_test(differences: np.ndarray) -> float:
@@ -151,7 +151,7 @@ def sign_flip_test(differences: np.ndarray) -> float:
         differences: (pairs, seeds), as `contrasts` returns them.
     """
     differences = np.asarray(differences, dtype=float)
-    found = stats.permutation_test(
+    test = stats.permutation_test(
         (differences.ravel(),),
         lambda x, axis: np.mean(x, axis=axis),
         permutation_type="samples",
@@ -159,7 +159,7 @@ def sign_flip_test(differences: np.ndarray) -> float:
         n_resamples=DRAWS,
         rng=np.random.default_rng(0),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def factorial_table(values: np.ndarray, margin: float) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""The results of the study of doc/study.md, from its kept tables: measures, effects, the figure."""
+"""The results of the study of doc/study.md, from its tables: measures, effects, the figure."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndar
     Args:
         setting: of the sweep; empty: the study itself.
     """
-    found: dict = {}
+    points_by_cell: dict = {}
     with open(path) as file:
         for line in csv.DictReader(file):
             if line["setting"] == setting:
-                runs = found.setdefault(tuple(line[factor] for factor in FACTORS), {})
+                runs = points_by_cell.setdefault(tuple(line[factor] for factor in FACTORS), {})
                 runs.setdefault(int(line["seed"]), []).append(
                     (int(line["episode"]), float(line["score"]))
                 )
     return {
         cell: {seed: tuple(np.array(sorted(points)).T) for seed, points in runs.items()}
-        for cell, runs in found.items()
+        for cell, runs in points_by_cell.items()
     }
 
 
@@ -67,7 +67,7 @@ def table(path: Path) -> dict[str, np.ndarray]:
     """
     cells = curves(path)
     seeds = sorted(set.intersection(*(set(runs) for runs in cells.values())))
-    found = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
+    values = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
     for cell, runs in cells.items():
         place = tuple(
             [*map(str, LEVELS[factor])].index(level)
@@ -75,8 +75,8 @@ def table(path: Path) -> dict[str, np.ndarray]:
         )
         for k, seed in enumerate(seeds):
             for name, value in measures(*runs[seed]).items():
-                found[name][(*place, k)] = value
-    return found
+                values[name][(*place, k)] = value
+    return values
 
 
 def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]:
@@ -95,8 +95,10 @@ def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]
         for task in TASKS
         if (folder / f"{task}.csv").exists()
     }
-    found = {task: statistics.factorial_table(area, MARGIN) for task, area in tasks.items()}
-    effects = [effect for task in found.values() for effect in task.values()]
+    effects_by_task = {
+        task: statistics.factorial_table(area, MARGIN) for task, area in tasks.items()
+    }
+    effects = [effect for task in effects_by_task.values() for effect in task.values()]
     corrected = statistics.holm([effect["p"] for effect in effects])
     for effect, p in zip(effects, corrected, strict=True):
         effect["p_holm"] = float(p)
@@ -112,12 +114,12 @@ def results(folder: Path, resampled: bool = False) -> dict[str, dict[str, dict]]
     for task, area in tasks.items():
         for axis, factor in enumerate(FACTORS):
             off, on = (np.take(area, level, axis).reshape(4, -1) for level in (0, 1))
-            found[task][factor]["improvement"] = improvement(*on, *off)
+            effects_by_task[task][factor]["improvement"] = improvement(*on, *off)
             if resampled:
-                found[task][factor]["improvement_interval"] = statistics.stratified_interval(
-                    [*on, *off], improvement
+                effects_by_task[task][factor]["improvement_interval"] = (
+                    statistics.stratified_interval([*on, *off], improvement)
                 )
-    return found
+    return effects_by_task
 
 
 def improvement(*groups: np.ndarray) -> float:
@@ -243,18 +245,18 @@ def results_text(folder: Path) -> str:
     return "\n\n".join(tables)
 
 
-def draw(found: Mapping) -> Figure:
+def draw(effects_by_task: Mapping) -> Figure:
     """The main effects: tasks across, an ingredient each with its 95 % interval."""
     figure, panels = plt.subplots(
         1,
-        len(found),
+        len(effects_by_task),
         figsize=(9, 2.6),
         sharey=True,
         sharex=True,
         layout="constrained",
         squeeze=False,
     )
-    for axes, (task, effects) in zip(panels[0], found.items(), strict=True):
+    for axes, (task, effects) in zip(panels[0], effects_by_task.items(), strict=True):
         axes.axvspan(-MARGIN, MARGIN, color="0.92", linewidth=0)
         axes.axvline(0, color="0.4", linewidth=1)
         for row, factor in enumerate(FACTORS):

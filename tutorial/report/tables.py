@@ -47,11 +47,11 @@ def mean_and_interval(values: Sequence[float]) -> str:
     return f"{np.mean(values):.2f} ({low:.2f} to {high:.2f})"
 
 
-def presets_table(kept: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> str:
+def presets_table(trainings: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> str:
     """What ten seeds of each preset reached, in training and in evaluations without noise.
 
     Args:
-        kept: training scores by preset and seed.
+        trainings: scores by preset and seed.
         evaluations: of the same runs.
     """
     head = [
@@ -65,7 +65,7 @@ def presets_table(kept: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> 
         "solved at 100",
     ]
     lines = []
-    for name, runs in kept.items():
+    for name, runs in trainings.items():
         firsts = {seed: first_at(run["score"]) for seed, run in runs.items()}
         seconds = [first and runs[seed]["seconds"][first - 1] for seed, first in firsts.items()]
         final = [run["score"][run["episode"] > 100].mean() for run in evaluations[name].values()]
@@ -145,9 +145,9 @@ PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is 
 ]
 
 
-def public_record_table(kept: Mapping[str, Runs]) -> str:
+def public_record_table(trainings: Mapping[str, Runs]) -> str:
     """What others printed of this task in the Unity build with 20 arms, and the presets here."""
-    ours = [
+    this_project = [
         [
             f"this notebook, `{name}`, {len(runs)} seeds",
             "DDPG",
@@ -156,7 +156,7 @@ def public_record_table(kept: Mapping[str, Runs]) -> str:
             f"{np.mean([run['score'][80:100] for run in runs.values()]):.1f}",
             f"{np.median([run['seconds'][99] for run in runs.values()]) / 60:.1f} min",
         ]
-        for name, runs in kept.items()
+        for name, runs in trainings.items()
     ]
     head = [
         "who",
@@ -166,7 +166,7 @@ def public_record_table(kept: Mapping[str, Runs]) -> str:
         "mean of 81-100 or plateau",
         "time",
     ]
-    return as_markdown(head, [*PUBLIC, *ours])
+    return as_markdown(head, [*PUBLIC, *this_project])
 
 
 def pendulum_table(runs: Runs) -> str:

@@ -1,65 +1,201 @@
-"""The compiled learner: the notebook's `DDPG` with each update phase as one compiled call.
+"""What computes a training: the notebook's learner with PyTorch, or the same recorded and compiled.
 
-JAX is imported only when a `CompiledDDPG` is made, so whoever uses PyTorch alone pays nothing and
-needs no JAX that works. The arithmetic is in `twin`.
+`recording` notes what the learner's own methods do, `translation` says the same in JAX, and here
+whole learning phases of it are compiled. What cannot be, PyTorch computes, and one line says why.
+JAX is imported only when something is compiled, so whoever uses PyTorch alone needs none.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import functools
-import importlib
+import inspect
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from platformdirs import user_cache_dir
 
-from tutorial.training.randomness import normal_numbers
+from tutorial.training.randomness import random_states, restore_random_states
+from tutorial.training.recording import CannotRecord, Recorded, record
 
-# ------------------------------------------------------------------------------ whether it can be
-
-
-def why_not(settings: Any) -> str | None:
-    """Why settings cannot be compiled here, in one line, or None where they can."""
-    for name in ("input_normalization", "actor_normalization", "critic_normalization"):
-        if getattr(settings, name) == "batch":
-            return f'batch normalisation ({name} = "batch") is left to PyTorch'
-    return why_no_jax()
+SLOWER = "a learning step then takes about six times as long"  # doc/benchmarks.md
 
 
-def choose(engine: str, settings: Any) -> str:
-    """The engine for these settings, "compiled" or "torch"; says which, and why, where it chooses.
+def learner(ddpg: Any, engine: str) -> Learner:
+    """What lets the notebook's learner act and learn; says in a line what computes, and why.
 
     Args:
+        ddpg: has the methods `act`, `td_errors` and `learn` of the notebook's `DDPG`, and networks
+            (nn.Module) and optimisers (torch.optim.Optimizer) as attributes.
         engine: "compiled", "torch", or "auto": compiled where it can be.
 
     Raises:
-        ValueError: "compiled", and it cannot be; says why, and what is allowed.
+        ValueError: "compiled", and it cannot be; says why.
+        Exception: what the learner's methods raise.
     """
     if engine == "torch":
-        return engine
-    reason = why_not(settings)
-    if reason and engine == "compiled":
-        raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
-    if engine == "auto":
-        print(
-            f"engine: torch, since {reason}"
-            if reason
-            else "engine: compiled, each update phase as one call"
+        return Learner(ddpg)
+    found = CompiledLearner(ddpg, strict=engine == "compiled")
+    if engine == "auto" and found.engine == "compiled":
+        print("engine: compiled, the learner as it stands in the notebook, a phase in one call")
+    return found
+
+
+# ----------------------------------------------------------------------- what a learner consists of
+
+
+def networks(ddpg: Any) -> dict[str, torch.nn.Module]:
+    """The networks among a learner's attributes, by name."""
+    return {name: value for name, value in vars(ddpg).items() if isinstance(value, torch.nn.Module)}
+
+
+def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
+    """Those that an optimiser changes; the others are targets."""
+    trained = {
+        id(parameter)
+        for optimizer in optimizers(ddpg).values()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+    return {
+        name: network
+        for name, network in networks(ddpg).items()
+        if any(id(parameter) in trained for parameter in network.parameters())
+    }
+
+
+def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
+    """The optimisers among a learner's attributes, by name."""
+    return {
+        name: value
+        for name, value in vars(ddpg).items()
+        if isinstance(value, torch.optim.Optimizer)
+    }
+
+
+def kinds(ddpg: Any) -> tuple[list[list[torch.Tensor]], list[list[torch.Tensor]]]:
+    """All tensors of networks, and of optimisers, in lists of one kind, each tensor once."""
+
+    def by_type(tensors):
+        found = {}
+        for tensor in tensors:
+            if id(tensor) not in known:
+                known.add(id(tensor))
+                found.setdefault(tensor.dtype, []).append(tensor)
+        return list(found.values())
+
+    known, of_networks, of_optimizers = set(), [], []
+    for network in networks(ddpg).values():
+        of_networks += by_type(network.parameters()) + by_type(network.buffers())
+    for optimizer in optimizers(ddpg).values():
+        for group in optimizer.param_groups:
+            states = [optimizer.state.get(parameter, {}) for parameter in group["params"]]
+            for field in dict.fromkeys(name for state in states for name in state):
+                tensors = [
+                    state[field] for state in states if isinstance(state.get(field), torch.Tensor)
+                ]
+                of_optimizers += by_type(tensors)
+    return of_networks, of_optimizers
+
+
+def tensors_for(name: str, ddpg: Any) -> list[torch.Tensor]:
+    """The tensors that a method may use: `learn` those of the optimisers, too."""
+    of_networks, of_optimizers = kinds(ddpg)
+    lists = of_networks + of_optimizers if name == "learn" else of_networks
+    return [tensor for tensors in lists for tensor in tensors]
+
+
+class Learner:
+    """Lets the notebook's learner act, rate and learn on NumPy's arrays, with PyTorch."""
+
+    engine = "torch"
+
+    def __init__(self, ddpg: Any):
+        self.ddpg = ddpg
+
+    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """Actions (rows, action_size) for observations; with noise (1 or rows, noise_size)."""
+        return self.ddpg.act(*tensors(observations, noise)).numpy()
+
+    def td_errors(self, rows: np.ndarray) -> np.ndarray:
+        """TD errors (k,) of transitions (k, width)."""
+        return self.ddpg.td_errors(*tensors(rows)).numpy()
+
+    def learn_phase(
+        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A learning step with each batch.
+
+        Args:
+            rows, weights: (steps, batch, width) and (steps, batch).
+            noise: of the actor's losses, (steps, 1, noise_size).
+            with_actor: in which steps the actor learns, (steps,) of bool.
+
+        Returns:
+            TD errors (steps, batch), and losses (steps, 2) of critic and actor.
+        """
+        found = [
+            results_of(self.ddpg, *tensors(*data), bool(wanted))
+            for *data, wanted in zip(rows, weights, noise, with_actor, strict=True)
+        ]
+        errors, *losses = (
+            np.stack([np.asarray(values) for values in column])
+            for column in zip(*found, strict=True)
         )
-    return "torch" if reason else "compiled"
+        return errors, np.stack(losses, axis=1)
+
+    def is_finite(self) -> bool:
+        """Whether all numbers of the networks are, statistics included: one spoils the norm."""
+        found = (
+            tensor
+            for network in networks(self.ddpg).values()
+            for tensor in network.state_dict().values()
+            if tensor.is_floating_point()
+        )
+        return math.isfinite(torch.nn.utils.get_total_norm(list(found)))
+
+    def synced(self) -> Any:
+        """The notebook's learner with the newest numbers."""
+        return self.ddpg
+
+    def take_over(self) -> None:
+        """Go on from the numbers of the notebook's learner."""
+
+
+def results_of(ddpg: Any, rows, weights, noise, with_actor: bool) -> list[torch.Tensor]:
+    """What a learning step returns: TD errors (batch,), and the losses of critic and actor."""
+    found = ddpg.learn(rows, weights, noise, with_actor)
+    shapes = [
+        tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+        for value in (found if isinstance(found, tuple) else [found])
+    ]
+    if shapes != [(len(rows),), (), ()]:
+        raise ValueError(
+            f"{type(ddpg).__name__}.learn must return tensors of the shapes "
+            f"({len(rows)},), () and (): TD errors and the losses of critic and "
+            f"actor; it returned {shapes}"
+        )
+    return [value.detach() for value in found]
+
+
+def tensors(*arrays: np.ndarray | None) -> list[torch.Tensor | None]:
+    return [None if array is None else torch.from_numpy(array) for array in arrays]
+
+
+# ------------------------------------------------------------------------------------------- JAX
 
 
 @functools.cache
 def why_no_jax() -> str | None:
     """Why JAX cannot be used here, in one line, or None. The first call imports it: a second."""
     try:
-        twin()
+        translation()
     except ModuleNotFoundError as error:
         return f"JAX is not installed (no module named {error.name!r}): pip install jax"
     except Exception as error:  # a broken installation fails in any way
@@ -69,8 +205,8 @@ def why_no_jax() -> str | None:
 
 
 @functools.cache
-def twin():
-    """The module `twin`, with JAX set up: on the processor, in one thread."""
+def translation():
+    """The module `translation`, with JAX set up: on the processor, in one thread."""
     import jax
 
     if not jax.config.jax_platforms:  # networks this small learn faster here than on a GPU
@@ -80,22 +216,17 @@ def twin():
         jax.config.update("jax_compilation_cache_dir", user_cache_dir("continuous-control"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    with environment_variable("NPROC", "1"):  # of which XLA makes the number of its threads
-        jax.devices()
-    return importlib.import_module("tutorial.training.twin")
-
-
-@contextlib.contextmanager
-def environment_variable(name: str, value: str):
-    """Set it for a while, unless it is set."""
-    present = name in os.environ
-    os.environ.setdefault(name, value)
-    yield
+    present = "NPROC" in os.environ
+    os.environ.setdefault("NPROC", "1")  # of which XLA makes the number of its threads
+    jax.devices()
     if not present:
-        del os.environ[name]
+        del os.environ["NPROC"]
+    from tutorial.training import translation
+
+    return translation
 
 
-COMPILER_OPTIONS = {
+WISHES = {
     "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
     # One operation after the other, in the thread that calls: up to a quarter faster in a training.
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
@@ -104,7 +235,7 @@ COMPILER_OPTIONS = {
 
 @functools.cache
 def options() -> dict:
-    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows."""
+    """Those of WISHES that this version of JAX's compiler knows."""
     import jax
 
     def known(option):
@@ -114,179 +245,7 @@ def options() -> dict:
             return False
         return True
 
-    return {name: value for name, value in COMPILER_OPTIONS.items() if known({name: value})}
-
-
-# ------------------------------------------------------------------------------------- the learner
-
-
-def learner(ddpg: Any, engine: str) -> Any:
-    """The notebook's learner itself ("torch"), or one that takes over its numbers ("compiled")."""
-    return CompiledDDPG(ddpg) if engine == "compiled" else ddpg
-
-
-def synced(agent: Any) -> Any:
-    """The PyTorch learner of the notebook's `Agent` with the newest numbers."""
-    if agent.learner is not agent.ddpg:
-        agent.learner.sync()
-    return agent.ddpg
-
-
-def compare(
-    plain: Any, phases: Sequence[int], batch: int = 64
-) -> Iterator[tuple[int, dict[str, float], float]]:
-    """Train a learner and a compiled copy of it with the same weights, batches and noise.
-
-    Args:
-        plain: the notebook's DDPG; it learns.
-        phases: numbers of gradient steps.
-
-    Yields:
-        After each phase the number of steps so far, the largest difference of any weight, by
-        network, and a bound for it: ten learning rates. Rounding can let a ReLU pass a transition
-        in one engine only, and where that is the first gradient of a weight, Adam (averages of 0.9
-        and 0.999) moves the weight by up to 1 / sqrt(0.001 / (1 - 0.999^t)) learning rates in all,
-        9.8 of them at step t = 100.
-    """
-    copied, generator, done = copy.deepcopy(plain), np.random.default_rng(0), 0
-    bound = 10 * max(plain.settings.actor_learning_rate, plain.settings.critic_learning_rate)
-    compiled = CompiledDDPG(copied)
-    for steps in phases:
-        width = 2 * plain.sizes[0] + plain.sizes[1] + 2
-        rows = generator.standard_normal((steps, batch, width), np.float32)
-        noise = normal_numbers(generator, (steps, 1, plain.noise_size))
-        for learner in (plain, compiled):
-            learner.learn_phase(
-                rows,
-                np.ones((steps, batch), np.float32),
-                noise,
-                with_actor=np.arange(steps) % 2 == 0,
-            )
-        compiled.sync()
-        done += steps
-        yield (
-            done,
-            {
-                name: max(
-                    (ours - theirs).abs().max().item()
-                    for ours, theirs in zip(
-                        network.parameters(), copied.networks()[name].parameters(), strict=True
-                    )
-                )
-                for name, network in plain.networks().items()
-            },
-            bound,
-        )
-
-
-class CompiledDDPG:
-    """Takes over a learner of the notebook, and has its interface.
-
-    The numbers live here while it learns; `sync` writes them back into the notebook's learner,
-    bit for bit, from which they are saved and shown.
-    """
-
-    def __init__(self, ddpg: Any):
-        """Args: ddpg is the notebook's DDPG, whose networks and optimisers are copied."""
-        reason = why_not(ddpg.settings)
-        if reason:
-            raise ValueError(f"these settings cannot be compiled here: {reason}")
-        self.ddpg, self.settings, self.noise_size = ddpg, ddpg.settings, ddpg.noise_size
-        self.calls = calls_for(ddpg)
-        self.steps, networks = {}, {}
-        for name in ("critic", "actor"):
-            networks[name], self.steps[name] = from_torch(ddpg, name)
-        self.critic, self.actor = networks["critic"], networks["actor"]
-        self.set_learning_rates(1.0)
-
-    def set_learning_rates(self, factor: float) -> None:
-        """Set both to this share of the settings' learning rates."""
-        self.rates = {
-            "critic": factor * self.settings.critic_learning_rate,
-            "actor": factor * self.settings.actor_learning_rate,
-        }
-
-    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
-        """Actions (rows, action_size) for observations; with noise (1 or rows, noise_size)."""
-        return np.asarray(self.calls["act"](self.actor.weights, observations, noise))
-
-    def td_errors(self, rows: np.ndarray) -> np.ndarray:
-        """TD errors (k,) of transitions (k, width)."""
-        return np.asarray(
-            self.calls["td_errors"](
-                self.critic.weights, self.critic.target, self.actor.target, aligned(rows)
-            )
-        )
-
-    def learn(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: bool = True
-    ) -> tuple:
-        """One gradient step; return TD errors (batch,) and losses: critic, actor if asked.
-
-        Args:
-            rows, weights: transitions (batch, width) and their importance weights (batch,).
-            noise: of the actor's loss, (1, noise_size).
-        """
-        errors, losses = self.learn_phase(
-            rows[None], weights[None], noise[None], np.array([with_actor])
-        )
-        return errors[0], *losses[0, : 1 + with_actor].tolist()
-
-    def learn_phase(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A gradient step with each batch, all in one call.
-
-        Args:
-            rows, weights: (steps, batch, width) and (steps, batch).
-            noise: of the actor's losses, (steps, 1, noise_size).
-            with_actor: in which steps the actor learns, (steps,) of bool.
-
-        Returns:
-            TD errors (steps, batch), and losses (steps, 2), the actor's 0 where it did not learn.
-
-        Raises:
-            ValueError: noise of another shape.
-        """
-        if noise.shape != (len(rows), 1, self.noise_size):
-            raise ValueError(
-                f"noise must have the shape ({len(rows)}, 1, {self.noise_size}), not {noise.shape}"
-            )
-        rates = [
-            [self.next_rates("critic"), self.next_rates("actor") if acts else (0, 0)]
-            for acts in with_actor
-        ]
-        self.critic, self.actor, found = self.calls["learn_phase"](
-            self.critic,
-            self.actor,
-            aligned(rows),
-            weights,
-            noise,
-            np.array(rates, dtype=np.float32),
-            with_actor,
-        )
-        found = np.asarray(found)
-        return found[:, :-2], found[:, -2:]
-
-    def next_rates(self, name: str) -> tuple[float, float]:
-        """What Adam's bias correction makes of the learning rate in the next step of a network."""
-        self.steps[name] += 1
-        beta1, beta2 = self.calls["betas"]
-        return (
-            self.rates[name] / (1 - beta1 ** self.steps[name]),
-            math.sqrt(1 - beta2 ** self.steps[name]),
-        )
-
-    def is_finite(self) -> bool:
-        """Whether all weights of actor and critic are: one that is not spoils a sum of squares."""
-        weights = [np.asarray(network.weights) for network in (self.critic, self.actor)]
-        return all(math.isfinite(vector @ vector) for vector in weights)
-
-    @torch.no_grad()
-    def sync(self) -> None:
-        """Write all numbers back into the notebook's learner."""
-        for name in ("critic", "actor"):
-            to_torch(self.ddpg, name, getattr(self, name), self.steps[name])
+    return {name: value for name, value in WISHES.items() if known({name: value})}
 
 
 def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
@@ -302,93 +261,393 @@ def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
     return copied
 
 
-def scale_of(network: torch.nn.Module) -> np.ndarray:
-    """What a network multiplies its inputs by."""
-    return next((factor.numpy() for name, factor in network.named_buffers()), np.float32(1))
+CALLS = {}  # compiled calls by what was recorded
+TRIES = 5  # steps until two in succession must have been the same
 
 
-def calls_for(ddpg: Any) -> dict:
-    """The compiled calls for a learner; learners with equal settings and sizes share them."""
-    scales = {name: scale_of(getattr(ddpg, name)) for name in ("actor", "critic")}
-    key = (ddpg.settings, ddpg.sizes, *(scale.tobytes() for scale in scales.values()))
+class CompiledLearner(Learner):
+    """The same, recorded and compiled.
+
+    The numbers live in JAX's arrays while it learns; `synced` writes them back into the notebook's
+    learner, bit for bit, from which they are saved and shown.
+    """
+
+    engine = "compiled"
+
+    def __init__(self, ddpg: Any, strict: bool = True):
+        """Record everything once, on a copy, with made-up transitions.
+
+        Args: strict: what cannot be compiled is a ValueError, and else left to PyTorch.
+        """
+        super().__init__(ddpg)
+        self.strict, self.entries, self.apart, self.changes = strict, {}, set(), 0
+        self.vectors, self.newer = None, False  # newer than the numbers of ddpg
+        self.waited = False
+        try:
+            if reason := why_no_jax():
+                raise CannotRecord(reason)
+            self.phase_facts = facts_of_phase(ddpg)
+            self.try_once()
+        except CannotRecord as reason:
+            self.give_way(reason)
+
+    def try_once(self) -> None:
+        (observation_size, action_size), batch = self.ddpg.sizes, self.ddpg.settings.batch_size
+        generator = np.random.default_rng(0)
+        rows = generator.uniform(-1, 1, (batch, 2 * observation_size + action_size + 2))
+        rows, weights = np.float32(rows), np.ones(batch, np.float32)
+        noise = generator.standard_normal((1, self.ddpg.noise_size), np.float32)
+        copied = self.copied()
+        self.entry("act", rows[:2, :observation_size], np.repeat(noise, 2, 0), copied=copied)
+        self.entry("td_errors", rows, copied=copied)
+        for with_actor in (True, False):
+            self.entry("learn", rows, weights, noise, with_actor, copied=copied)
+
+    def give_way(self, reason: CannotRecord) -> None:
+        """Leave all to PyTorch, and say why."""
+        self.synced()
+        self.engine = "torch"
+        if self.strict:
+            raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
+        print(f"engine: torch, because {reason}; {SLOWER}")
+
+    # ------------------------------------------------------------------------------- its numbers
+
+    def layout(self, ddpg: Any) -> tuple[tuple, list[list[torch.Tensor]], int]:
+        """Groups of tensors, the tensors, and how many of the groups are of networks."""
+        of_networks, of_optimizers = kinds(ddpg)
+        lists = of_networks + of_optimizers
+        groups = tuple(
+            translation().Group(
+                tuple(tuple(tensor.shape) for tensor in tensors),
+                tensors[0].dtype,
+                shared=(
+                    len(tensors) > 1
+                    and k not in self.apart
+                    and all(not tensor.ndim and tensor == tensors[0] for tensor in tensors)
+                ),
+            )
+            for k, tensors in enumerate(lists)
+        )
+        return groups, lists, len(of_networks)
+
+    def load(self) -> None:
+        """Take over the numbers of the notebook's learner, unless those here are newer."""
+        if self.vectors is None:
+            import jax
+
+            self.groups, self.lists, self.number = self.layout(self.ddpg)
+            self.vectors = jax.device_put(
+                [
+                    group.vector([tensor.detach().numpy() for tensor in tensors], np)
+                    for group, tensors in zip(self.groups, self.lists, strict=True)
+                ],
+                may_alias=False,
+            )
+
+    def take_over(self) -> None:
+        self.vectors, self.newer = None, False
+
+    def is_finite(self) -> bool:
+        if self.newer:
+            return all(
+                math.isfinite(np.float64(vector @ vector))
+                for vector in map(np.asarray, self.vectors[: self.number])
+                if vector.ndim and vector.dtype == np.float32
+            )
+        return super().is_finite()
+
+    @torch.no_grad()
+    def synced(self) -> Any:
+        if self.newer:
+            for group, tensors, vector in zip(self.groups, self.lists, self.vectors, strict=True):
+                for tensor, piece in zip(tensors, group.pieces(np.array(vector)), strict=True):
+                    tensor.copy_(torch.from_numpy(piece))
+            self.newer = False
+        return self.ddpg
+
+    # -------------------------------------------------------------------------------- recording
+
+    def copied(self) -> Any:
+        """A copy of the notebook's learner that may learn, with learning rates as tensors."""
+        try:
+            copied = copy.deepcopy(self.synced())
+        except Exception as error:
+            raise CannotRecord(f"the learner cannot be copied ({error})") from None
+        for group in groups_of(copied):
+            group |= {"lr": torch.tensor(float(group["lr"]))} | {
+                name: False for name in ("foreach", "fused") if name in group
+            }
+        return copied
+
+    def entry(self, name: str, *arguments: Any, copied: Any = None) -> tuple[tuple, Recorded]:
+        """The recording of a method for arguments of these shapes, and its groups."""
+        key = name, *(getattr(value, "shape", value) for value in arguments)
+        if key not in self.entries:
+            with the_same_chance_afterwards():
+                self.entries[key] = self.settled(copied or self.copied(), name, arguments)
+        return self.entries[key]
+
+    def settled(self, copied: Any, name: str, arguments: Sequence) -> tuple[tuple, Recorded]:
+        """Record calls on a copy until two in succession are the same."""
+        given = [
+            torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
+            for value in arguments
+        ]
+        others = [value for value in given if isinstance(value, torch.Tensor)]
+        last = None
+        for _ in range(TRIES):
+            groups, state = self.groups_for(name, copied), tensors_for(name, copied)
+            rates = [group["lr"] for group in groups_of(copied)] if name == "learn" else []
+
+            def call():
+                found = (
+                    results_of(copied, *given)
+                    if name == "learn"
+                    else [getattr(copied, name)(*given)]
+                )
+                now = [group["lr"] for group in groups_of(copied)] if name == "learn" else []
+                if not all(isinstance(rate, torch.Tensor) for rate in now):
+                    raise CannotRecord(f"{name} itself sets a learning rate")
+                return [*tensors_for(name, copied), *found, *now]
+
+            before = facts_of(copied)
+            found = record(call, [*state, *rates, *others], translation().ALLOWED)
+            end = len(found.outputs) - len(rates)
+            recorded = found._replace(outputs=found.outputs[:end])
+            after = facts_of(copied)
+            changed = [fact for fact, value in after.items() if before.get(fact, self) != value]
+            settled = found.key == last and self.groups_for(name, copied) == groups
+            if settled and not changed:
+                if found.outputs[end:] != found.inputs[len(state) :][: len(rates)]:
+                    raise CannotRecord(f"{name} itself changes a learning rate")
+                if name != "learn" and found.outputs[: len(state)] != found.inputs[: len(state)]:
+                    raise CannotRecord(f"{name} changes the networks")
+                apart = translation().differing(recorded, groups)
+                if not apart:
+                    translation().check(recorded, groups)
+                    return groups, recorded
+                self.apart |= apart
+            last = found.key
+        raise CannotRecord(
+            f"{name} changes {changed[0]}"
+            if changed
+            else f"two calls of {name} one after the other do different things"
+        )
+
+    def groups_for(self, name: str, ddpg: Any) -> tuple:
+        """Groups of the tensors that a method may use."""
+        groups, _, number = self.layout(ddpg)
+        return groups if name == "learn" else groups[:number]
+
+    # ----------------------------------------------------------------------------------- calls
+
+    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        return self.call("act", observations, noise)
+
+    def td_errors(self, rows: np.ndarray) -> np.ndarray:
+        return self.call("td_errors", aligned(rows))
+
+    def call(self, name: str, *arguments: np.ndarray | None) -> np.ndarray:
+        if self.engine == "compiled":
+            try:
+                self.load()
+                groups, recorded = self.entry(name, *arguments)
+                call, used, random = compiled_call(groups, recorded)
+                return np.asarray(
+                    call(
+                        [self.vectors[k] for k in used],
+                        [value for value in arguments if value is not None],
+                        seeds() if random else None,
+                    )
+                )
+            except CannotRecord as reason:
+                self.give_way(reason)
+        return getattr(super(), name)(*arguments)
+
+    def learn_phase(
+        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self.engine == "compiled":
+            try:
+                self.notice_changes()
+                self.load()
+                variants = sorted(set(with_actor.tolist()))
+                sample = rows[0], weights[0], noise[0]
+                ready, recordings = self.ready(variants, sample)
+                if not ready and self.waited:  # their own state is another than the made-up one
+                    self.entries.clear()
+                    ready, recordings = self.ready(variants, sample)
+                if ready:
+                    return self.compiled_phase(
+                        variants, recordings, rows, weights, noise, with_actor
+                    )
+                # Until every optimiser has its averages, PyTorch computes: they begin differently.
+                self.waited = bool(with_actor.any())
+                self.synced()
+                self.take_over()
+            except CannotRecord as reason:
+                self.give_way(reason)
+        return super().learn_phase(rows, weights, noise, with_actor)
+
+    def ready(self, variants: Sequence[bool], sample: Sequence) -> tuple[bool, list[Recorded]]:
+        """Whether the learner has all the tensors that its recordings have, and the recordings."""
+        entries = [self.entry("learn", *sample, variant) for variant in variants]
+        return all(groups == self.groups for groups, _ in entries), [each for _, each in entries]
+
+    def notice_changes(self) -> None:
+        """Record anew where something has changed that a recording holds, such as a setting."""
+        now = facts_of_phase(self.ddpg)
+        if now != self.phase_facts:
+            self.changes += 1
+            if self.changes > TRIES:
+                raise CannotRecord("the learner's attributes change from phase to phase")
+            self.entries.clear()
+            self.phase_facts = now
+
+    def compiled_phase(self, variants, recordings, rows, weights, noise, with_actor):
+        call, changed, random = compiled_phase(self.groups, tuple(variants), recordings)
+        fixed = [None if k in changed else vector for k, vector in enumerate(self.vectors)]
+        rates = np.array([float(group["lr"]) for group in groups_of(self.ddpg)], np.float32)
+        new, found = call(
+            [self.vectors[k] for k in changed],
+            fixed,
+            rates,
+            seeds(len(rows)) if random else None,
+            aligned(rows),
+            weights,
+            noise,
+            with_actor,
+        )
+        for k, vector in zip(changed, new, strict=True):
+            self.vectors[k] = vector
+        self.newer = True
+        found = np.asarray(found)
+        return found[:, :-2], found[:, -2:]
+
+
+def compiled_call(groups, recorded: Recorded):
+    """A recording without changes, compiled; which vectors it takes, and whether it is random."""
+    key = groups, recorded.key
     if key not in CALLS:
         import jax
 
-        shapes = {
-            name: {
-                key: tuple(parameter.shape)[::-1]
-                for key, parameter in getattr(ddpg, name).named_parameters()  # (inputs, outputs)
-            }
-            for name in scales
-        }
-        found = twin().Twin(ddpg.settings, ddpg.sizes, shapes, scales)
-        jit = functools.partial(jax.jit, compiler_options=options())
-        CALLS[key] = {
-            "act": jit(found.act),
-            "td_errors": jit(found.td_errors),
-            "learn_phase": jit(found.learn_phase, donate_argnums=(0, 1)),
-            "betas": (twin().BETA1, twin().BETA2),
-        }
+        library = translation()
+        used = library.used_groups(recorded, groups)
+
+        def call(vectors, others, seed):
+            given = dict(zip(used, vectors, strict=True))
+            return library.Translation(
+                recorded, groups, [given.get(k) for k in range(len(groups))], others, seed
+            ).results()[0]
+
+        CALLS[key] = jax.jit(call, compiler_options=options()), used, library.is_random(recorded)
     return CALLS[key]
 
 
-CALLS = {}  # compiled calls by settings and sizes
+def compiled_phase(groups, variants: tuple[bool, ...], recordings: Sequence[Recorded]):
+    """Learning steps as one call; which vectors it changes, and whether it is random."""
+    key = groups, variants, *(recorded.key for recorded in recordings)
+    if key not in CALLS:
+        import jax
 
-
-# ------------------------------------------------------------------- to PyTorch's numbers and back
-
-
-def parts_of(ddpg: Any, name: str):
-    """The parameters of a network, of its target, and its optimiser."""
-    return (
-        list(getattr(ddpg, name).parameters()),
-        list(getattr(ddpg, f"target_{name}").parameters()),
-        getattr(ddpg, f"{name}_optimizer"),
-    )
-
-
-@torch.no_grad()
-def from_torch(ddpg: Any, name: str):
-    """The numbers of a network as twin.Learned, and the steps that its optimiser has taken."""
-    import jax
-
-    parameters, targets, optimizer = parts_of(ddpg, name)
-    averages = [
-        optimizer.state.get(parameter)
-        or {  # empty before its first step
-            "step": 0.0,
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
-        }
-        for parameter in parameters
-    ]
-    [steps] = {int(average["step"]) for average in averages}
-    vectors = [
-        torch.cat([tensor.t().reshape(-1) for tensor in tensors]).numpy()
-        for tensors in (
-            parameters,
-            targets,
-            [average["exp_avg"] for average in averages],
-            [average["exp_avg_sq"] for average in averages],
+        library = translation()
+        changed = sorted(
+            {k for recorded in recordings for k in library.changed_groups(recorded, groups)}
         )
-    ]
-    return twin().Learned(*jax.device_put(vectors, may_alias=False)), steps
+
+        def phase(vectors, fixed, rates, seeds, rows, weights, noise, with_actor):
+            def step(vectors, inputs):
+                rows, weights, noise, with_actor, seed = inputs
+                now = list(fixed)
+                for k, vector in zip(changed, vectors, strict=True):
+                    now[k] = vector
+
+                def run(recorded):
+                    new, (errors, *losses) = library.Translation(
+                        recorded, groups, now, [*rates, rows, weights, noise], seed
+                    ).outputs()
+                    found = jax.numpy.append(errors, jax.numpy.stack(losses))
+                    return [new[k].astype(now[k].dtype) for k in changed], found
+
+                if len(recordings) == 1:
+                    return run(recordings[0])
+                return jax.lax.cond(
+                    with_actor, lambda: run(recordings[1]), lambda: run(recordings[0])
+                )
+
+            return jax.lax.scan(step, vectors, (rows, weights, noise, with_actor, seeds))
+
+        CALLS[key] = (
+            jax.jit(phase, donate_argnums=0, compiler_options=options()),
+            changed,
+            any(library.is_random(recorded) for recorded in recordings),
+        )
+    return CALLS[key]
 
 
-def to_torch(ddpg: Any, name: str, network: Any, steps: int) -> None:
-    """The opposite."""
-    parameters, targets, optimizer = parts_of(ddpg, name)
-    sizes = [parameter.numel() for parameter in parameters]
-    weights, target, average, square = (
-        torch.from_numpy(np.array(vector)).split(sizes) for vector in network
-    )
-    for k, parameter in enumerate(parameters):
-        shape = parameter.t().shape  # (inputs, outputs)
-        parameter.copy_(weights[k].view(shape).t())
-        targets[k].copy_(target[k].view(shape).t())
-        if steps:
-            optimizer.state[parameter] = {
-                "step": torch.tensor(float(steps)),
-                "exp_avg": average[k].view(shape).t().contiguous(),
-                "exp_avg_sq": square[k].view(shape).t().contiguous(),
+# ------------------------------------------------------------------- what a recording cannot hold
+
+
+def groups_of(ddpg: Any) -> list[dict]:
+    """The parameter groups of a learner's optimisers."""
+    return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
+
+
+def facts_of_phase(ddpg: Any) -> dict:
+    """Numbers and the like that a recording holds, and that may change between two phases."""
+    facts = {
+        name: value if isinstance(value, PLAIN) else id(value) for name, value in vars(ddpg).items()
+    }
+    for k, group in enumerate(groups_of(ddpg)):
+        facts |= {(k, name): value for name, value in group.items() if name not in ("params", "lr")}
+    return facts
+
+
+def facts_of(ddpg: Any) -> dict[str, Any]:
+    """What a learner knows beside tensors, and the notebook's variables, as far as it is plain."""
+    facts = {f"self.{name}": plain(value) for name, value in vars(ddpg).items()}
+    for name, network in networks(ddpg).items():
+        for path, module in network.named_modules():
+            facts |= {
+                f"{name}.{path}.{key}": plain(value)
+                for key, value in vars(module).items()
+                if not key.startswith("_")
             }
+    facts |= {
+        f"{type(ddpg).__name__}.{name}": plain(value) for name, value in vars(type(ddpg)).items()
+    }
+    return facts | {
+        name: plain(value, 0)
+        for name, value in inspect.unwrap(type(ddpg).learn).__globals__.items()
+    }
+
+
+PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+def plain(value: Any, depth: int = 2) -> Any:
+    """A value, or something that changes with it."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque, dict)):
+        inner = list(value.items()) if isinstance(value, dict) else list(value)
+        return type(value), len(inner), depth and [plain(one, depth - 1) for one in inner]
+    if depth and isinstance(value, np.random.Generator):
+        return str(value.bit_generator.state)
+    return type(value)
+
+
+@contextlib.contextmanager
+def the_same_chance_afterwards():
+    """Leave the random generators of Python, NumPy and PyTorch as they were."""
+    facts, tensors = random_states()
+    try:
+        yield
+    finally:
+        restore_random_states(**facts, **tensors)
+
+
+def seeds(*shape: int) -> np.ndarray:
+    """Seeds of jax.random, drawn by PyTorch's generator, which is saved with a training."""
+    return torch.randint(2**31 - 1, shape, dtype=torch.int32).numpy()

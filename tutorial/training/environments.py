@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reacher import ReacherEnvironment
 from reacher.task import RESET_PARAMETERS
@@ -25,7 +25,7 @@ def open_environment(
     num_agents: int = 20,
     seed: int = 0,
     goals: Mapping[str, float] = MappingProxyType({}),
-    **unity_options: float | None,
+    **unity_options: Any,
 ) -> ReacherEnvironment | UnityWrapper | UnityEnvironment:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
@@ -49,7 +49,7 @@ def open_environment(
         ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
-    differing = {
+    differing: dict[str, Any] = {
         name: value for name, value in goals.items() if value != RESET_PARAMETERS.get(name)
     }
     if not str(location):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from unityagents import UnityEnvironment
-
-    from reacher.interface import UnityInterface
+from tutorial.training.protocols import Environment
 
 Policy = Callable[[np.ndarray], np.ndarray]
 
 
 def rollout(
-    environment: UnityInterface | UnityEnvironment, policy: Policy
+    environment: Environment, policy: Policy
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Play one episode from its reset on.
 
@@ -39,9 +36,9 @@ def rollout(
             return
 
 
-def evaluate_policy(environment: UnityInterface | UnityEnvironment, policy: Policy) -> np.ndarray:
+def evaluate_policy(environment: Environment, policy: Policy) -> np.ndarray:
     """Each agent's sum of rewards over one episode, (agents,), played as `rollout` does."""
-    return sum(rewards for _, _, rewards in rollout(environment, policy))
+    return functools.reduce(np.add, (rewards for *_, rewards in rollout(environment, policy)))
 
 
 def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from reacher.interface import UnityInterface
 from tutorial.training import episodes
 from tutorial.training.environments import GYMNASIUM, open_environment
+from tutorial.training.protocols import SavedEnvironment
 from tutorial.training.randomness import own_randomness
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
@@ -39,7 +39,8 @@ def open_evaluation(
         return None
     try:
         with own_randomness(SEED):
-            return Evaluation(open_environment(location, num_agents, SEED, goals), every)
+            environment = open_environment(location, num_agents, SEED, goals)
+            return Evaluation(environment, every)
     except RuntimeError as error:  # an environment of Gymnasium with a memory of its own
         print(f"no evaluation beside the training: {error}")
         return None
@@ -56,7 +57,7 @@ class Evaluation:
         every: episodes of training from one evaluation to the next.
     """
 
-    def __init__(self, environment: UnityInterface, every: int) -> None:
+    def __init__(self, environment: SavedEnvironment, every: int) -> None:
         self.environment, self.every = environment, every
         self._start = environment.state()
 

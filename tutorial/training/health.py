@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-import torch
 
 from tutorial.training import compiled
+from tutorial.training.protocols import Agent
 
 LARGEST_OBSERVATION = (
     1e15  # squares of it, and Adam's of its gradients, are below 3e38, float32's end
@@ -49,39 +46,22 @@ def require_finite(what: str, values: np.ndarray) -> None:
         )
 
 
-def is_finite(learner: Any) -> bool:
-    """Whether all numbers of actor and critic are, statistics included: one spoils the norm."""
-    if isinstance(learner, compiled.CompiledDDPG):
-        return learner.is_finite()
-    return math.isfinite(
-        torch.nn.utils.get_total_norm(
-            [
-                tensor
-                for network in (learner.actor, learner.critic)
-                for tensor in network.state_dict().values()
-                if tensor.is_floating_point()
-            ]
-        )
-    )
-
-
-def require_healthy(agent: Any, losses: np.ndarray) -> None:
+def require_healthy(agent: Agent, losses: np.ndarray) -> None:
     """Check the losses of an update phase, and the weights after it.
 
     Once a gradient is infinite or NaN, Adam makes weights NaN in the same step, and the next loss
     with them; so this costs next to nothing, and the search for the culprit waits until there is
     one.
 
-    Args:
-        agent: the notebook's `Agent`.
-
     Raises:
         FloatingPointError: names the tensor that is not finite: a gradient, a weight, a loss.
     """
-    if np.isfinite(losses).all() and is_finite(agent.learner):
+    if np.isfinite(losses).all() and agent.learner.is_finite():
         return
-    ddpg = compiled.synced(agent)
-    for name, network in ddpg.networks().items():
+    ddpg = agent.learner.synced()
+    networks = compiled.networks(ddpg)
+    for name in sorted(networks, key=lambda name: "actor" in name):  # which learn from critics
+        network = networks[name]
         for path, weight in network.named_parameters():
             if weight.grad is not None:
                 require_finite(f"the gradient of {path} of the {name}", weight.grad.numpy())

@@ -13,6 +13,8 @@ from torch import nn
 class FixedScale(nn.Module):
     """Divide each input by a constant."""
 
+    factor: torch.Tensor
+
     def __init__(self, scale: np.ndarray) -> None:
         super().__init__()
         self.register_buffer("factor", torch.from_numpy(1.0 / scale))

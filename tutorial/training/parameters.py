@@ -33,7 +33,7 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    preset: Literal[tuple(PRESETS)]
+    preset: Literal[tuple(PRESETS)]  # type: ignore[valid-type]  # pydantic reads it at run time
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]

@@ -5,6 +5,10 @@ at first. The others have the settings of the three references of doc/difference
 notebook's algorithm.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 # Reference C: batch normalisation, uniform replay, Ornstein-Uhlenbeck noise.
 DEEPRL = {
     "actor_hidden": (256, 128),
@@ -95,7 +99,7 @@ WALKTHROUGH = {
     "tau": 1e-3,
 }
 
-PRESETS = {
+PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fast": {
         "n_step": 1,

@@ -14,7 +14,7 @@ from IPython import get_ipython
 from IPython.display import display
 from tqdm.std import tqdm
 
-from tutorial.training import compiled
+from tutorial.training.protocols import Agent, PrioritizedReplay
 
 
 class NotebookBar(tqdm):
@@ -50,7 +50,7 @@ def progress_bar(total: int, done: int = 0) -> tqdm:
     )
 
 
-def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
+def show_progress(bar: tqdm, agent: Agent, scores: Sequence[float]) -> None:
     """Move the bar by an episode; print a line for the first ten, every tenth, the last to learn.
 
     No value can exceed the largest reward, paid for ever; a critic far above that is diverging,
@@ -72,7 +72,7 @@ def show_progress(bar: tqdm, agent: Any, scores: Sequence[float]) -> None:
         print(f"episode {len(scores):4}: learning has ended; from now on without noise")
 
 
-def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
+def log_means(agent: Agent, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
     """Note in an agent's log the means of an update phase.
 
     Args: errors, losses and with_actor as the notebook's `DDPG.learn_phase` returns and takes them.
@@ -98,7 +98,7 @@ def sizes_of_noise(actor: Any) -> dict[str, float]:
     }
 
 
-def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
+def scalars(agent: Agent, scores: Sequence[float]) -> dict[str, float]:
     """What TensorBoard shows of an episode."""
     replay = agent.replay
     shown = {
@@ -112,11 +112,11 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
     }
     shown |= {
         f"noise/sigma, {name}": size
-        for name, size in sizes_of_noise(compiled.synced(agent).actor).items()
+        for name, size in sizes_of_noise(agent.learner.synced().actor).items()
     }
     if agent.learns:  # afterwards nobody needs a memory, and a resumed training has none
         shown["replay/transitions"] = len(replay)
-        if hasattr(replay, "tree"):
+        if isinstance(replay, PrioritizedReplay):
             shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
             shown["replay/largest p"] = replay.largest
     return shown
@@ -125,7 +125,7 @@ def scalars(agent: Any, scores: Sequence[float]) -> dict[str, float]:
 @contextlib.contextmanager
 def tensorboard_curves(
     folder: Path, wanted: bool = True
-) -> Iterator[Callable[[Any, Sequence[float]], None] | None]:
+) -> Iterator[Callable[[Agent, Sequence[float]], None] | None]:
     """A context with what writes an agent's `scalars` after an episode, or with None.
 
     The curves go to `<folder>/tensorboard`. Episodes that a resumed training repeats replace those
@@ -141,9 +141,10 @@ def tensorboard_curves(
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ValueError("tensorboard = True needs the package: pip install tensorboard") from None
-    writer, time_and_steps = None, (time.perf_counter(), None)
+    writer = None
+    time_and_steps: tuple[float, int | None] = time.perf_counter(), None
 
-    def after_episode(agent: Any, scores: Sequence[float]) -> None:
+    def after_episode(agent: Agent, scores: Sequence[float]) -> None:
         nonlocal writer, time_and_steps
         if writer is None:  # by now the folder is there, and the first episode is known
             writer = SummaryWriter(folder / "tensorboard", purge_step=len(scores))

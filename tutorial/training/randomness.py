@@ -58,7 +58,7 @@ def own_randomness(seed: int) -> Iterator[None]:
     try:
         yield
     finally:
-        restore_random_states(**states, **tensors)
+        restore_random_states(states["python"], states["numpy"], tensors["torch_generator"])
 
 
 def python_state(saved: Sequence) -> tuple:
@@ -76,9 +76,11 @@ def numpy_state(saved: Mapping) -> dict:
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
     packages = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
-    return {"python": platform.python_version()} | {
-        name: metadata.version(name) for name in packages
-    }
+    found = {"python": platform.python_version()}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):  # JAX may be missing
+            found[name] = metadata.version(name)
+    return found
 
 
 @functools.cache

@@ -7,22 +7,22 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import filelock
 import numpy as np
 import torch
+from tqdm.std import tqdm
 
 from tutorial.training import compiled
 from tutorial.training.evaluation import Evaluation
 from tutorial.training.files import cannot_write, to_bytes, write_whole
 from tutorial.training.progress import progress_bar, show_progress
+from tutorial.training.protocols import Agent, Environment
 from tutorial.training.run_files import begin_run, require_same_run, require_state, save_networks
 from tutorial.training.saving import History, below, restore_state, save_state
 from tutorial.training.scores import ScoreFile
+from tutorial.training.settings import RareSettings
 from tutorial.training.states import TrainingState
-
-NETWORKS = ("actor", "critic")  # whose weights are kept
 
 
 class TrainingRun:
@@ -36,13 +36,14 @@ class TrainingRun:
     def __init__(
         self,
         states: TrainingState,
-        agent: Any,
-        environment: Any,
+        agent: Agent,
+        environment: Environment,
         past: History,
-        evaluation: Evaluation | None = None,
+        evaluation: Evaluation | None,
+        bar: tqdm,
     ) -> None:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
-        self.evaluation = evaluation
+        self.evaluation, self.bar = evaluation, bar
         self.folder, self.scores = states.folder.parent, past.scores
         self.saved = len(past.scores) if states.files else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
@@ -52,13 +53,11 @@ class TrainingRun:
             save_networks(self.folder, "_last", **self.networks())
             self.save_best()
         self.start = time.perf_counter() - past.seconds
-        self.bar = None
         self.is_playing = True  # or writes, between two episodes
 
     def networks(self) -> dict[str, torch.nn.Module]:
         """Those whose weights are kept."""
-        networks = compiled.synced(self.agent).networks()
-        return {name: networks[name] for name in NETWORKS}
+        return compiled.trained_networks(self.agent.learner.synced())
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
         """Write the scores (arms,) of an episode and the weights after it; show both."""
@@ -75,16 +74,16 @@ class TrainingRun:
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
         if self.evaluation and self.evaluation.due(len(self.scores)):
-            self.evaluate()
+            self.evaluate(self.evaluation)
         self.is_playing = True
 
-    def evaluate(self) -> None:
+    def evaluate(self, evaluation: Evaluation) -> None:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
         now = time.perf_counter()
         seconds = now - self.start
-        scores = self.evaluation.scores(
+        scores = evaluation.scores(
             lambda seen: self.agent.act(seen, explore=False),
-            earlier=len(self.scores) // self.evaluation.every - 1,
+            earlier=len(self.scores) // evaluation.every - 1,
         )
         self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.env_steps)
         self.past.evaluations = self.evaluation_file.lines
@@ -92,7 +91,7 @@ class TrainingRun:
 
     def save_best(self) -> None:
         """Write the weights of the best episode."""
-        for name in NETWORKS:
+        for name in compiled.trained_networks(self.agent.ddpg):
             write_whole(
                 self.folder / f"{name}_best.safetensors",
                 to_bytes(below(f"{name}.", self.past.best)),
@@ -121,8 +120,8 @@ class TrainingRun:
 @contextlib.contextmanager
 def training_run(
     folder: Path,
-    agent: Any,
-    environment: Any,
+    agent: Agent,
+    environment: Environment,
     max_episodes: int,
     resume: bool = False,
     keep_state: bool = False,
@@ -158,8 +157,8 @@ def training_run(
         warn_if_never_learning(environment, agent.settings, max_episodes)
         run = None
         try:
-            run = TrainingRun(states, agent, environment, past, evaluation)
-            with progress_bar(max_episodes, len(run.scores)) as run.bar:
+            with progress_bar(max_episodes, len(past.scores)) as bar:
+                run = TrainingRun(states, agent, environment, past, evaluation, bar)
                 try:
                     yield run
                     run.end(keep_state)
@@ -174,7 +173,7 @@ def training_run(
             ) from error
 
 
-def episode_of(agent: Any, run: TrainingRun | None) -> str:
+def episode_of(agent: Agent, run: TrainingRun | None) -> str:
     """The episode in which, or after which, something happens."""
     if run is None or run.is_playing:
         return f"episode {agent.episodes + 1}"
@@ -192,13 +191,15 @@ def left_in(folder: Path, states: TrainingState) -> str:
     )
 
 
-def warn_if_never_learning(environment: Any, settings: Any, max_episodes: int) -> None:
+def warn_if_never_learning(
+    environment: Environment, settings: RareSettings, max_episodes: int
+) -> None:
     """Warn where a training ends before the first update phase, if its length is known."""
     length = getattr(environment, "max_episode_steps", None)
     if length is None:
         return
     decisions = max_episodes * length
-    arms = environment.num_agents
+    arms = getattr(environment, "num_agents", 1)
     enough = max(settings.learning_starts, settings.batch_size)
     if decisions < settings.train_freq or decisions * arms < enough:
         warnings.warn(

@@ -24,10 +24,10 @@ from tutorial.training.states import TrainingState
 # it existed, by `setting(..., before=...)` in the notebook; facts of a run say it here. A file of
 # an earlier version is never edited.
 DEFAULTS_OF_OLD_RUNS = {"engine": "torch", "evaluate_every": 0, "goal_size": 5.0, "goal_speed": 1.0}
-REMOVED = {}  # hyperparameters that were: the value that is now how it always is
+REMOVED: dict[str, object] = {}  # hyperparameters that were: the value that is now how it always is
 REQUIRED = object()  # instead of a value: every version has written it
 MAY_DIFFER = {"engine"}  # facts that a resumed run need not share with its beginning
-WARNED = set()  # names that were told to be younger than a file, once in a process
+WARNED: set[str] = set()  # names that were told to be younger than a file, once in a process
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -157,7 +157,9 @@ def load_about(folder: Path) -> dict:
 def before_of(fields: Mapping[str, FieldInfo]) -> dict[str, object]:
     """What each field of a model says of files that are older than it, or REQUIRED."""
     return {
-        name: (field.json_schema_extra or {}).get("before", REQUIRED)
+        name: extra.get("before", REQUIRED)
+        if isinstance(extra := field.json_schema_extra, dict)
+        else REQUIRED
         for name, field in fields.items()
     }
 

@@ -7,6 +7,7 @@ windows are empty then, and noise that has a memory begins anew.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,14 @@ from pydantic import (
 from tutorial.training import compiled
 from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite
+from tutorial.training.protocols import (
+    DDPG,
+    Agent,
+    Environment,
+    PrioritizedReplay,
+    Replay,
+    SavedEnvironment,
+)
 from tutorial.training.randomness import (
     random_states,
     require_random_states,
@@ -69,7 +78,7 @@ class History:
 
 
 def save_state(
-    states: TrainingState, agent: Any, environment: Any, past: History | None = None
+    states: TrainingState, agent: Agent, environment: Environment, past: History | None = None
 ) -> None:
     """Write all that the future of a training depends on, between two episodes.
 
@@ -82,7 +91,7 @@ def save_state(
     past, replay = past or History(), agent.replay
     size, position = (replay.size, replay.position) if anneal_factor(agent) else (0, 0)
     randomness, tensors = random_states()
-    tensors |= learner_tensors(compiled.synced(agent)) | priorities(replay, size)
+    tensors |= learner_tensors(agent.learner.synced()) | priorities(replay, size)
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
     if agent.new_transitions:
         tensors["new_transitions"] = torch.from_numpy(np.concatenate(agent.new_transitions))
@@ -126,9 +135,9 @@ def require_savable(name: str, values: np.ndarray) -> None:
         ) from None
 
 
-def environment_state(environment: Any) -> dict | None:
+def environment_state(environment: Environment) -> dict | None:
     """What an environment's `restore` takes, or None where it cannot go on exactly."""
-    if not hasattr(environment, "state"):  # a Unity build
+    if not isinstance(environment, SavedEnvironment):  # a Unity build
         return None
     try:
         return environment.state()
@@ -136,7 +145,7 @@ def environment_state(environment: Any) -> dict | None:
         return None
 
 
-def restore_state(states: TrainingState, agent: Any, environment: Any) -> History:
+def restore_state(states: TrainingState, agent: Agent, environment: Environment) -> History:
     """Set agent, environment and random generators to the newest whole state; return its past.
 
     An environment that cannot save itself, such as a Unity build, begins anew; a line says so.
@@ -145,9 +154,9 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Histor
         ValueError: no whole state, one of another training, or one that is whole but does not hold
             what a state holds. Nothing has changed then.
     """
-    _, facts, tensors = states.load()
-    facts = checked(states, facts, tensors, agent)
-    if facts.environment is not None:
+    _, saved, tensors = states.load()
+    facts = checked(states, saved, tensors, agent)
+    if facts.environment is not None and isinstance(environment, SavedEnvironment):
         environment.restore(facts.environment)  # checks it first
     else:
         print(
@@ -155,7 +164,7 @@ def restore_state(states: TrainingState, agent: Any, environment: Any) -> Histor
             "those of a training in one go"
         )
     restore_learner(agent.ddpg, tensors)
-    agent.learner = compiled.learner(agent.ddpg, agent.engine)
+    agent.learner.take_over()
     restore_replay(agent.replay, facts, tensors)
     agent.new_transitions = (
         [tensors["new_transitions"].numpy()] if "new_transitions" in tensors else []
@@ -199,7 +208,7 @@ class Facts(BaseModel):
 
 
 def checked(
-    states: TrainingState, facts: Mapping, tensors: Mapping[str, torch.Tensor], agent: Any
+    states: TrainingState, saved: Mapping, tensors: Mapping[str, torch.Tensor], agent: Agent
 ) -> Facts:
     """The facts of a state, if this agent can be set to it.
 
@@ -207,7 +216,7 @@ def checked(
         ValueError: it cannot; with what is wrong.
     """
     try:
-        facts = Facts.model_validate_json(json.dumps(facts))
+        facts = Facts.model_validate_json(json.dumps(saved))
     except ValidationError as error:
         wrong = "; ".join(
             f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
@@ -228,19 +237,21 @@ def checked(
     return facts
 
 
-def require_counts(facts: Facts, agent: Any) -> None:
+def require_counts(facts: Facts, agent: Agent) -> None:
     """Raise ValueError where the numbers of a state contradict each other or the agent."""
     size, position, capacity = facts.size, facts.position, len(agent.replay.rows)
     if not (size == position < capacity or position < size == capacity):
         raise ValueError(
             f"position {position} and {size} transitions do not fit into a memory of {capacity}"
         )
-    if (facts.largest_priority is None) == hasattr(agent.replay, "tree"):
+    if (facts.largest_priority is None) == isinstance(agent.replay, PrioritizedReplay):
         raise ValueError(f"the largest priority is {facts.largest_priority}")
     if facts.log.keys() != agent.log.keys():
         raise ValueError(f"log holds {', '.join(facts.log)}")
-    told = scores_in(facts.lines)["score"] if facts.lines else []
-    if len(told) != len(facts.scores) or not np.allclose(told, facts.scores, rtol=0, atol=1e-6):
+    written = scores_in(facts.lines)["score"] if facts.lines else np.empty(0)
+    if len(written) != len(facts.scores) or not np.allclose(
+        written, facts.scores, rtol=0, atol=1e-6
+    ):
         raise ValueError("scores and the lines of the score file differ")
     if facts.episodes < len(facts.scores):
         raise ValueError(f"there are {len(facts.scores)} scores of {facts.episodes} episodes")
@@ -266,7 +277,7 @@ def require_averages(facts: Facts) -> None:
         raise ValueError(f"the best score is {facts.best_score}, and no score exceeds {largest:g}")
 
 
-def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any) -> None:
+def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent) -> None:
     """Raise ValueError where a tensor is missing, unknown, of another shape or type, or not finite.
 
     What may be missing is missing as a whole: averages of an optimiser before its first step, the
@@ -296,7 +307,7 @@ def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: An
 
 
 def expected_tensors(
-    facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Any
+    facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent
 ) -> tuple[dict, list[tuple[dict, bool]]]:
     """Shapes and types by name: of what must be there, and of groups with whether they must."""
 
@@ -305,18 +316,18 @@ def expected_tensors(
             f"{prefix}.{name}": (tensor.shape, tensor.dtype) for name, tensor in tensors.items()
         }
 
-    networks, rows = agent.ddpg.networks(), agent.replay.rows
+    networks, rows = compiled.networks(agent.ddpg), agent.replay.rows
     expected = {"torch_generator": (torch.get_rng_state().shape, torch.uint8)}
     for name, network in networks.items():
         expected |= like(name, network.state_dict())
     for number, start in enumerate(range(0, facts.size, BLOCK)):
         block = (min(BLOCK, facts.size - start), rows.shape[1])
         expected[f"rows_{number}"] = (torch.Size(block), torch.float32)
-    if hasattr(agent.replay, "tree"):
+    if isinstance(agent.replay, PrioritizedReplay):
         expected["priorities"] = (torch.Size([facts.size]), torch.float64)
     best = {
         name: value
-        for network in ("actor", "critic")
+        for network in compiled.trained_networks(agent.ddpg)
         for name, value in like(f"best.{network}", networks[network].state_dict()).items()
     }
     optional = [(best, bool(facts.scores))]
@@ -324,39 +335,50 @@ def expected_tensors(
         shape = (len(tensors["new_transitions"]), rows.shape[1])
         expected["new_transitions"] = (torch.Size(shape), torch.float32)
     learned = facts.num_updates >= agent.settings.policy_delay  # actor and critic
-    for name, optimizer in agent.ddpg.optimizers().items():
-        averages = {}
-        parameters = [weight for group in optimizer.param_groups for weight in group["params"]]
-        for index, weight in enumerate(parameters):
-            averages |= like(
-                f"{name}.{index}",
-                {"step": torch.zeros(()), "exp_avg": weight, "exp_avg_sq": weight},
-            )
-        optional.append((averages, learned))
+    for name, optimizer in compiled.optimizers(agent.ddpg).items():
+        for index, averages in averages_of(optimizer).items():
+            optional.append((like(f"{name}.{index}", averages), learned and not index))
     return expected, optional
 
 
 # -------------------------------------------------------------------------------- parts of an agent
 
 
-def learner_tensors(ddpg: Any) -> dict[str, torch.Tensor]:
+def learner_tensors(ddpg: DDPG) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
     tensors = {
         f"{name}.{key}": tensor
-        for name, network in ddpg.networks().items()
+        for name, network in compiled.networks(ddpg).items()
         for key, tensor in network.state_dict().items()
     }
-    for name, optimizer in ddpg.optimizers().items():
+    for name, optimizer in compiled.optimizers(ddpg).items():
         for index, averages in optimizer.state_dict()["state"].items():
-            tensors |= {f"{name}.{index}.{key}": tensor for key, tensor in averages.items()}
+            tensors |= {
+                f"{name}.{index}.{key}": value
+                for key, value in averages.items()
+                if isinstance(value, torch.Tensor)
+            }
     return tensors
 
 
-def restore_learner(ddpg: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+def averages_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:
+    """What an optimiser has of each parameter, by its number, once it has made a step."""
+    stepped = copy.deepcopy(optimizer)
+    for group in stepped.param_groups:
+        for weight in group["params"]:
+            weight.grad = torch.zeros_like(weight)
+    stepped.step()
+    return {
+        index: {key: value for key, value in averages.items() if isinstance(value, torch.Tensor)}
+        for index, averages in stepped.state_dict()["state"].items()
+    }
+
+
+def restore_learner(ddpg: DDPG, tensors: Mapping[str, torch.Tensor]) -> None:
     """The opposite: set networks and optimisers to what learner_tensors returned."""
-    for name, network in ddpg.networks().items():
+    for name, network in compiled.networks(ddpg).items():
         network.load_state_dict(below(f"{name}.", tensors))
-    for name, optimizer in ddpg.optimizers().items():
+    for name, optimizer in compiled.optimizers(ddpg).items():
         averages = below(f"{name}.", tensors)
         indices = {key.split(".")[0] for key in averages}
         optimizer.load_state_dict(
@@ -372,30 +394,30 @@ def below(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.T
     }
 
 
-def blocks(replay: Any, size: int) -> Iterator[tuple[str, np.ndarray]]:
+def blocks(replay: Replay, size: int) -> Iterator[tuple[str, np.ndarray]]:
     """Names and views of successive parts of the first rows of a memory."""
     for number, start in enumerate(range(0, size, BLOCK)):
         yield f"rows_{number}", replay.rows[start : min(start + BLOCK, size)]
 
 
-def priorities(replay: Any, size: int) -> dict[str, torch.Tensor]:
+def priorities(replay: Replay, size: int) -> dict[str, torch.Tensor]:
     """The first leaves of a prioritized memory's tree, (size,), double precision.
 
     The sums above them follow to the last bit: a parent is always computed from its children.
     """
-    if not hasattr(replay, "tree"):
+    if not isinstance(replay, PrioritizedReplay):
         return {}
     return {"priorities": torch.from_numpy(replay.tree[len(replay.tree) // 2 :][:size])}
 
 
-def restore_replay(replay: Any, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
+def restore_replay(replay: Replay, facts: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
     """Set a memory with its priorities to what was saved of it."""
     replay.clear()
     replay.size, replay.position = facts.size, facts.position
     replay.generator.bit_generator.state = facts.generator
     for name, rows in blocks(replay, replay.size):
         rows[:] = tensors[name].numpy()
-    if "priorities" in tensors:
+    if isinstance(replay, PrioritizedReplay) and facts.largest_priority is not None:
         tree, replay.largest = replay.tree, facts.largest_priority
         level = len(tree) // 2
         tree[level:][: replay.size] = tensors["priorities"].numpy()

@@ -142,7 +142,9 @@ def read_runs(folder: Path, name: str = "scores.csv") -> dict[str, dict[str, np.
     return runs
 
 
-def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.ndarray:
+def moving_average(
+    scores: Sequence[float] | np.ndarray, window: int = AVERAGE_WINDOW
+) -> np.ndarray:
     """Mean of the last `window` scores after each episode, or of all where there are fewer."""
     total = np.concatenate([[0.0], np.cumsum(scores)])
     end = np.arange(1, len(total))
@@ -150,7 +152,9 @@ def moving_average(scores: Sequence[float], window: int = AVERAGE_WINDOW) -> np.
     return (total[end] - total[begin]) / (end - begin)
 
 
-def first_at(scores: Sequence[float], reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+def first_at(
+    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
+) -> int | None:
     """First episode, from 1 on, whose score reaches the reward threshold; None: there is none."""
     above = np.flatnonzero(
         np.asarray(scores) >= (np.inf if reward_threshold is None else reward_threshold)
@@ -158,7 +162,9 @@ def first_at(scores: Sequence[float], reward_threshold: float | None = SOLVED_SC
     return int(above[0]) + 1 if len(above) else None
 
 
-def solved_at(scores: Sequence[float], reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+def solved_at(
+    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
+) -> int | None:
     """First episode that ends a full window of 100 whose average reaches the threshold, or None.
 
     Args:

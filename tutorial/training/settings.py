@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -47,6 +47,18 @@ class RareSettings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    if TYPE_CHECKING:  # what the notebook's Hyperparameters adds, as far as this package reads it
+        action_noise: str
+        anneal_episodes: int | None
+        batch_size: int
+        critic_hidden: tuple[int, ...]
+        discount: float
+        importance_exponent_start: float
+        learning_starts: int
+        policy_delay: int
+        replay_capacity: int
+        train_freq: int
 
     # Networks
     critic_action_layer: int = setting(
@@ -150,9 +162,9 @@ class RareSettings(BaseModel):
 # Some settings mean nothing beside others: whoever changes the alpha of a uniform replay expects an
 # effect that cannot come. A setting counts if all conditions of a dictionary hold, or of any of
 # several.
-ADDED_NOISE = {"action_noise": {"gaussian", "ou"}}
-PRIORITIZED = {"replay": {"prioritized"}}
-COUNTS_ONLY_IF = {
+ADDED_NOISE: dict[str, set] = {"action_noise": {"gaussian", "ou"}}
+PRIORITIZED: dict[str, set] = {"replay": {"prioritized"}}
+COUNTS_ONLY_IF: dict[str, list[dict[str, set]]] = {
     "noisy_sigma": [{"noisy_layers": {True}}],
     "noisy_noise": [{"noisy_layers": {True}}],
     "gaussian_sigma": [{"action_noise": {"gaussian"}}],
@@ -164,17 +176,18 @@ COUNTS_ONLY_IF = {
     "noise_floor": [
         ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode", "score", "best_score"}}
     ],
-} | {
-    name: [PRIORITIZED]
-    for name in (
-        "priority_exponent",
-        "priority_error",
-        "priority_epsilon",
-        "new_priority",
-        "importance_exponent_start",
-        "importance_exponent_end",
-        "importance_anneal_steps",
-    )
+    **{
+        name: [PRIORITIZED]
+        for name in (
+            "priority_exponent",
+            "priority_error",
+            "priority_epsilon",
+            "new_priority",
+            "importance_exponent_start",
+            "importance_exponent_end",
+            "importance_anneal_steps",
+        )
+    },
 }
 
 

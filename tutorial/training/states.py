@@ -31,8 +31,9 @@ class TrainingState:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder) / "state"
-        self.files = {}  # of the state saved or loaded last: name -> [file, checksum]
-        self.before = {}  # of the one before it
+        # Of the state saved or loaded last, and of the one before it: name -> [file, checksum].
+        self.files: dict[str, list[str]] = {}
+        self.before: dict[str, list[str]] = {}
 
     def paths(self) -> list[Path]:
         """Files of the states, newest first."""
@@ -136,7 +137,7 @@ class TrainingState:
                     "with that version, or begin again with resume = False"
                 )
             )
-        tensors = {}
+        tensors: dict[str, torch.Tensor] = {}
         for file, expected in state["files"].values():
             content = content_of(self.folder / file)
             if checksum(content) != expected:
