@@ -383,10 +383,10 @@ function build() {
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
   const known = actors.map(({ episode }) => episode), end = Math.max(actors.length - 1, 1), x = (episode) => {
-    const k = Math.max(known.findLastIndex((other) => other !== null && other <= episode), 0), next = Math.min(k + 1, known.length - 1);
+    const k = Math.max(known.findLastIndex((other) => other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = data.scores.slice(0, known.at(-1) ?? 0).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
+  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
   svg.setAttribute("viewBox", `0 0 ${end} 41`);
   svg.innerHTML = `<line x1="0" x2="${end}" y1="41" y2="41"/><line x1="0" x2="${end}" y1="11" y2="11" stroke-dasharray="4 4"/><polyline points="${points.join(" ")}"/>`;
   byId("curve-note").textContent = points.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
