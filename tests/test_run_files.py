@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 from pydantic import create_model
@@ -107,6 +108,17 @@ def test_facts_of_a_run_have_a_time_before_them_too(capsys):
         for name, before in {"engine": "torch", "goal_size": 5.0, "goal_speed": 1.0}.items():
             assert metadata[name] == written.get(name, before)
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_run_that_goes_on_with_another_engine_says_so(tmp_path):
+    helpers.save_hyperparameters(tmp_path, {}, seed=0, engine="torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_files.keep_engine(tmp_path, "torch")
+    with pytest.warns(UserWarning, match="engine 'torch' and goes on with 'compiled'"):
+        run_files.keep_engine(tmp_path, "compiled")
+    about = helpers.load_about(tmp_path)
+    assert (about["engine"], about["seed"]) == ("compiled", 0)
 
 
 def test_a_run_goes_on_after_facts_were_added(notebook, tmp_path):
