@@ -93,7 +93,7 @@ class Physics:
         }
 
     def __setstate__(self, state: dict) -> None:
-        self.__init__(state["num_agents"])
+        Physics.__init__(self, state["num_agents"])
         self.data.qpos[:], self._rates[:] = state["angles"], state["rates"]
         self.velocity[:] = state["velocity"]
         mujoco.mj_fwdPosition(self.model, self.data)

@@ -1,6 +1,10 @@
 """The Reacher for Gymnasium: one arm, or many arms as a vector environment.
 
-    import gymnasium
+    from typing import Any
+
+from typing import Any
+
+import gymnasium
     import reacher
 
     env = gymnasium.make("reacher/Reacher-v0")  # without the import: "reacher:reacher/Reacher-v0"
@@ -21,12 +25,12 @@ from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE
 
 ENV_ID = "reacher/Reacher-v0"
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "entry_point": "reacher.gymnasium:ReacherEnv",
     "max_episode_steps": EPISODE_DECISIONS,
     "reward_threshold": SOLVED_SCORE,
 }
-IN_ONE_SIMULATION = {"vector_entry_point": "reacher.gymnasium:ReacherVectorEnv"}
+IN_ONE_SIMULATION: dict[str, Any] = {"vector_entry_point": "reacher.gymnasium:ReacherVectorEnv"}
 
 gymnasium.register(ENV_ID, **COMMON, **IN_ONE_SIMULATION)
 gymnasium.register(
