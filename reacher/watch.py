@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 import os
 import sys
 import webbrowser
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from reacher.actor import actor_path, load_actor, pretrained_actors, read_settings
+from reacher.actor import NAMED, actor_path, load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import Choice, page
 from reacher.episode import play_episode, random_torques
 from reacher.packed import packed_actor, packed_critic
@@ -40,7 +41,7 @@ def watch_page(
     embedded: bool = False,
     **parameters: Any,
 ) -> str:
-    """The page of all actors in the folders of runs, in that order, after random torques.
+    """The page of random torques and of all actors in the folders of runs, by their episodes.
 
     Args:
         folders: of runs, most often of one training: their scores make the page's curve.
@@ -75,10 +76,11 @@ def watch_page(
             network = packed_actor(folder, name)
             episode = int(name) if name.isdecimal() else None
             title = f"{name} episode{'s' * (name != '1')}" if episode else f"the {name} actor"
-            if name == "best" and scores:
-                episode = scores.index(max(scores)) + 1
-                title = f"{episode} episodes, the best actor"
+            if scores and name in NAMED:
+                episode = scores.index(max(scores)) + 1 if name == "best" else len(scores)
+                title = f"{episode} episodes, the {name} actor"
             choices.append(Choice(name, title, score(load_actor(folder, name)), network, episode))
+    choices.sort(key=lambda choice: math.inf if choice.episode is None else choice.episode)
     what = (
         f"{arms} arm{'s' * (arms > 1)}, simulated in this page, with actors that the notebook "
         f"trained ({'; '.join(dict.fromkeys(about))}). Drag a goal, drag a hand, or click an arm."

@@ -438,6 +438,24 @@ def test_a_hidden_tab_and_a_resized_window(show, content):
     driver.set_window_size(1000, 900)
 
 
+def test_where_pictures_are_slow_they_get_coarser_and_the_view_stays(show, content):
+    driver = show(content, "#arm=7")
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 800, "height": 800, "deviceScaleFactor": 2, "mobile": False},
+    )
+    try:
+        width = value(driver, "document.getElementById('view').clientWidth")
+        driver.execute_script("page.scene.sharpest = 2")  # however slow this machine is
+        assert canvas(driver).shape[1] == 2 * width
+        camera = value(driver, "page.scene.camera")
+        driver.execute_script("page.scene.sharpest = 1")
+        assert canvas(driver).shape[1] == width
+        assert value(driver, "page.scene.camera") == camera
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.parametrize("scheme, darkest, brightest", [("light", 150, 255), ("dark", 10, 90)])
 def test_it_follows_the_readers_colours(show, content, scheme, darkest, brightest):
     driver = show(content, scheme=scheme)

@@ -178,8 +178,7 @@ def test_the_notebooks_classes_fit_the_protocols(notebook):
     for kind, prioritized in (("default", True), ("uniform replay and OU noise", False)):
         agent = small_training.make_agent(notebook, kind)
         assert isinstance(agent, protocols.Agent)
-        assert isinstance(agent.ddpg, protocols.Networks)
-        assert isinstance(agent.learner, protocols.Learner)
+        assert isinstance(agent.ddpg, protocols.DDPG)
         assert isinstance(agent.replay, protocols.Replay)
         assert isinstance(agent.replay, protocols.PrioritizedReplay) == prioritized
     with helpers.open_environment("", 2, 0) as environment:

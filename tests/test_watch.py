@@ -262,6 +262,31 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     assert "://" not in content and content.count("src=") == 1  # the still
 
 
+def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(tmp_path):
+    for suffix in ("best", "last"):
+        run = write_run(tmp_path / "run", suffix=suffix)
+    weights = {
+        name: np.ones(shape, np.float32)
+        for name, shape in (
+            ("layers.1.0.weight", (8, 33)),
+            ("layers.1.0.bias", 8),
+            ("layers.2.weight", (4, 8)),
+            ("layers.2.bias", 4),
+        )
+    }
+    write_run(run, weights=weights, suffix="last")
+    for scores, expected, first in (
+        ("2\n9\n4\n", [("0", 0), ("best", 2), ("last", 3)], 1),
+        (None, [("0", 0), ("last", None), ("best", None)], 2),
+    ):
+        (run / "scores.csv").unlink(missing_ok=True)
+        if scores:
+            (run / "scores.csv").write_text("score\n" + scores)
+        data = data_of(watch.watch_page(run, arms=1))
+        assert [(actor["label"], actor["episode"]) for actor in data["actors"]] == expected
+        assert data["first"] == first
+
+
 def test_goals_are_those_of_the_seed_and_as_large_and_fast_as_asked(capsys, tmp_path):
     run = write_run(tmp_path / "run", suffix="episode3")
     code, out, _ = written(

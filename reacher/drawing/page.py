@@ -51,7 +51,7 @@ def page(
     live: bool = False,
     **parameters: float,
 ) -> str:
-    """The page of these actors; the last one acts first.
+    """The page of these actors; the one labelled "best" acts first, or else the last one.
 
     Args:
         actors: in the order in which they were trained.
@@ -76,7 +76,7 @@ def page(
     task.set_parameters(parameters)
     data = {
         "actors": [vars(actor) for actor in actors],
-        "first": len(actors) - 1,
+        "first": labels.index("best") if "best" in labels else len(labels) - 1,
         "critic": critic,
         "live": live,
         "scores": [round(float(score), 3) for score in scores],

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from reacher.interface import BrainInfo
+from tutorial.training.compiled import Learner
 from tutorial.training.settings import RareSettings
 
 
@@ -46,63 +47,38 @@ class SavedEnvironment(Environment, Protocol):
 
 
 @runtime_checkable
-class Networks(Protocol):
-    """The notebook's `DDPG`: networks and optimisers are found among its attributes.
+class DDPG(Protocol):
+    """The notebook's `DDPG`: networks, optimisers, and the methods that the engine records.
+
+    Its networks (torch.nn.Module) and optimisers (torch.optim.Optimizer) are found among its
+    attributes, whatever their names are.
 
     Attributes:
-        actor, critic: the networks that are trained.
+        actor: the network that acts; its best weights are shown.
+        settings: its hyperparameters.
+        sizes: of an observation, and of an action.
         noise_size: normal numbers that the actor's noisy layers take for one row.
     """
 
     actor: Any
-    critic: torch.nn.Module
+    settings: RareSettings
+    sizes: tuple[int, int]
     noise_size: int
 
     def act(self, observations: torch.Tensor, noise: torch.Tensor | None = None) -> torch.Tensor:
-        """Actions (rows, action_size) for observations (rows, observation_size)."""
+        """Actions (rows, action_size); with noise (1 or rows, noise_size), or mean weights."""
 
     def td_errors(self, rows: torch.Tensor) -> torch.Tensor:
         """TD errors (k,) of transitions (k, width)."""
 
-    def learn(self, rows, weights, noise, with_actor) -> tuple[torch.Tensor, ...]:
-        """One gradient step; TD errors (batch,), and losses of critic and actor, ()."""
-
-
-@runtime_checkable
-class Learner(Protocol):
-    """What computes for the agent, `compiled.learner`: PyTorch or what was compiled."""
-
-    def act(self, observations: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
-        """Actions (rows, action_size) for observations (rows, observation_size), float32.
-
-        Args: noise (1 or rows, noise_size), or None for the mean weights.
-        """
-
-    def td_errors(self, rows: np.ndarray) -> np.ndarray:
-        """TD errors (k,) of transitions (k, width)."""
-
-    def learn_phase(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A gradient step with each batch.
-
-        Args:
-            rows, weights: transitions (steps, batch, width), importance weights (steps, batch).
-            noise: of the actor's losses, (steps, 1, noise_size).
-            with_actor: in which steps the actor learns, (steps,) of bool.
-
-        Returns:
-            TD errors (steps, batch) and losses (steps, 2) of critic and actor.
-        """
-
-    def is_finite(self) -> bool:
-        """Whether all numbers of the networks are."""
-
-    def synced(self) -> Any:
-        """The notebook's `DDPG` with the newest numbers."""
-
-    def take_over(self) -> None:
-        """Go on from the numbers of the notebook's `DDPG`."""
+    def learn(
+        self,
+        rows: torch.Tensor,
+        weights: torch.Tensor,
+        noise: torch.Tensor | None = None,
+        with_actor: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """One gradient step: TD errors (batch,), and the losses of critic and actor."""
 
 
 @runtime_checkable
@@ -151,7 +127,8 @@ class Agent(Protocol):
         learns: whether it learns in this episode.
         env_steps, episodes, num_updates: decisions, episodes and gradient steps so far.
         annealed_episodes: episodes since learning began to fade out.
-        average_score, first_score, best_score: the notebook's `Schedules.update_scores`.
+        average_score: of the last 100 episodes.
+        first_score, best_score: means over at least 20 arms; None: not yet.
         reward_threshold: the score that counts as solved, or None.
         largest_reward: absolute value so far, scaled.
         log: what the last update phase showed, by name.
@@ -159,7 +136,7 @@ class Agent(Protocol):
 
     settings: RareSettings
     engine: str
-    ddpg: Networks
+    ddpg: DDPG
     learner: Learner
     replay: Replay
     new_transitions: list[np.ndarray]
@@ -176,7 +153,7 @@ class Agent(Protocol):
     log: dict[str, float]
 
     def anneal_factor(self) -> float:
-        """What is left of learning and of noise: 1, and in the end in steps to 0."""
+        """What is left of learning and of noise in this episode, 1 to 0."""
 
     def act(self, observations: np.ndarray, explore: bool = True) -> np.ndarray:
         """Actions (arms, action_size) for observations (arms, observation_size), float32."""

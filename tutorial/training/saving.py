@@ -28,9 +28,9 @@ from tutorial.training import compiled
 from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite
 from tutorial.training.protocols import (
+    DDPG,
     Agent,
     Environment,
-    Networks,
     PrioritizedReplay,
     Replay,
     SavedEnvironment,
@@ -348,7 +348,7 @@ def expected_tensors(
 # -------------------------------------------------------------------------------- parts of an agent
 
 
-def learner_tensors(ddpg: Networks) -> dict[str, torch.Tensor]:
+def learner_tensors(ddpg: DDPG) -> dict[str, torch.Tensor]:
     """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
     tensors = {
         f"{name}.{key}": tensor
@@ -378,7 +378,7 @@ def averages_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.T
     }
 
 
-def restore_learner(ddpg: Networks, tensors: Mapping[str, torch.Tensor]) -> None:
+def restore_learner(ddpg: DDPG, tensors: Mapping[str, torch.Tensor]) -> None:
     """The opposite: set networks and optimisers to what learner_tensors returned."""
     for name, network in compiled.networks(ddpg).items():
         network.load_state_dict(below(f"{name}.", tensors))

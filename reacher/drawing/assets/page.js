@@ -383,10 +383,10 @@ function build() {
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
   const known = actors.map(({ episode }) => episode), end = Math.max(actors.length - 1, 1), x = (episode) => {
-    const k = Math.max(known.findLastIndex((other) => other !== null && other <= episode), 0), next = Math.min(k + 1, known.length - 1);
+    const k = Math.max(known.findLastIndex((other) => other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = data.scores.slice(0, known.at(-1) ?? 0).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
+  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
   svg.setAttribute("viewBox", `0 0 ${end} 41`);
   svg.innerHTML = `<line x1="0" x2="${end}" y1="41" y2="41"/><line x1="0" x2="${end}" y1="11" y2="11" stroke-dasharray="4 4"/><polyline points="${points.join(" ")}"/>`;
   byId("curve-note").textContent = points.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
@@ -410,7 +410,8 @@ function learn({ data: news }) { // a newer actor, from the notebook in which it
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0 };
 function loop(now) {
-  const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
+  if (now - last > 300) Object.assign(frames, { count: 0, since: now }); // a hidden tab waits
+  const passed = clamp((now - last) / 1000, 0, 0.1);
   last = now;
   if (scene.resize()) { arrange(); frame(); }
   scene.move(passed);
@@ -420,7 +421,10 @@ function loop(now) {
   picture();
   landscape();
   if (++frames.count % 10 === 0) tell();
-  if (now - frames.since > 1000) Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
+  if (now - frames.since > 1000) {
+    Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
+    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
+  }
   requestAnimationFrame(loop);
 }
 

@@ -24,16 +24,17 @@ class Scene {
     this.ground = document.createElement("canvas"); // the floor, kept while the camera rests
     this.camera = { azimuth: 90, elevation: 36, distance: 100, target: [0, 0, 0] };
     this.flight = null;
+    this.sharpest = 2; // pixels of the canvas for one of the page, at most
   }
 
   resize() { // true where the size is another one
-    const ratio = Math.min(devicePixelRatio || 1, 2), { clientWidth: width, clientHeight: height } = this.canvas;
-    if (this.width === width && this.height === height && this.ratio === ratio) return false;
-    Object.assign(this, { width: Math.max(width, 1), height: Math.max(height, 1), ratio });
-    this.canvas.width = Math.round(this.width * ratio);
-    this.canvas.height = Math.round(this.height * ratio);
-    this.kept = null;
-    return true;
+    const ratio = Math.min(devicePixelRatio || 1, this.sharpest), width = Math.max(this.canvas.clientWidth, 1);
+    const height = Math.max(this.canvas.clientHeight, 1), isOther = this.width !== width || this.height !== height;
+    if (!isOther && this.ratio === ratio) return false;
+    Object.assign(this, { width, height, ratio, kept: null });
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    return isOther;
   }
 
   axes({ azimuth, elevation } = this.camera) {
