@@ -737,6 +737,23 @@ def test_pytorch_trains_without_a_jax_that_works(tmp_path, content, reason):
             'assert "jax" not in sys.modules', ""
         )
         assert "JAX" in in_another_process(code)[0]
+        code += """
+    from importlib import metadata
+    version = metadata.version
+    def without(name):
+        if name == "jax":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+    metadata.version = without
+    from tutorial.training.randomness import versions
+    found = versions()  # as the notebook's first cell shows them
+    assert "jax" not in found and "torch" in found
+    assert notebook.make_hyperparameters("default", {}).n_step
+    learner = compiled.learner(agent.ddpg, "auto")
+    assert learner.engine == "torch"
+"""
+        output = in_another_process(code)[0]
+        assert "engine: torch, because JAX is not installed" in output
         return
     (tmp_path / "jax.py").write_text(content)
     output, _ = in_another_process(f"\n    sys.path.insert(0, {str(tmp_path)!r})" + USE_TORCH)

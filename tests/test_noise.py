@@ -364,3 +364,13 @@ def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults, hid
         np.ones(5, np.float32), 2, defaults(actor_hidden=hidden, noisy_layers=False)
     )
     assert quiet.noisy_layers == []
+
+
+def test_a_schedule_without_a_threshold_to_follow_is_constant_and_says_so(notebook, capsys):
+    settings = notebook.make_hyperparameters("default", {}, None)
+    assert settings.noise_schedule == "constant"
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.endswith("which names none: 'constant' instead")
+    assert notebook.Annealing(settings, None).noise_factor() == 1.0
+    with pytest.raises(ValueError, match="choose 'constant'"):
+        notebook.make_hyperparameters("default", {"noise_schedule": "score"}, None)
