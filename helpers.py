@@ -48,14 +48,7 @@ from tutorial.training.scores import (
 from tutorial.training.settings import (
     RareSettings,
     Sizes,
-    action_noise_parameters,
-    anneal_factor,
-    is_annealing,
-    learning_rate_factor,
     make_settings,
-    noise_factor,
-    num_gradient_steps,
     setting,
-    weight_noise_parameters,
 )
 from tutorial.training.states import TrainingState

@@ -4,7 +4,9 @@ from reacher import gymnasium as _registers  # noqa: F401  reacher/Reacher-v0
 from reacher.environment import ReacherEnvironment
 from reacher.interface import BrainInfo, BrainParameters
 
-__all__ = ["BrainInfo", "BrainParameters", "ReacherEnvironment", "unity_launcher"]
+__version__ = "2.0.0"
+
+__all__ = ["BrainInfo", "BrainParameters", "ReacherEnvironment", "__version__", "unity_launcher"]
 
 
 def __getattr__(name: str) -> object:

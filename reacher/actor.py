@@ -53,9 +53,9 @@ def actor_path(folder: Path, name: str) -> Path:
         )
     file = name if name in NAMED else f"episode{name}"
     if name not in pretrained_actors(folder):
-        kept = ", ".join(pretrained_actors(folder)) or "no actor's weights"
+        available = ", ".join(pretrained_actors(folder)) or "no actor's weights"
         raise FileNotFoundError(
-            f"no actor {_short(name)!r} in {folder}: it holds {kept}; 'random' needs none"
+            f"no actor {_short(name)!r} in {folder}: it holds {available}; 'random' needs none"
         )
     return folder / f"actor_{file}.safetensors"
 
@@ -106,7 +106,7 @@ def load_actor(folder: Path, name: str = "best") -> Actor:
 
     Args:
         folder: of the run.
-        name: "best", "last", or the number of an episode whose weights are kept.
+        name: "best", "last", or the number of an episode whose weights were saved.
 
     Raises:
         FileNotFoundError: there is no such run or actor.

@@ -83,6 +83,21 @@ class Physics:
         self.velocity = np.zeros((2 * num_agents, 6))
         self.reset()
 
+    def __getstate__(self) -> dict:
+        """What decides the future. Views into MuJoCo's memory cannot be copied along with it."""
+        return {
+            "num_agents": self.num_agents,
+            "angles": self.data.qpos.copy(),
+            "rates": self._rates.copy(),
+            "velocity": self.velocity.copy(),
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        Physics.__init__(self, state["num_agents"])
+        self.data.qpos[:], self._rates[:] = state["angles"], state["rates"]
+        self.velocity[:] = state["velocity"]
+        mujoco.mj_fwdPosition(self.model, self.data)
+
     def reset(self) -> None:
         """Hang every arm straight down, at rest."""
         mujoco.mj_resetData(self.model, self.data)
@@ -186,19 +201,23 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
         center_of_mass: (2 * arms, 3) m.
         torques: (4 * arms,) written, N m.
     """
-    for j in range(len(torques)):
-        torque = 0.0
-        for b in range(j // 2, 2 * (j // 4) + 2):  # the joint's own body, and the forearm
-            fx, fy, fz = wrench[b, 0], wrench[b, 1], wrench[b, 2]
-            rx = center_of_mass[b, 0] - anchor[j, 0]
-            ry = center_of_mass[b, 1] - anchor[j, 1]
-            rz = center_of_mass[b, 2] - anchor[j, 2]
-            torque += (
-                axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
-                + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
-                + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx)
-            )
-        torques[j] = torque
+    for arm in range(len(wrench) // 2):
+        upper_arm, forearm = 2 * arm, 2 * arm + 1
+        for k in range(4):  # two joints of the shoulder, two of the elbow
+            j = 4 * arm + k
+            first = upper_arm if k < 2 else forearm  # the shoulder moves both, the elbow the second
+            torque = 0.0
+            for b in range(first, forearm + 1):
+                fx, fy, fz = wrench[b, 0], wrench[b, 1], wrench[b, 2]
+                rx = center_of_mass[b, 0] - anchor[j, 0]
+                ry = center_of_mass[b, 1] - anchor[j, 1]
+                rz = center_of_mass[b, 2] - anchor[j, 2]
+                torque += (
+                    axis[j, 0] * (wrench[b, 3] + ry * fz - rz * fy)
+                    + axis[j, 1] * (wrench[b, 4] + rz * fx - rx * fz)
+                    + axis[j, 2] * (wrench[b, 5] + rx * fy - ry * fx)
+                )
+            torques[j] = torque
 
 
 @njit
@@ -211,15 +230,17 @@ def body_velocities(rates, axis, anchor, center_of_mass, velocity):
         center_of_mass: (2 * arms, 3) m.
         velocity: (2 * arms, 6) written: w, rad/s, and v = sum of w_joint x r, m/s.
     """
-    for b in range(len(velocity)):
-        wx = wy = wz = vx = vy = vz = 0.0
-        first = 4 * (b // 2)  # the forearm is turned by the shoulder's joints too
-        for j in range(first, first + 2 + 2 * (b % 2)):
-            x, y, z = rates[j] * axis[j, 0], rates[j] * axis[j, 1], rates[j] * axis[j, 2]
-            rx = center_of_mass[b, 0] - anchor[j, 0]
-            ry = center_of_mass[b, 1] - anchor[j, 1]
-            rz = center_of_mass[b, 2] - anchor[j, 2]
-            wx, wy, wz = wx + x, wy + y, wz + z
-            vx, vy, vz = vx + (y * rz - z * ry), vy + (z * rx - x * rz), vz + (x * ry - y * rx)
-        velocity[b, 0], velocity[b, 1], velocity[b, 2] = wx, wy, wz
-        velocity[b, 3], velocity[b, 4], velocity[b, 5] = vx, vy, vz
+    for arm in range(len(velocity) // 2):
+        for part in range(2):  # upper arm, forearm
+            b = 2 * arm + part
+            wx = wy = wz = vx = vy = vz = 0.0
+            joints = 2 if part == 0 else 4  # the shoulder's two turn the forearm too
+            for j in range(4 * arm, 4 * arm + joints):
+                x, y, z = rates[j] * axis[j, 0], rates[j] * axis[j, 1], rates[j] * axis[j, 2]
+                rx = center_of_mass[b, 0] - anchor[j, 0]
+                ry = center_of_mass[b, 1] - anchor[j, 1]
+                rz = center_of_mass[b, 2] - anchor[j, 2]
+                wx, wy, wz = wx + x, wy + y, wz + z
+                vx, vy, vz = vx + (y * rz - z * ry), vy + (z * rx - x * rz), vz + (x * ry - y * rx)
+            velocity[b, 0], velocity[b, 1], velocity[b, 2] = wx, wy, wz
+            velocity[b, 3], velocity[b, 4], velocity[b, 5] = vx, vy, vz

@@ -102,7 +102,7 @@ class Task:
             observations (agents, 33) float32, rewards (agents,) float64, and whether the time
             limit is reached.
         """
-        physics, reach = self.physics, HAND_RADIUS + self._goal_radius
+        physics, reach = self.physics, self.reach
         rewards = np.zeros(self.num_agents)
         write_torques(actions, self._torques)
         for _ in range(STEPS_PER_DECISION):
@@ -119,6 +119,16 @@ class Task:
             physics.step(self._torques)
         self.decisions += 1
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
+
+    @property
+    def distance(self) -> np.ndarray:
+        """From each hand's centre to its goal's, (agents,), m."""
+        return np.linalg.norm(self.physics.hand - self._goal, axis=1)
+
+    @property
+    def reach(self) -> float:
+        """The sum of the radii of hand and goal, m: the distance within which they overlap."""
+        return HAND_RADIUS + self._goal_radius
 
     def observe(self) -> np.ndarray:
         """Observations of all arms, (agents, 33) float32.

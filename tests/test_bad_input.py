@@ -292,7 +292,7 @@ def test_values_at_the_limits_are_taken(field):
         assert getattr(settings, field.name) == (tuple(value) if isinstance(value, list) else value)
         text = json.dumps(settings.model_dump())
         assert DEFINITIONS.Hyperparameters(**json.loads(text)) == settings
-        tables.of_settings(settings)
+        tables.settings_table(settings)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ are therefore compared after few steps.
 
 from __future__ import annotations
 
+import ast
 import copy
 import os
 import subprocess
@@ -24,6 +25,8 @@ import numpy as np
 import pytest
 import torch
 
+import helpers
+import small_training
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.training import compiled, saving
 
@@ -549,6 +552,42 @@ def test_what_changes_between_two_phases_is_recorded_anew(notebook, defaults, ca
         learner.ddpg.critic_optimizer.param_groups[0]["weight_decay"] = decay
         train(learner, 2)
     assert learner.engine == "torch" and "from phase to phase" in capsys.readouterr().out
+
+
+def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypatch, capsys):
+    """The cells from 4.7 on are run again with Huber's loss, and then section 6, engine "auto"."""
+    small_training.shrink(monkeypatch.setattr)
+    cells = [cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.cell_type == "code"]
+    begin = [cell.id for cell in cells].index("cell-094")
+    trees = [ast.parse(cell.source) for cell in cells[begin:]]
+    code = "\n\n".join(
+        ast.unparse(statement)
+        for tree in trees
+        for statement in tree.body
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+    )
+    old, new = element_loss("huber_loss")
+    new = new.replace("'none'", "'none', delta=0.01")
+    assert code.count(old) == 1
+    scores = {}
+    for name, loss, engine in (
+        ("as it stands", old, "auto"),
+        ("Huber", new, "auto"),
+        ("with PyTorch", new, "torch"),
+    ):
+        space = dict(vars(notebook))
+        exec(code.replace(old, loss), space)
+        settings = notebook.make_hyperparameters("default", small_training.SMALL)
+        generator = helpers.seed_everything(0)
+        agent = space["Agent"](
+            notebook.OBSERVATION_SCALE, 4, small_training.ARMS, settings, generator, engine=engine
+        )
+        environment = helpers.open_environment("", small_training.ARMS, 0)
+        scores[name] = space["train_agent"](environment, agent, tmp_path / name, 8)
+        assert agent.engine == ("torch" if engine == "torch" else "compiled")
+    assert "engine: compiled" in capsys.readouterr().out
+    np.testing.assert_allclose(scores["Huber"], scores["with PyTorch"], rtol=1e-4, atol=1e-6)
+    assert np.abs(np.subtract(scores["as it stands"], scores["Huber"])).max() > 1e-3
 
 
 # ------------------------------------------------------------------------- one format, same bits

@@ -286,6 +286,26 @@ def test_both_runners_take_a_termination_for_an_interrupt(module, tmp_path):
     assert printed.stdout.splitlines() == ["True"], printed.stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no process can be asked to end there")
+def test_a_command_hands_a_termination_on(tmp_path):
+    """`make experiments` is a process of its own around the runner."""
+    child = "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); "
+    child = f"import os; os.chdir({str(tmp_path)!r}); {child}time.sleep(600)"
+    program = f"import sys; from tutorial import tasks; tasks.call(sys.executable, '-c', {child!r})"
+    process, pid = subprocess.Popen([sys.executable, "-c", program], cwd=PROJECT), tmp_path / "pid"
+    end = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    started = psutil.Process(int(pid.read_text()))
+    process.terminate()
+    try:
+        assert process.wait(timeout=30) != 0 and not runner.is_alive(started)
+    finally:
+        if runner.is_alive(started):
+            started.kill()
+
+
 def test_a_run_that_another_runner_has_is_not_trained(monkeypatch, tmp_path):
     """Seed 0 was stored meanwhile, seed 1 is being trained, seed 2 is free."""
     runs, out = [Run("pendulum", runner.EXPERIMENTS["pendulum"], seed) for seed in range(3)], "out"

@@ -23,6 +23,7 @@ from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from reacher import ReacherEnvironment, drawing
+from reacher.gymnasium import DelayedRewards
 from reacher.gymnasium import arms as gymnasium_env
 from reacher.physics import Physics
 from reacher.task import Task
@@ -180,17 +181,187 @@ def test_specs_make_the_same_environment_again():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_is_a_new_environment_with_the_same_settings(copied):
-    """MuJoCo's memory cannot be copied along with the views into it."""
-    for env in (make(goal_size=30.0).unwrapped, make_vec(2, goal_size=30.0, max_episode_steps=3)):
+def test_a_copy_goes_on_where_the_original_is(copied):
+    """In the middle of an episode, and over its end."""
+    for env in (make(goal_size=30.0).unwrapped, make_vec(2, goal_size=30.0, max_episode_steps=9)):
         env.reset(seed=5)
+        for _ in range(4):
+            env.step(env.action_space.sample())
         other = copied(env)
-        with pytest.raises(ResetNeeded):
-            other.step(env.action_space.sample())
-        assert_same(other.reset(seed=5), env.reset(seed=5))
-        for _ in range(5):
+        for _ in range(8):
             action = env.action_space.sample()
             assert_same(other.step(action), env.step(action))
+        assert_same(other.reset(), env.reset())
+        assert_same(other.reset(seed=7), env.reset(seed=7))
+        other.step(env.action_space.sample())  # moves the copy alone
+        action = env.action_space.sample()
+        assert (other.step(action)[0] != env.step(action)[0]).any()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_of_the_unity_shaped_environment_goes_on_too(copied):
+    for goals in ("own", "unity"):
+        with ReacherEnvironment(3, seed=1, goals=goals) as env:
+            env.reset()
+            for actions in random_actions(4, 3):
+                env.step(actions)
+            other = copied(env)
+            for actions in random_actions(3, 3, seed=1):
+                one, expected = (e.step(actions)[BRAIN].vector_observations for e in (other, env))
+                np.testing.assert_array_equal(one, expected)
+            one, expected = (e.reset()[BRAIN].vector_observations for e in (other, env))
+            np.testing.assert_array_equal(one, expected)
+
+
+def test_a_copy_draws_its_own_pictures(monkeypatch):
+    env = make(render_mode="rgb_array").unwrapped
+    env.reset(seed=0)
+    picture = env.render()
+    other = copy.deepcopy(env)
+    env.close()
+    assert_alike([other.render()], [picture])
+
+
+# ------------------------------------------------------------------------------------------ infos
+
+
+@pytest.mark.parametrize("goal_size", [5.0, 16.0])
+def test_infos_are_those_that_observations_and_rewards_imply(goal_size):
+    """The hand hangs 3 m below the forearm's centre, along the forearm's own y."""
+    env, total, seen = make(goal_size=goal_size), 0.0, set()
+    observation, info = env.reset(seed=2)
+    for (action,) in [[None], *random_actions(DECISIONS, 1)]:
+        if action is not None:
+            observation, reward, _, truncated, info = env.step(action)
+            total += reward
+        x, y, z, w = observation[16:20].astype(float)
+        along = np.array([2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)])
+        distance = np.linalg.norm(observation[13:16] + 3 * along - observation[26:29])
+        assert type(info["distance"]) is float and type(info["touching"]) is bool
+        assert abs(info["distance"] - distance) < 1e-5  # single precision of 14 m
+        if abs(distance - 1 - goal_size / 2) > 1e-5:
+            assert info["touching"] == (distance < 1 + goal_size / 2)
+        assert info["is_success"] is (total >= 30 - 1e-3)
+        seen.add(info["touching"])
+    assert truncated and (goal_size == 5.0 or seen == {True, False})
+
+
+def test_success_is_a_score_of_thirty_in_this_episode():
+    env = make(goal_size=1000.0)  # every decision pays 0.04
+    for _ in range(2):
+        assert env.reset(seed=0)[1]["is_success"] is False
+        successes = [env.step(np.zeros(4))[4]["is_success"] for _ in range(DECISIONS)]
+        assert successes.index(True) == 749 and all(successes[749:])
+
+
+# ----------------------------------------------------------------------- attributes of many arms
+
+
+def assert_alike(pictures, expected):
+    """But for the rounding of single pixels, which the software renderer does not always repeat."""
+    assert len(pictures) == len(expected)
+    for one, other in zip(pictures, expected, strict=True):
+        assert (np.abs(one.astype(int) - other).max(axis=-1) > 8).mean() < 1e-4
+
+
+def test_attributes_of_many_arms_are_had_as_of_gymnasiums_own():
+    envs = make_vec(3, goal_size=7.0, render_mode="rgb_array")
+    twin = SyncVectorEnv([lambda: make(goal_size=7.0, render_mode="rgb_array")] * 3)
+    for one in (envs, twin):
+        one.reset(seed=[1, 2, 3])
+        assert one.get_attr("goal_size") == one.call("goal_size") == (7.0,) * 3
+        assert one.get_attr("render_mode") == ("rgb_array",) * 3
+        one.set_attr("goal_size", 9.0)
+        assert one.get_attr("goal_size") == (9.0,) * 3
+        one.set_attr("goal_size", [8, 8, 8])
+    assert_alike(envs.call("render"), twin.call("render"))
+    assert envs.get_attr("action_space") == twin.get_attr("action_space")
+    assert envs.get_attr("observation_space") == twin.get_attr("observation_space")
+    numbers = [[one.random() for one in each.get_attr("np_random")] for each in (envs, twin)]
+    assert numbers[0] == numbers[1]
+    # The new size holds from the next reset on, in pictures too.
+    assert_same(envs.reset(seed=[4, 5, 6]), twin.reset(seed=[4, 5, 6]))
+    assert_alike(envs.render(), twin.render())
+    for actions in random_actions(40, 3):
+        assert_same(envs.step(actions), twin.step(actions))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda envs: envs.get_attr("colour"), AttributeError, "colour"),
+        (lambda envs: envs.call("step", 0), ValueError, r"call step\(\) of the vector environment"),
+        (
+            lambda envs: envs.set_attr("goal_speed", 2),
+            AttributeError,
+            "only goal_size.*'goal_speed'",
+        ),
+        (lambda envs: envs.set_attr("goal_size", [1, 2]), ValueError, r"same for all 2.*\[1, 2\]"),
+        (lambda envs: envs.set_attr("goal_size", [1]), ValueError, r"same for all 2.*\[1\]"),
+        (lambda envs: envs.set_attr("goal_size", -1), ValueError, "number from 0 to 1e"),
+    ],
+)
+def test_what_cannot_be_had_of_many_arms_is_said(call, error, message):
+    envs = make_vec(2)
+    with pytest.raises(error, match=message):
+        call(envs)
+    assert envs.get_attr("goal_size") == (5.0, 5.0)
+
+
+# --------------------------------------------------------------------------------------- variants
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("SmallGoals", {"goal_size": 2.0}), ("QuickGoals", {"goal_speed": 2.0})]
+)
+def test_variants_are_the_task_with_other_goals(name, options):
+    env_id = f"reacher/Reacher{name}-v0"
+    for variant, expected in (
+        (gymnasium.make(env_id), make(**options)),
+        (gymnasium.make_vec(env_id, num_envs=2), make_vec(2, **options)),
+    ):
+        assert_same(variant.reset(seed=3), expected.reset(seed=3))
+        for _ in range(20):
+            action = variant.action_space.sample()
+            assert_same(variant.step(action), expected.step(action))
+        assert variant.observation_space == expected.observation_space
+        assert variant.spec.max_episode_steps == DECISIONS
+    assert isinstance(variant, gymnasium_env.ReacherVectorEnv)
+
+
+def test_delayed_rewards_are_paid_every_fifteen_decisions_and_at_the_end():
+    delayed, usual = (
+        gymnasium.make(env_id, goal_size=30.0)
+        for env_id in ("reacher/ReacherDelayedRewards-v0", ENV_ID)
+    )
+    for seed in (0, 1):
+        assert_same(delayed.reset(seed=seed), usual.reset(seed=seed))
+        paid, earned = [], []
+        for (action,) in random_actions(DECISIONS, 1, seed):
+            answer, expected = delayed.step(action), usual.step(action)
+            assert_same(answer[2:], expected[2:])
+            paid.append(answer[1])
+            earned.append(expected[1])
+        assert answer[3] and sum(earned) > 1
+        ends = [*range(15, DECISIONS, 15), DECISIONS]
+        starts = [0, *ends[:-1]]
+        for start, end in zip(starts, ends, strict=True):
+            assert paid[start : end - 1] == [0.0] * (end - 1 - start)
+            assert abs(paid[end - 1] - sum(earned[start:end])) < 1e-12
+
+
+def test_delayed_rewards_of_many_arms_and_other_environments():
+    envs = gymnasium.make_vec("reacher/ReacherDelayedRewards-v0", num_envs=2)
+    envs.reset(seed=0)
+    rewards = [envs.step(envs.action_space.sample())[1] for _ in range(15)]
+    assert np.shape(rewards) == (15, 2) and not np.any(rewards[:14])
+    again = gymnasium.make(gymnasium.make("reacher/ReacherDelayedRewards-v0").spec)
+    assert again.spec.additional_wrappers[0].kwargs == {"every": 15}
+    pendulum = DelayedRewards(gymnasium.make("Pendulum-v1"), every=2)
+    pendulum.reset(seed=0)
+    assert [pendulum.step(np.zeros(1))[1] < 0 for _ in range(4)] == [False, True, False, True]
+    with pytest.raises(ValueError, match="every must be from 1"):
+        DelayedRewards(pendulum, every=0)
 
 
 # ------------------------------------------------------------------------------- spaces and rewards
@@ -257,9 +428,9 @@ def test_spaces_and_pay_hold_every_step(policy):
     low, high = observations.min(axis=0), observations.max(axis=0)
     paid = set()
     for _ in range(decisions):
-        observations, rewards, terminations, truncations, info = envs.step(next(source))
+        observations, rewards, terminations, truncations, _ = envs.step(next(source))
         assert observations.dtype == np.float32 and rewards.dtype == np.float64
-        assert not terminations.any() and not truncations.any() and info == {}
+        assert not terminations.any() and not truncations.any()
         low = np.minimum(low, observations.min(axis=0))
         high = np.maximum(high, observations.max(axis=0))
         paid |= set(rewards)
@@ -288,15 +459,15 @@ def test_the_space_of_one_arm_holds_its_observations():
 
 def test_one_arm_is_truncated_after_1001_decisions_with_its_true_last_observation():
     env, task = make(), Task(1, seed=11)
-    assert_same(env.reset(seed=11), (task.reset()[0], {}))
+    assert_same(env.reset(seed=11)[0], task.reset()[0])
     for decision, action in enumerate(random_actions(DECISIONS, 1)[:, 0], start=1):
-        observation, reward, terminated, truncated, info = env.step(action)
+        observation, reward, terminated, truncated, _ = env.step(action)
         expected, pay, _ = task.step(action[None].astype(np.float64))
         np.testing.assert_array_equal(observation, expected[0])
         assert reward == np.float32(pay[0])
-        assert terminated is False and truncated is (decision == DECISIONS) and info == {}
+        assert terminated is False and truncated is (decision == DECISIONS)
     assert abs(observation[1] + 4) > 1e-3  # the arm does not hang, as after a reset
-    assert_same(env.reset(), (task.reset()[0], {}))
+    assert_same(env.reset()[0], task.reset()[0])
 
 
 @pytest.mark.parametrize("arms", [1, 20])
@@ -429,6 +600,16 @@ def test_the_code_of_the_page_runs(capsys):
         if observation[1] == -4 and abs(following[number][1] + 4) > 0
     ]
     assert hanging == [*range(20), *range(DECISIONS * 20, (DECISIONS + 1) * 20)]
+
+
+def test_the_pages_table_of_numbers_has_the_bounds_of_the_space():
+    page = (PROJECT / "doc" / "gymnasium.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line[:3] != "|--"]
+    table = [row for row in rows if len(row) == 5 and row[0].isdigit()]
+    space = make().observation_space
+    assert [int(row[0]) for row in table] == list(range(33))
+    np.testing.assert_allclose([float(row[2]) for row in table], space.low, rtol=1e-6)
+    np.testing.assert_allclose([float(row[3]) for row in table], space.high, rtol=1e-6)
 
 
 # ---------------------------------------------------------------------------------------- pictures

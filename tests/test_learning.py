@@ -6,7 +6,6 @@ import copy
 import functools
 import json
 import typing
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -484,18 +483,14 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
 
-def test_learning_steps_change_at_the_late_score(defaults):
+def test_learning_steps_change_at_the_late_score(notebook, defaults):
     def steps(bests, reward_threshold=30.0, **annealed):
         settings = defaults(**{"gradient_steps": 3, "anneal_gradient_steps": 1, **annealed})
-        return [
-            helpers.num_gradient_steps(
-                SimpleNamespace(
-                    settings=settings, best_score=best, reward_threshold=reward_threshold
-                ),
-                20,
-            )
-            for best in bests
-        ]
+        schedules, found = notebook.Annealing(settings, reward_threshold), []
+        for schedules.best_score in bests:
+            schedules.first_score = 0.0
+            found.append(schedules.num_gradient_steps(20))
+        return found
 
     assert steps((0.0, 19.9, 20.0, 30.0), anneal_score=20.0) == [3, 3, 1, 1]
     assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the reward threshold
@@ -536,7 +531,7 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
             critic_learning_rate=4e-3,
         )
         fill(notebook, agent)
-        agent.best_score = best_score
+        agent.first_score, agent.best_score = 0.0, best_score
         before = [copy.deepcopy(getattr(agent.ddpg, name)) for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
         changes.append(
@@ -557,11 +552,11 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
 def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
     def factors(number, best=38.2, **annealed):
         agent = make_agent(notebook, defaults, **annealed)
-        agent.best_score, found = best, []
+        agent.first_score, agent.best_score, found = 0.0, best, []
         for _ in range(number):
             agent.begin_episode()
-            found.append(helpers.learning_rate_factor(agent))
-            assert agent.learns == (helpers.anneal_factor(agent) > 0)
+            found.append(agent.learning_rate_factor())
+            assert agent.learns == (agent.anneal_factor() > 0)
             agent.end_episode(terminal=False)
         return found
 
@@ -576,7 +571,7 @@ def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
 
     def noises(anneal_episodes):
         agent = make_agent(notebook, defaults, anneal_score=0.0, anneal_episodes=4)
-        agent.annealed_episodes, found = anneal_episodes, []
+        agent.annealed_episodes, agent.best_score, found = anneal_episodes, 0.0, []
         act, learn = agent.learner.act, agent.learner.learn_phase
         agent.learner.act = lambda seen, noise: found.append(noise.copy()) or act(seen, noise)
         agent.learner.learn_phase = lambda rows, weights, noise, with_actor: (
@@ -623,16 +618,14 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     ratio=st.floats(0.01, 1000),
 )
 def test_transitions_are_not_drawn_more_often_than_replay_ratio(
-    defaults, arms, train_freq, steps, batch, ratio
+    notebook, defaults, arms, train_freq, steps, batch, ratio
 ):
     """On average over a phase; it may begin one step too many, which makes one batch."""
     settings = defaults(
         gradient_steps=steps, train_freq=train_freq, batch_size=batch, max_samples_per_insert=ratio
     )
     new = arms * train_freq
-    found = helpers.num_gradient_steps(
-        SimpleNamespace(settings=settings, best_score=0.0, reward_threshold=30.0), arms
-    )
+    found = notebook.Annealing(settings, 30.0).num_gradient_steps(arms)
     assert 0 <= found <= steps and (found - 1) * batch < ratio * new
     assert found == steps or found * batch >= ratio * new
 

@@ -7,7 +7,6 @@ and the seeds are fixed.
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +14,6 @@ import torch
 
 import helpers
 from tutorial.training import randomness
-from tutorial.training.settings import (
-    action_noise_parameters,
-    noise_factor,
-    weight_noise_parameters,
-)
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
@@ -27,7 +21,7 @@ OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
 
 def make_noise(notebook, defaults, shape, seed=0, **overrides):
     return notebook.Noise(
-        shape, *action_noise_parameters(defaults(**overrides)), np.random.default_rng(seed)
+        shape, *notebook.action_noise_parameters(defaults(**overrides)), np.random.default_rng(seed)
     )
 
 
@@ -108,25 +102,11 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 # --------------------------------------------------------------------------------------- schedules
 
 
-def factor(
-    notebook,
-    settings,
-    env_steps=0,
-    episodes=0,
-    average_score=0.0,
-    best_score=0.0,
-    reward_threshold=30.0,
-):
-    return noise_factor(
-        SimpleNamespace(
-            settings=settings,
-            env_steps=env_steps,
-            episodes=episodes,
-            average_score=average_score,
-            best_score=best_score,
-            reward_threshold=reward_threshold,
-        )
-    )
+def schedules(notebook, settings, reward_threshold=30.0, first_score=0.0, **then):
+    """Schedules at a point of a training."""
+    found = notebook.Annealing(settings, reward_threshold)
+    vars(found).update({"first_score": first_score, "best_score": 0.0} | then)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -160,7 +140,33 @@ def factor(
 def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
     floor = {} if schedule["noise_schedule"] == "constant" else {"noise_floor": 0.25}
     settings = defaults(action_noise="ou", noise_scale=2.0, **schedule, **floor)
-    assert factor(notebook, settings, **then) == pytest.approx(expected, rel=1e-12)
+    found = schedules(notebook, settings, **then).noise_factor()
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "threshold, first, scores",
+    [
+        (30.0, 1.0, (0, 15, 30)),
+        (200.0, -200.0, (-200, 0, 200)),
+        (0.0, -40.0, (-40, -20, 0)),
+        (-3.75, -43.75, (-43.75, -23.75, -3.75)),
+        (-200.0, -100.0, (-300, -201, -200)),
+    ],
+)
+def test_progress_is_the_share_of_the_way_to_a_threshold_of_any_sign(
+    notebook, defaults, threshold, first, scores
+):
+    """From 0, or from a first score below it; noise falls, and learning does not end, before it."""
+    found = schedules(notebook, defaults(), threshold, first)
+    shares = [0.0, 0.0, 1.0] if first > threshold else [0.0, 0.5, 1.0]
+    assert [found.progress(score) for score in scores] == pytest.approx(shares)
+    for score, share in zip(scores, shares, strict=True):
+        found.best_score = score
+        assert found.noise_factor() == pytest.approx(1 - share)
+        assert not found.is_annealing()
+    untouched = notebook.Annealing(defaults(), threshold)  # before the first episode
+    assert untouched.noise_factor() == untouched.anneal_factor() == 1.0
 
 
 # ------------------------------------------------------------------------------------- NoisyLinear
@@ -305,7 +311,9 @@ def test_gradients_reach_mean_and_sigma(notebook):
 
 def weight_noise(notebook, defaults, arms, **overrides):
     return notebook.Noise(
-        (arms, 10), *weight_noise_parameters(defaults(**overrides)), np.random.default_rng(0)
+        (arms, 10),
+        *notebook.weight_noise_parameters(defaults(**overrides)),
+        np.random.default_rng(0),
     )
 
 

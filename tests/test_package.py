@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import reacher
 from tutorial.paths import PROJECT
 from tutorial.training.parameters import Parameters
 
@@ -72,7 +73,8 @@ def test_a_wheel_holds_the_environment_alone(wheel):
         ["git", "ls-files", "reacher"], cwd=PROJECT, capture_output=True, text=True
     ).stdout.split()
     assert set(tracked) <= set(names), "a file of the package stays behind"
-    assert "reacher/reacher.xml" in names
+    assert {"reacher/reacher.xml", "reacher/py.typed"} <= set(names)
+    assert f"-{reacher.__version__}-" in wheel.name
 
 
 def test_an_installed_wheel_plays_in_an_empty_environment(wheel, tmp_path):
@@ -140,11 +142,11 @@ def test_every_parameter_is_explained():
 
 
 def test_one_version():
-    """pyproject.toml, the newest entry of the changelog and the citation agree."""
+    """The package, from which pyproject.toml has it, the changelog and the citation agree."""
     changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
     version, date = re.search(r"^## (\d[\w.]*) \(([\d-]+)\)$", changes, re.MULTILINE).groups()
     citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
-    assert version == SETTINGS["version"]
+    assert version == reacher.__version__
     assert f"version: {version}\n" in citation and f"date-released: {date}\n" in citation
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import errno
+import io
 import os
 import re
 import shutil
@@ -11,10 +13,11 @@ import subprocess
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from PIL import Image
 
 from tutorial.paths import NOTEBOOK
 from tutorial.report import print as printing
-from tutorial.report.page import mathml, write_page
+from tutorial.report.page import mathml, shrink_pictures, write_page
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +142,23 @@ def test_the_notebook_is_printed_on_many_pages_with_its_pictures(tmp_path):
         re.DOTALL,
     )
     assert answers and all(answer.encode() in text for answer in answers)
+
+
+def test_figures_shrink_and_moving_pictures_stay():
+    """To a palette; three colours remain what they are."""
+    figure, moving = Image.new("RGBA", (300, 200), "white"), io.BytesIO()
+    figure.paste((0, 114, 178, 255), (20, 20, 200, 60))
+    figure.paste((213, 94, 0, 255), (20, 80, 200, 120))
+    still = io.BytesIO()
+    figure.save(still, "PNG")
+    frames = [figure.convert("P"), figure.convert("P").rotate(180)]
+    frames[0].save(moving, "PNG", save_all=True, append_images=frames[1:])
+    pictures = [base64.b64encode(file.getvalue()).decode() for file in (still, moving)]
+    outputs = [nbformat.v4.new_output("display_data", {"image/png": one}) for one in pictures]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    shrink_pictures(notebook)
+    small, same = (output.data["image/png"] for output in notebook.cells[0].outputs)
+    assert same == pictures[1] and len(small) < len(pictures[0])
+    shown = Image.open(io.BytesIO(base64.b64decode(small)))
+    assert shown.mode == "P"
+    assert shown.convert("RGBA").tobytes() == figure.tobytes()

@@ -1124,7 +1124,7 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
             "env_location": "",
             "goals": {},
             "reward_threshold": 30.0,
-            "chosen_engine": "torch",
+            "engine": "torch",
             "evaluate_every": 0,
             "train": True,
             "resume": resume,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 from pydantic import create_model
@@ -109,6 +110,17 @@ def test_facts_of_a_run_have_a_time_before_them_too(capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def test_a_run_that_goes_on_with_another_engine_says_so(tmp_path):
+    helpers.save_hyperparameters(tmp_path, {}, seed=0, engine="torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run_files.keep_engine(tmp_path, "torch")
+    with pytest.warns(UserWarning, match="engine 'torch' and goes on with 'compiled'"):
+        run_files.keep_engine(tmp_path, "compiled")
+    about = helpers.load_about(tmp_path)
+    assert (about["engine"], about["seed"]) == ("compiled", 0)
+
+
 def test_a_run_goes_on_after_facts_were_added(notebook, tmp_path):
     """With the values of the time before; with others it is another run."""
     settings = notebook.make_hyperparameters("default", {})
@@ -166,8 +178,7 @@ def test_the_notebooks_classes_fit_the_protocols(notebook):
     for kind, prioritized in (("default", True), ("uniform replay and OU noise", False)):
         agent = small_training.make_agent(notebook, kind)
         assert isinstance(agent, protocols.Agent)
-        assert isinstance(agent.ddpg, protocols.Networks)
-        assert isinstance(agent.learner, protocols.Learner)
+        assert isinstance(agent.ddpg, protocols.DDPG)
         assert isinstance(agent.replay, protocols.Replay)
         assert isinstance(agent.replay, protocols.PrioritizedReplay) == prioritized
     with helpers.open_environment("", 2, 0) as environment:

@@ -25,6 +25,7 @@ import difflib
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -49,14 +50,19 @@ def python(folder=VENV):
 
 
 def call(*command, **options):
-    """Run a program in the project's folder; stop with its exit status if that is not 0."""
+    """Run a program in the project's folder; stop with its exit status if that is not 0.
+
+    A SIGTERM is handed on, so that the program can end what it has started.
+    """
     with subprocess.Popen([*map(str, command)], cwd=PROJECT, **options) as process:
+        before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
         while True:
             try:
                 status = process.wait()
                 break
             except KeyboardInterrupt:  # the program has heard it, too, and says what is kept
                 pass
+        signal.signal(signal.SIGTERM, before)
     if status:
         sys.exit(status)
 

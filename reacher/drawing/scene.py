@@ -24,7 +24,6 @@ from reacher.drawing.points import (
 )
 from reacher.task import GOAL_HEIGHT, GOAL_ORBIT, HAND_RADIUS
 
-WORKPLACE_OR_REACH = style.REACH, style.WORKPLACE  # framed of one arm, and of many
 FEWEST_PIXELS, MOST_PIXELS = 16, 4096  # of a side
 
 
@@ -155,7 +154,7 @@ class ArmScene:
         if elevation is None:
             elevation = style.ONE_ARM_ELEVATION if one else style.ELEVATION
         self.camera = Camera(width, height, elevation=elevation)
-        framed = framed or WORKPLACE_OR_REACH[not one]
+        framed = framed or (style.REACH if one else style.WORKPLACE)
         shown = self.arm_positions if follow is None else self.arm_positions[[follow]]
         self.camera.frame(
             np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom

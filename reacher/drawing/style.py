@@ -68,5 +68,3 @@ GALLERY_FRAMED = 10.5, -10.0, 3.0  # as WORKPLACE
 LABEL_HEIGHT = 40  # pixels, of a line of text
 PAGE_TEXT = 40, 44, 52  # on white
 GRID_SHAPE, GRID_EDGE = 0.62, 0.06  # height of a picture by its rows and columns, share of width
-
-DECISION_SECONDS = 0.08  # of an arm's life from one decision to the next

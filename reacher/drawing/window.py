@@ -9,7 +9,7 @@ import numpy as np
 
 from reacher.drawing import style
 from reacher.drawing.points import arm_positions, columns_for, require_arms
-from reacher.drawing.scene import WORKPLACE_OR_REACH, Camera, add_arms, outline, surroundings
+from reacher.drawing.scene import Camera, add_arms, outline, surroundings
 
 SHAPE = 1200, 800  # pixels, for which the camera frames the arms
 
@@ -36,12 +36,10 @@ class ArmViewer:
         self._arms = arms
         self._arm_positions = arm_positions(arms, columns_for(arms), self._goal_size)
         camera = Camera(*SHAPE, elevation=style.ELEVATION if arms > 1 else style.ONE_ARM_ELEVATION)
+        framed = style.WORKPLACE if arms > 1 else style.REACH
         camera.frame(
             np.concatenate(
-                [
-                    outline(place, WORKPLACE_OR_REACH[arms > 1], self._goal_size)
-                    for place in self._arm_positions
-                ]
+                [outline(place, framed, self._goal_size) for place in self._arm_positions]
             )
         )
         self._model = mujoco.MjModel.from_xml_string(

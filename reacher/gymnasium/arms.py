@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
@@ -14,18 +16,19 @@ from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.display import has_display
 from reacher.goals import goal_generators
 from reacher.gymnasium.spaces import action_space, observation_space
-from reacher.physics import MAX_AGENTS, PHYSICS_STEP
+from reacher.physics import MAX_AGENTS
 from reacher.task import (
     ACTION_SIZE,
+    DECISION_SECONDS,
     EPISODE_DECISIONS,
     RESET_PARAMETERS,
-    STEPS_PER_DECISION,
+    SOLVED_SCORE,
     Task,
 )
 
 METADATA = {
     "render_modes": ["human", "rgb_array"],
-    "render_fps": 1 / (PHYSICS_STEP * STEPS_PER_DECISION),
+    "render_fps": 1 / DECISION_SECONDS,
 }
 
 
@@ -39,7 +42,7 @@ class _Arms:
     """
 
     _is_reset = _is_closed = False  # here, since close() may follow a constructor that failed
-    _picture = _window = None
+    _picture = _window = _drawn_size = None
 
     def __init__(self, num_arms: int, render_mode: str | None, **parameters: float) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
@@ -56,6 +59,25 @@ class _Arms:
         self.render_mode = render_mode
         self._task = Task(num_arms, seed=0)  # reset() gives it other generators
         self._task.set_parameters(parameters)
+        self._scores = np.zeros(num_arms)  # of the episode so far
+
+    def __getstate__(self) -> dict:
+        """All but the pictures, which a copy draws anew."""
+        return {**self.__dict__, "_picture": None, "_window": None}
+
+    @property
+    def goal_size(self) -> float:
+        """Diameter of the goals from the next reset on, m. It can be changed."""
+        return self._task.parameters["goal_size"]
+
+    @goal_size.setter
+    def goal_size(self, value: float) -> None:
+        self._task.set_parameters({"goal_size": value})
+
+    @property
+    def goal_speed(self) -> float:
+        """Largest speed of the goals, degrees per physics step. It is a bound of observations."""
+        return self._task.parameters["goal_speed"]
 
     def _require_open(self, call: str) -> None:
         if self._is_closed:
@@ -68,15 +90,35 @@ class _Arms:
                 f"{call}() before the first reset(): call reset() to begin an episode"
             )
 
+    def _begin(self) -> np.ndarray:
+        """Begin an episode; return the first observations."""
+        observations = self._task.reset()
+        self._scores[:] = 0.0
+        self._is_reset = True
+        if self._drawn_size != self.goal_size:
+            self._drop_pictures()
+        return observations
+
+    def _infos(self) -> dict[str, np.ndarray]:
+        """What `ReacherEnv.step` describes as its info, of all arms."""
+        distance = self._task.distance
+        return {
+            "distance": distance,
+            "touching": distance <= self._task.reach,
+            "is_success": self._scores >= SOLVED_SCORE - 1e-6,  # sums of 0.01 are rounded
+        }
+
     def _decide(self, actions, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Hold the actions for one decision; return observations and rewards of the arms."""
         observations, rewards, _ = self._task.step(actions_of_shape(actions, (rows, ACTION_SIZE)))
+        self._scores += rewards
         return observations, rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
 
     def _frames(self) -> tuple[np.ndarray, ...]:
         """A picture of every arm as it is now."""
         if self._picture is None:
-            self._picture = drawing.arm_picture(self._task.parameters["goal_size"])
+            self._picture = drawing.arm_picture(self.goal_size)
+            self._drawn_size = self.goal_size
         return tuple(self._picture.frame(arm) for arm in self._task.observe())
 
     def _show(self) -> None:
@@ -84,19 +126,22 @@ class _Arms:
         if self.render_mode != "human":
             return
         if self._window is None:
-            self._window = drawing.arm_window(
-                self._task.parameters["goal_size"], METADATA["render_fps"]
-            )
+            self._window = drawing.arm_window(self.goal_size, METADATA["render_fps"])
+            self._drawn_size = self.goal_size
         self._window.show(self._task.observe())
 
-    def _end(self) -> None:
+    def _drop_pictures(self) -> None:
         for drawn in (self._picture, self._window):
             if drawn is not None:
                 drawn.close()
-        self._is_closed, self._picture, self._window = True, None, None
+        self._picture = self._window = None
+
+    def _end(self) -> None:
+        self._drop_pictures()
+        self._is_closed = True
 
 
-class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
+class ReacherEnv(_Arms, gymnasium.Env):
     """One arm, `gymnasium.make("reacher/Reacher-v0")`.
 
     A decision holds the action for 0.08 s, cut to [-1, 1], and pays 0 to 0.04. Nothing terminates:
@@ -104,7 +149,7 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
     Unity build, unless `gymnasium.make` is given another `max_episode_steps`.
 
     `reset(seed=s)` begins the episodes of `ReacherEnvironment(num_agents=1, seed=s)`. A copy by
-    pickle or deepcopy is a new environment with the same settings.
+    pickle or deepcopy goes on where the original is.
 
     Args:
         render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8; "human":
@@ -125,14 +170,13 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
         goal_size: float = RESET_PARAMETERS["goal_size"],
         goal_speed: float = RESET_PARAMETERS["goal_speed"],
     ) -> None:
-        gymnasium.utils.EzPickle.__init__(self, render_mode, goal_size, goal_speed)
         _Arms.__init__(self, 1, render_mode, goal_size=goal_size, goal_speed=goal_speed)
         self.observation_space, self.action_space = observation_space(goal_speed), action_space()
 
     def reset(
         self, *, seed: int | None = None, options: dict | None = None
     ) -> tuple[np.ndarray, dict]:
-        """Begin an episode; return the observation (33,) float32 and an empty info.
+        """Begin an episode; return the observation (33,) float32 and the info of `step`.
 
         Args:
             seed: of the goals; None goes on with the generator that there is.
@@ -146,17 +190,21 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
         _require_no_options(options)
         super().reset(seed=seed)
         self._task.generators[0] = self.np_random
-        observations = self._task.reset()
-        self._is_reset = True
+        observations = self._begin()
         self._show()
-        return observations[0], {}
+        return observations[0], self._info()
+
+    def _info(self) -> dict[str, float | bool]:
+        return {name: values[0].item() for name, values in self._infos().items()}
 
     def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Hold the action (4,) for one decision.
 
         Returns:
             observation (33,) float32, reward, False (terminated), False (truncated; the time limit
-            is Gymnasium's), and an empty info.
+            is Gymnasium's), and an info of three numbers: `distance` between the centres of hand
+            and goal, m; `touching`, whether they overlap at this moment; `is_success`, whether the
+            rewards of this episode so far amount to 30, the score that counts as solved.
 
         Raises:
             ValueError: wrong shape, NaN or infinity; nothing has moved then.
@@ -166,7 +214,7 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
         self._require_reset("step")
         observations, rewards = self._decide(action, 1)
         self._show()
-        return observations[0], float(rewards[0]), False, False, {}
+        return observations[0], float(rewards[0]), False, False, self._info()
 
     def render(self) -> np.ndarray | None:
         """The picture of this moment, (480, 480, 3) uint8, in the mode "rgb_array"; else None."""
@@ -181,10 +229,11 @@ class ReacherEnv(_Arms, gymnasium.Env, gymnasium.utils.EzPickle):
         self._end()
 
 
-class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPickle):
+class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
     """Many arms in one simulation, `gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)`.
 
-    Each arm is what `ReacherEnv` is. All of them are truncated together.
+    Each arm is what `ReacherEnv` is. All of them are truncated together. The infos hold an array of
+    each of its numbers and, as Gymnasium's own, a mask of the same name with an underscore.
 
     Args:
         num_envs: number of arms, 1 to 2000.
@@ -216,9 +265,6 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
         goal_size: float = RESET_PARAMETERS["goal_size"],
         goal_speed: float = RESET_PARAMETERS["goal_speed"],
     ) -> None:
-        gymnasium.utils.EzPickle.__init__(
-            self, num_envs, render_mode, max_episode_steps, autoreset_mode, goal_size, goal_speed
-        )
         self.num_envs = integer("num_envs", num_envs, 1, MAX_AGENTS)
         if max_episode_steps != -1:
             integer("max_episode_steps", max_episode_steps, 1, MAX_SEED)
@@ -240,7 +286,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict | None = None
     ) -> tuple[np.ndarray, dict]:
-        """Begin an episode in all arms; return observations (arms, 33) float32 and an empty info.
+        """Begin an episode in all arms; return observations (arms, 33) float32 and infos.
 
         Args:
             seed: an integer begins the episodes of `ReacherEnvironment(num_envs, seed)`; a list
@@ -261,10 +307,9 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
             )
         _require_no_options(options)
         self._seed(seed)
-        observations = self._task.reset()
-        self._is_reset, self._is_over = True, False
+        observations, self._is_over = self._begin(), False
         self._show()
-        return observations, {}
+        return observations, self._masked_infos()
 
     def step(
         self, actions: ArrayLike
@@ -273,8 +318,8 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
 
         Returns:
             observations (arms, 33) float32, rewards (arms,) float64, terminations (arms,) all
-            false, truncations (arms,) bool, and an info that is empty but for the last observations
-            in the mode "SameStep".
+            false, truncations (arms,) bool, and infos; in the mode "SameStep" the truncated step's
+            have the last observations and infos too, as `final_obs` and `final_info`.
 
         Raises:
             ValueError: wrong shape, NaN or infinity; nothing has moved then.
@@ -282,25 +327,28 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
                 reset, or after the end of an episode in the mode "Disabled", or after close.
         """
         self._require_reset("step")
-        never, info = np.zeros(self.num_envs, dtype=bool), {}
+        never = np.zeros(self.num_envs, dtype=bool)
         if self._is_over:
             if self._autoreset_mode == AutoresetMode.DISABLED:
                 raise ResetNeeded(
                     "step() after the end of an episode: call reset(), or choose "
                     "another autoreset_mode"
                 )
-            observations, _ = self.reset()
-            return observations, np.zeros(self.num_envs), never, never.copy(), info
+            observations, infos = self.reset()
+            return observations, np.zeros(self.num_envs), never, never.copy(), infos
         observations, rewards = self._decide(actions, self.num_envs)
         is_last = self._task.decisions == self._max_episode_steps
+        final = {}
         if is_last and self._autoreset_mode == AutoresetMode.SAME_STEP:
-            for arm in range(self.num_envs):
-                info = self._add_info(info, {"final_obs": observations[arm], "final_info": {}}, arm)
-            observations = self._task.reset()
+            last = np.empty(self.num_envs, dtype=object)
+            last[:] = list(observations)
+            final = self._masked({"final_obs": last, "final_info": self._masked_infos()})
+            observations = self._begin()
         else:
             self._is_over = is_last
         self._show()
-        return observations, rewards, never, np.full(self.num_envs, is_last), info
+        infos = final | self._masked_infos()
+        return observations, rewards, never, np.full(self.num_envs, is_last), infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Pictures of this moment, (480, 480, 3) uint8 each, in the mode "rgb_array"; else None."""
@@ -309,6 +357,60 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv, gymnasium.utils.EzPick
             _warn_of_render(self)
         self._show()
         return self._frames() if self.render_mode == "rgb_array" else None
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> tuple:
+        """A method's result, or an attribute, once for each arm, as Gymnasium's own have it.
+
+        Args:
+            name: "render", or an attribute. Arms are not reset, stepped or closed one by one.
+            arguments, options: of the method.
+
+        Raises:
+            AttributeError: there is no such name.
+            ValueError: the name of something that all arms do together.
+        """
+        if name in ("reset", "step", "close"):
+            raise ValueError(f"all arms {name} together: call {name}() of the vector environment")
+        if name in ("observation_space", "action_space"):
+            name = f"single_{name}"
+        found = getattr(self, name)
+        if callable(found):
+            found = found(*arguments, **options)
+        return found if name in ("render", "np_random") and found else (found,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple:
+        """An attribute, once for each arm; see `call`."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Change `goal_size` of all arms, from the next reset on.
+
+        Args:
+            name: "goal_size".
+            values: a number, or a list of the same number for each arm.
+
+        Raises:
+            AttributeError: another name.
+            ValueError: no number from 0 to 1e6, not one for each arm, or different ones.
+        """
+        if name != "goal_size":
+            raise AttributeError(f"only goal_size can be set, not {name!r}")
+        if isinstance(values, (list, tuple, np.ndarray)):
+            if len(values) != self.num_envs or len(set(values)) != 1:
+                raise ValueError(
+                    f"goal_size is the same for all {self.num_envs} arms: give one number, or a "
+                    f"list of the same number for each, not {values!r}"
+                )
+            values = values[0]
+        self.goal_size = values
+
+    def _masked_infos(self) -> dict[str, Any]:
+        return self._masked(self._infos())
+
+    def _masked(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """These infos, each with a mask of the arms that have it: all of them."""
+        masks = {f"_{name}": np.ones(self.num_envs, dtype=bool) for name in infos}
+        return infos | masks
 
     def close_extras(self, **ignored: object) -> None:
         """What `close` calls, once."""

@@ -42,7 +42,7 @@ from typing import Any
 import filelock
 import numpy as np
 
-from reacher.interface import BrainInfo
+from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
 from tutorial.experiments import runner
@@ -109,39 +109,6 @@ TASKS = {
 }
 SEEDS = range(1_000, 1_012)
 PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
-
-
-class DelayedRewards:
-    """An environment that holds rewards back and pays them every so many decisions.
-
-    The sum of an episode stays the same: what is left is paid in its last decision.
-
-    Args:
-        environment: with the interface of `unityagents`.
-        every: decisions from one payment to the next.
-    """
-
-    def __init__(self, environment: Any, every: int) -> None:
-        self._environment, self._every = environment, every
-        self._held, self._decisions = 0.0, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._environment, name)
-
-    def reset(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
-        self._held, self._decisions = 0.0, 0
-        return self._environment.reset(*arguments, **options)
-
-    def step(self, *arguments: Any, **options: Any) -> dict[str, BrainInfo]:
-        [(name, answer)] = self._environment.step(*arguments, **options).items()
-        self._held = self._held + np.array(answer.rewards)
-        self._decisions += 1
-        paid = np.zeros(len(answer.rewards))
-        if self._decisions % self._every == 0 or any(answer.local_done):
-            paid, self._held = self._held, 0.0
-        if any(answer.local_done):
-            self._decisions = 0
-        return {name: dataclasses.replace(answer, rewards=paid.tolist())}
 
 
 @dataclass(frozen=True)
@@ -285,7 +252,7 @@ def train(run: StudyRun) -> list[list]:
             )
 
         definitions.train_agent(
-            DelayedRewards(environment, task.reward_every),
+            UnityDelayedRewards(environment, task.reward_every),
             agent,
             Path(folder),
             task.episodes,

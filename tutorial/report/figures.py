@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -13,10 +12,9 @@ import numpy as np
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
-from reacher.task import DECISION_SECONDS, EPISODE_DECISIONS
+from reacher.task import DECISION_SECONDS
 from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
-from tutorial.training.settings import is_annealing, learning_rate_factor, noise_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -343,39 +341,25 @@ def plot_one_decision(
     return figure
 
 
-def plot_schedules(settings: Any, scores: np.ndarray, reward_threshold: float) -> Figure:
-    """What changes during a training, from the scores of its episodes.
+def plot_schedules(
+    settings: Any, noise_factors: Sequence[float], rate_factors: Sequence[float]
+) -> Figure:
+    """What changes during a training.
 
     Args:
         settings: the notebook's `Hyperparameters`.
-        scores: (episodes,).
-        reward_threshold: the score that counts as solved.
+        noise_factors, rate_factors: factors on action noise and on learning rates, (episodes,).
     """
-    best = np.maximum.accumulate(np.concatenate([[0.0], scores[:-1]]))
-    episode, decisions = np.arange(1, len(best) + 1), EPISODE_DECISIONS * np.arange(len(best))
-    rise = np.minimum(1, decisions / settings.importance_anneal_steps)
+    episode = np.arange(1, len(noise_factors) + 1)
+    rise = np.minimum(1, 1001 * (episode - 1) / settings.importance_anneal_steps)
     beta = settings.importance_exponent_start + rise * (
         settings.importance_exponent_end - settings.importance_exponent_start
     )
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
-    agents = [
-        SimpleNamespace(
-            settings=settings,
-            env_steps=d,
-            episodes=k,
-            reward_threshold=reward_threshold,
-            best_score=b,
-            average_score=moving_average(scores)[max(k - 1, 0)],
-        )
-        for k, (d, b) in enumerate(zip(decisions, best, strict=True))
-    ]
-    annealed = np.cumsum([is_annealing(agent) for agent in agents])
-    for agent, before in zip(agents, np.concatenate([[0], annealed[:-1]]), strict=True):
-        agent.annealed_episodes = before
     lines = {
-        "factor on action noise": [noise_factor(agent) for agent in agents],
+        "factor on action noise": noise_factors,
         "beta": beta,
-        "factor on learning rates": [learning_rate_factor(agent) for agent in agents],
+        "factor on learning rates": rate_factors,
     }
     for axes, (title, line), color in zip(panels, lines.items(), PALETTE[:3], strict=True):
         axes.plot(episode, line, color=color)

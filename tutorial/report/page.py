@@ -3,8 +3,9 @@
     python -m tutorial.report.page NOTEBOOK [HTML]
     python -m tutorial.report.page --describe NOTEBOOK
 
-The last makes a copy the repository's notebook again: it writes the pictures' words into it, and
-links the pictures of doc/ that the copy carries.
+The last makes an executed notebook fit for the repository: it writes the pictures' words into it,
+gives its figures 256 colours, which makes them a third as large, and links the pictures of doc/
+that a copy carries.
 
 nbconvert makes the page. It leaves formulas to a script from the network, and pictures without
 words; here formulas become MathML with a font that comes along, and a picture is described by the
@@ -31,6 +32,7 @@ from jinja2 import pass_context
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from PIL import Image
 
 from tutorial.notebook import link_pictures
 from tutorial.training.files import write_whole
@@ -158,6 +160,23 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
                 metadata["alt"] = re.sub(r"[`*]", "", found[1])
 
 
+def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Give the figures in the outputs a palette of 256 colours; moving pictures have one."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" not in data:
+                continue
+            picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+            if picture.mode == "P":
+                continue
+            file = io.BytesIO()
+            picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+                file, "PNG", optimize=True
+            )
+            data["image/png"] = base64.b64encode(file.getvalue()).decode()
+
+
 def write_page(notebook: Path, page: Path) -> None:
     """Write the notebook as it is, its pictures described; nothing is executed.
 
@@ -177,6 +196,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "--describe":
         content = nbformat.read(sys.argv[2], as_version=4)
         describe_pictures(content)
+        shrink_pictures(content)
         link_pictures(content)
         nbformat.write(content, sys.argv[2])
         sys.exit()

@@ -127,7 +127,8 @@ class Agent(Protocol):
         learns: whether it learns in this episode.
         env_steps, episodes, num_updates: decisions, episodes and gradient steps so far.
         annealed_episodes: episodes since learning began to fade out.
-        average_score, best_score: of the episodes so far; the notebook's `update_scores`.
+        average_score: of the last 100 episodes.
+        first_score, best_score: means over at least 20 arms; None: not yet.
         reward_threshold: the score that counts as solved, or None.
         largest_reward: absolute value so far, scaled.
         log: what the last update phase showed, by name.
@@ -145,10 +146,14 @@ class Agent(Protocol):
     num_updates: int
     annealed_episodes: int
     average_score: float
-    best_score: float
+    first_score: float | None
+    best_score: float | None
     reward_threshold: float | None
     largest_reward: float
     log: dict[str, float]
+
+    def anneal_factor(self) -> float:
+        """What is left of learning and of noise in this episode, 1 to 0."""
 
     def act(self, observations: np.ndarray, explore: bool = True) -> np.ndarray:
         """Actions (arms, action_size) for observations (arms, observation_size), float32."""

@@ -18,7 +18,13 @@ from tutorial.training.evaluation import Evaluation
 from tutorial.training.files import cannot_write, to_bytes, write_whole
 from tutorial.training.progress import progress_bar, show_progress
 from tutorial.training.protocols import Agent, Environment
-from tutorial.training.run_files import begin_run, require_same_run, require_state, save_networks
+from tutorial.training.run_files import (
+    begin_run,
+    keep_engine,
+    require_same_run,
+    require_state,
+    save_networks,
+)
 from tutorial.training.saving import History, below, restore_state, save_state
 from tutorial.training.scores import ScoreFile
 from tutorial.training.settings import RareSettings
@@ -152,6 +158,7 @@ def training_run(
             require_state(folder)
             require_same_run(folder, agent.settings, **metadata)
             past = restore_state(states, agent, environment)
+            keep_engine(folder, agent.engine)
         else:
             begin_run(folder, agent.settings.model_dump(), **metadata)
         warn_if_never_learning(environment, agent.settings, max_episodes)

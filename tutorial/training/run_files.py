@@ -277,6 +277,21 @@ def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> N
         )
 
 
+def keep_engine(folder: Path, engine: str) -> None:
+    """Write which engine a resumed run goes on with, and warn where it is another one."""
+    path = Path(folder) / "hyperparameters.json"
+    content = read_run_file(path)
+    earlier = content.get("engine", DEFAULTS_OF_OLD_RUNS["engine"])
+    if earlier != engine:
+        warnings.warn(
+            f"the run in {folder} was computed by engine {earlier!r} and goes on with {engine!r}: "
+            "the same steps with other rounding, so not the same numbers",
+            stacklevel=2,
+        )
+        content["engine"] = engine
+        write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
+
+
 def save_networks(folder: Path, suffix: str = "", **networks: torch.nn.Module) -> None:
     """Write each network's weights as `<name><suffix>.safetensors`."""
     for name, network in networks.items():

@@ -42,7 +42,6 @@ from tutorial.training.randomness import (
 )
 from tutorial.training.run_files import REMOVED, before_of, completed
 from tutorial.training.scores import EVALUATION_COLUMNS, moving_average, scores_in
-from tutorial.training.settings import anneal_factor
 from tutorial.training.states import TrainingState
 
 BLOCK = 2**14  # rows of the memory in one file: of a full memory, 0.3 GB, few change in an episode
@@ -52,6 +51,7 @@ COUNTERS = (
     "annealed_episodes",
     "num_updates",
     "average_score",
+    "first_score",
     "best_score",
     "largest_reward",
     "log",
@@ -89,7 +89,7 @@ def save_state(
         FloatingPointError: a number is not finite, so nothing could go on from it; likewise.
     """
     past, replay = past or History(), agent.replay
-    size, position = (replay.size, replay.position) if anneal_factor(agent) else (0, 0)
+    size, position = (replay.size, replay.position) if agent.anneal_factor() else (0, 0)
     randomness, tensors = random_states()
     tensors |= learner_tensors(agent.learner.synced()) | priorities(replay, size)
     tensors |= {f"best.{name}": tensor for name, tensor in past.best.items()}
@@ -191,7 +191,8 @@ class Facts(BaseModel):
     annealed_episodes: NonNegativeInt
     num_updates: NonNegativeInt
     average_score: float
-    best_score: float
+    first_score: float | None = None  # an earlier version did without
+    best_score: float | None
     largest_reward: NonNegativeFloat
     log: dict[str, float]
     size: NonNegativeInt  # transitions in the memory
@@ -273,8 +274,11 @@ def require_averages(facts: Facts) -> None:
         raise ValueError(f"the average score is {facts.average_score}, and of the scores {average}")
     # A mean of scores does not exceed the largest but by its rounding.
     largest = max([0.0, *facts.scores]) + 1e-9 * max(map(abs, [1.0, *facts.scores]))
-    if not 0 <= facts.best_score <= largest:
-        raise ValueError(f"the best score is {facts.best_score}, and no score exceeds {largest:g}")
+    least = min([0.0, *facts.scores]) - largest + max([0.0, *facts.scores])
+    for name in ("first_score", "best_score"):
+        value = getattr(facts, name)
+        if value is not None and not least <= value <= largest:
+            raise ValueError(f"{name} is {value}, and the scores are from {least:g} to {largest:g}")
 
 
 def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent) -> None:

@@ -5,7 +5,6 @@ The notebook's `Hyperparameters` adds those that its reader turns to `RareSettin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -234,73 +233,12 @@ def make_settings(
         and settings.action_noise != "none"
         and "score" in settings.noise_schedule
     ):
-        raise ValueError(
-            f"noise_schedule {settings.noise_schedule!r} follows the score up to the "
-            "environment's reward threshold, and this environment names none: choose 'constant', "
-            "'linear', 'geometric' or 'episode' in overrides"
-        )
+        told = f"noise_schedule {settings.noise_schedule!r} follows the score up to the reward "
+        told += "threshold of the environment, which names none: "
+        if "noise_schedule" in overrides:
+            raise ValueError(
+                f"{told}choose 'constant', 'linear', 'geometric' or 'episode' in overrides"
+            )
+        print(f"{told}'constant' instead")
+        settings = settings.model_copy(update={"noise_schedule": "constant"})
     return settings
-
-
-def action_noise_parameters(settings: Any) -> tuple[float, float]:
-    """Sigma and theta of the notebook's `Noise` on the actions, in units of an action."""
-    if settings.action_noise == "ou":
-        return settings.ou_sigma, settings.ou_theta
-    return settings.gaussian_sigma, 1.0
-
-
-def weight_noise_parameters(settings: Any) -> tuple[float, float]:
-    """Sigma and theta of the noise in the weights, whose variance in the long run is 1."""
-    theta = settings.ou_theta if settings.noisy_noise == "ou" else 1.0
-    return math.sqrt(1 - (1 - theta) ** 2), theta
-
-
-def noise_factor(agent: Any) -> float:
-    """The factor on the action noise of the notebook's `Agent` at this point of its training."""
-    settings = agent.settings
-    scale, decay = settings.noise_scale, settings.noise_decay
-    match settings.noise_schedule:
-        case "constant":
-            factor = scale
-        case "linear":
-            factor = scale - decay * agent.env_steps
-        case "geometric":
-            factor = scale * decay**agent.env_steps
-        case "episode":
-            factor = scale * decay**agent.episodes
-        case "score":
-            factor = scale * (1 - max(0, agent.average_score) / agent.reward_threshold)
-        case "best_score":
-            factor = scale * (1 - max(0, agent.best_score) / agent.reward_threshold)
-    return max(factor, settings.noise_floor)
-
-
-def is_annealing(agent: Any) -> bool:
-    """Whether an agent's best score is so good that its learning is to come to an end."""
-    threshold = agent.settings.anneal_score
-    if threshold is None:
-        threshold = math.inf if agent.reward_threshold is None else 1.27 * agent.reward_threshold
-    return agent.best_score >= threshold
-
-
-def anneal_factor(agent: Any) -> float:
-    """What is left of learning and of noise in this episode: 1, and once late in steps to 0."""
-    if agent.settings.anneal_episodes is None or not is_annealing(agent):
-        return 1.0
-    return max(0.0, 1 - agent.annealed_episodes / agent.settings.anneal_episodes)
-
-
-def num_gradient_steps(agent: Any, arms: int) -> int:
-    """Gradient steps of a phase of the notebook's `Agent`; a few for so many arms, by its limit."""
-    settings, steps = agent.settings, agent.settings.gradient_steps
-    if is_annealing(agent) and settings.anneal_gradient_steps is not None:
-        steps = min(steps, settings.anneal_gradient_steps)
-    new_transitions = settings.train_freq * arms
-    return min(
-        steps, math.ceil(settings.max_samples_per_insert * new_transitions / settings.batch_size)
-    )
-
-
-def learning_rate_factor(agent: Any) -> float:
-    """The factor on the learning rates in this episode."""
-    return anneal_factor(agent) * (agent.settings.anneal_lr_factor if is_annealing(agent) else 1.0)
