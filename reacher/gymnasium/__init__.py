@@ -1,10 +1,6 @@
 """The Reacher for Gymnasium: one arm, or many arms as a vector environment.
 
-    from typing import Any
-
-from typing import Any
-
-import gymnasium
+    import gymnasium
     import reacher
 
     env = gymnasium.make("reacher/Reacher-v0")  # without the import: "reacher:reacher/Reacher-v0"
@@ -16,6 +12,8 @@ Importing this package, as `import reacher` does, registers that name and three 
 `DelayedRewards` holds the rewards of any environment back. `unity_wrapper` goes the other way:
 environments of Gymnasium with the interface of Unity's.
 """
+
+from typing import Any
 
 import gymnasium
 
