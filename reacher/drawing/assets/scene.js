@@ -46,7 +46,7 @@ class Scene {
 
   get focal() { return Math.max(this.width, this.height) / 2 / Math.tan(FIELD_OF_VIEW * Math.PI / 360); }
 
-  // The nearest camera that has these places in the picture.
+  // The nearest camera that has these places in the picture, below the words at its upper edge and above those at its lower one.
   framing(places, [around, below, above], azimuth, elevation) {
     const { forward, right, up } = this.axes({ azimuth, elevation }), points = [];
     for (const place of places) for (let k = 0; k < 12; k++) for (const z of [below, above]) {
@@ -56,7 +56,7 @@ class Scene {
     for (let turn = 0; turn < 12; turn++) {
       const seen = points.map((p) => { const a = sub(p, target); return [dot(a, right), dot(a, up), dot(a, forward)]; });
       distance = MARGIN * Math.max(...seen.map(([x, y, z]) =>
-        Math.max(Math.abs(x) / this.width, Math.abs(y) / this.height) * 2 * this.focal - z));
+        Math.max(Math.abs(x) / this.width, Math.abs(y) / Math.max(this.height - 80, 100)) * 2 * this.focal - z));
       [right, up].forEach((axis, k) => {
         const shares = seen.map((s) => s[k] / (distance + s[2]));
         target = add(target, axis, (Math.min(...shares) + Math.max(...shares)) / 2 * distance);
