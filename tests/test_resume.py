@@ -631,9 +631,9 @@ NO_STATES = {  # what is wrong with a whole state, and what the error says
     "no decisions": (lambda facts, tensors: facts.update(env_steps=0), "0 decisions"),
     "a best score of 99": (
         lambda facts, tensors: facts.update(best_score=99.0),
-        "best score is 99",
+        "best_score is 99",
     ),
-    "a best score below 0": (lambda facts, tensors: facts.update(best_score=-1.0), "best score"),
+    "a best score below 0": (lambda facts, tensors: facts.update(best_score=-1.0), "best_score"),
     "another average": (lambda facts, tensors: facts.update(average_score=9.0), "average score"),
     "an evaluation of later": (
         lambda facts, tensors: facts.update(evaluations=["900,1,1,1,56,1"]),
