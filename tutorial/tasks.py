@@ -99,7 +99,8 @@ def make_environment(folder=VENV, constrained=True):
         return
     check_version()
     print(f"installing into {folder.relative_to(PROJECT)}: some minutes", flush=True)
-    venv.create(folder, with_pip=True)
+    if not python(folder).exists():  # else newer requirements go into what is there
+        venv.create(folder, with_pip=True)
     install("-r", REQUIREMENTS, folder=folder, constrained=constrained)
     install("--no-deps", UNITY_CLIENT, folder=folder)
     ready.write_text(wanted)
