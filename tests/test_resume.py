@@ -23,6 +23,7 @@ from safetensors.torch import load as load_tensors
 import helpers
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
+from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
 from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
 
@@ -785,7 +786,7 @@ def other_versions(content):
 
 @pytest.mark.parametrize("number", range(10))
 def test_hyperparameters_of_another_version_are_a_clear_error(small, notebook, cut, number):
-    """Both where the notebook shows a kept agent, and where it resumes a training."""
+    """Both where the notebook shows a trained agent, and where it resumes a training."""
     content, wrong = list(other_versions(hyperparameters_in(cut)))[number]
     write_hyperparameters(cut, content)
     with pytest.raises(ValueError, match=wrong):
@@ -1101,13 +1102,22 @@ def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defa
     )
 
 
+def test_the_run_file_names_the_engine_that_took_over(small, tmp_path):
+    """A learner may give way to another engine in mid-run; here the fake one is the compiled."""
+
+    def take_over(agent, scores):
+        agent.learner.engine = "compiled"
+
+    with pytest.warns(UserWarning, match="'torch' and goes on with 'compiled'"):
+        agent = small(tmp_path, episodes=2, after_episode=take_over)
+    content = json.loads((tmp_path / "hyperparameters.json").read_text())
+    assert agent.engine == content["engine"] == "compiled"
+
+
 def training_cell():
     """The notebook's cell that trains, as a function of the names that it uses."""
-    (cell,) = [
-        cell
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-        if cell.cell_type == "code" and "    train_agent(" in cell.source
-    ]
+    content = nbformat.read(NOTEBOOK, as_version=4)
+    cell = content.cells[cell_with_tag(content, "training")]
     return compile(cell.source, "the training cell", "exec")
 
 

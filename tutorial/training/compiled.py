@@ -226,7 +226,7 @@ def translation():
     return translation
 
 
-WISHES = {
+COMPILER_OPTIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
     # One operation after the other, in the thread that calls: up to a quarter faster in a training.
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
@@ -235,7 +235,7 @@ WISHES = {
 
 @functools.cache
 def options() -> dict:
-    """Those of WISHES that this version of JAX's compiler knows."""
+    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows."""
     import jax
 
     def known(option):
@@ -245,7 +245,7 @@ def options() -> dict:
             return False
         return True
 
-    return {name: value for name, value in WISHES.items() if known({name: value})}
+    return {name: value for name, value in COMPILER_OPTIONS.items() if known({name: value})}
 
 
 def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:

@@ -73,7 +73,7 @@ def check_parameters(names: Mapping[str, Any]) -> None:
             if parameters[name]:
                 raise ValueError(
                     f"{name} = {shown(parameters[name])} has no effect with "
-                    "train = False, which shows a kept agent with its own settings"
+                    "train = False, which shows a trained agent with its own settings"
                 )
 
 

@@ -62,12 +62,15 @@ class TrainingRun:
         self.is_playing = True  # or writes, between two episodes
 
     def networks(self) -> dict[str, torch.nn.Module]:
-        """Those whose weights are kept."""
+        """Those whose weights are saved."""
         return compiled.trained_networks(self.agent.learner.synced())
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
         """Write the scores (arms,) of an episode and the weights after it; show both."""
         self.is_playing = False
+        if self.agent.engine != self.agent.learner.engine:  # it gave way to PyTorch on the way
+            self.agent.engine = self.agent.learner.engine
+            keep_engine(self.folder, self.agent.engine)
         self.score_file.append(len(self.scores), arm_scores, time.perf_counter() - self.start)
         if self.agent.learns:  # else they are what they were
             save_networks(self.folder, "_last", **self.networks())

@@ -52,8 +52,8 @@ def require_pretrained(folder: Path) -> None:
     """
     weights = "actor_best.safetensors"
     if not (folder / weights).exists():
-        kept = sorted(path.parent for path in folder.parents[1].glob(f"*/seed*/{weights}"))
-        names = ", ".join(f"{path.parent.name} {path.name}" for path in kept)
+        trained = sorted(path.parent for path in folder.parents[1].glob(f"*/seed*/{weights}"))
+        names = ", ".join(f"{path.parent.name} {path.name}" for path in trained)
         raise FileNotFoundError(
             f"no trained agent in {folder}: with train = False these can be "
             f"shown: {names or 'none'}; train others first (train = True)"
@@ -278,7 +278,7 @@ def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> N
 
 
 def keep_engine(folder: Path, engine: str) -> None:
-    """Write which engine a resumed run goes on with, and warn where it is another one."""
+    """Write which engine a run goes on with, and warn where it is another one."""
     path = Path(folder) / "hyperparameters.json"
     content = read_run_file(path)
     earlier = content.get("engine", DEFAULTS_OF_OLD_RUNS["engine"])
