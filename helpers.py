@@ -9,6 +9,7 @@ this module.
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.drawing.page import inline
+from reacher.files import write_whole
 from reacher.watch import watch_page
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import diagrams, figures, study, summaries, tables
@@ -18,7 +19,7 @@ from tutorial.training import compiled, layers
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
 from tutorial.training.evaluation import open_evaluation, values_over_torques
-from tutorial.training.files import to_bytes, write_whole
+from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters
 from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves

@@ -24,6 +24,7 @@ from typing import Any
 from reacher.actor import NAMED, actor_path, load_actor, pretrained_actors, read_settings
 from reacher.drawing.page import Choice, page
 from reacher.episode import play_episode, random_torques
+from reacher.files import write_whole
 from reacher.packed import packed_actor, packed_critic
 from reacher.task import RESET_PARAMETERS
 
@@ -143,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             goal_speed=options.goal_speed,
         )
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(content, encoding="utf-8")
+        write_whole(options.out, content.encode())
     except (OSError, ModuleNotFoundError, TypeError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

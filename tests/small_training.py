@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 import helpers
-from reacher import task
+from reacher import files, task
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
-from tutorial.training import episodes, files, run_files, saving
+from tutorial.training import episodes, run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {

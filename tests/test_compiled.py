@@ -774,3 +774,17 @@ def test_the_users_flags_are_kept_and_nothing_is_warned_of():
     assert in_another_process(code) == ("None None cpu float32\n", "")
     flags = "--xla_cpu_prefer_vector_width=256"
     assert in_another_process(code, XLA_FLAGS=flags, NPROC="2") == (f"{flags} 2 cpu float32\n", "")
+
+
+def test_a_jax_that_fails_leaves_no_environment_variable(monkeypatch):
+    """NPROC is only for XLA's start: other programs read it, too."""
+    jax = pytest.importorskip("jax")
+
+    def fail():
+        raise RuntimeError("no backend")
+
+    monkeypatch.delenv("NPROC", raising=False)
+    monkeypatch.setattr(jax, "devices", fail)
+    with pytest.raises(RuntimeError, match="no backend"):
+        compiled.translation.__wrapped__()
+    assert "NPROC" not in os.environ

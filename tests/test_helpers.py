@@ -22,7 +22,6 @@ from torch import nn
 import helpers
 from reacher import ReacherEnvironment, drawing
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training import files
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -106,7 +105,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     def full(*_):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(files.os, failing, full)
+    monkeypatch.setattr(os, failing, full)
     with pytest.raises(OSError, match="no space"):
         helpers.write_whole(path, b"new")
     assert path.read_bytes() == b"old"

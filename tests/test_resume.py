@@ -21,6 +21,7 @@ import torch
 from safetensors.torch import load as load_tensors
 
 import helpers
+import reacher.files
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
 from tutorial.notebook import cell_with_tag
@@ -173,7 +174,7 @@ def announce_writes(announce, monkeypatch):
         file = open(path, mode, *arguments, **options)
         return file if "r" in mode else WritesHalf(file, announce)
 
-    monkeypatch.setattr(files, "open", opened, raising=False)
+    monkeypatch.setattr(reacher.files, "open", opened, raising=False)
 
 
 class Killed(BaseException):
@@ -201,7 +202,7 @@ def kill_at(operation, monkeypatch):
         return operate
 
     for name in ("replace", "unlink", "rename", "mkdir"):
-        monkeypatch.setattr(files.os, name, counted(getattr(files.os, name)))
+        monkeypatch.setattr(reacher.files.os, name, counted(getattr(reacher.files.os, name)))
     announce_writes(announce, monkeypatch)
     return count
 
@@ -1244,7 +1245,7 @@ def test_a_disk_that_is_full_at_the_first_files(small, tmp_path, monkeypatch, na
             raise OSError(errno.ENOSPC, "No space left on device")
         return open(path, mode, *arguments, **options)
 
-    monkeypatch.setattr(files, "open", opened, raising=False)
+    monkeypatch.setattr(reacher.files, "open", opened, raising=False)
     with pytest.raises((OSError, ValueError), match="No space left on device") as error:
         small(tmp_path / "run")
     message = str(error.value)

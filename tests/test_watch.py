@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -320,6 +322,19 @@ def test_a_bad_call_is_one_clear_line_and_writes_nothing(capsys, tmp_path, argum
     code, out, printed = written(capsys, tmp_path, *arguments)
     assert code == 2 and message in printed.err and not out.exists()
     assert printed.err.count("\n") == 1 and printed.err.startswith("python -m reacher.watch: ")
+
+
+def test_a_page_that_cannot_be_written_is_named_and_the_one_before_stays(
+    capsys, tmp_path, monkeypatch
+):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = tmp_path / "page.html"
+    out.write_text("the one before")
+    monkeypatch.setattr(os, "fsync", full)
+    assert watch.main(["checkpoints/default/seed0", "--arms", "1", "--out", str(out)]) == 2
+    assert "page.html" in capsys.readouterr().err and out.read_text() == "the one before"
 
 
 def test_names_from_a_runs_files_are_only_text(tmp_path):

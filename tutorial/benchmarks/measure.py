@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from tutorial.training.files import write_whole
+from reacher.files import write_whole
 
 RESULTS = Path(__file__).with_name("results.json")
 PACKAGES = (

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import torch
 
+from reacher.files import write_whole
 from tutorial import notebook
-from tutorial.training.files import write_whole
 from tutorial.training.run_files import load_hyperparameters, load_network
 
 

@@ -43,11 +43,11 @@ from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
 from reacher.checks import integer
+from reacher.files import write_whole
 from reacher.goals import MAX_UNITY_SEED
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial.training.episodes import evaluate_policy
-from tutorial.training.files import write_whole
 
 TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20

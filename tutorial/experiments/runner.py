@@ -35,9 +35,9 @@ import filelock
 import nbformat
 import psutil
 
+from reacher.files import write_whole
 from tutorial.notebook import cell_with_tag, definitions
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
-from tutorial.training.files import write_whole
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
 from tutorial.training.scores import read_scores
 

@@ -42,6 +42,7 @@ from typing import Any
 import filelock
 import numpy as np
 
+from reacher.files import write_whole
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
@@ -51,7 +52,6 @@ from tutorial.report import study as report
 from tutorial.report.study import LEVELS
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.files import write_whole
 from tutorial.training.randomness import seed_everything
 
 RESULTS = CHECKPOINTS / "study"

@@ -34,8 +34,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from PIL import Image
 
+from reacher.files import write_whole
 from tutorial.notebook import link_pictures
-from tutorial.training.files import write_whole
 
 LETTERS = {
     *map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas

@@ -27,11 +27,11 @@ from papermill.cli import papermill
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
+from reacher.files import write_whole
 from tutorial.notebook import carry_pictures, definitions, parameters_of
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
 from tutorial.report.page import write_page
 from tutorial.training.environments import GYMNASIUM
-from tutorial.training.files import write_whole
 from tutorial.training.parameters import Parameters, check_parameters
 from tutorial.training.run import locked
 from tutorial.training.run_files import has_ended, require_pretrained, require_state, run_folder

@@ -218,9 +218,11 @@ def translation():
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     present = "NPROC" in os.environ
     os.environ.setdefault("NPROC", "1")  # of which XLA makes the number of its threads
-    jax.devices()
-    if not present:
-        del os.environ["NPROC"]
+    try:
+        jax.devices()
+    finally:
+        if not present:
+            del os.environ["NPROC"]
     from tutorial.training import translation
 
     return translation

@@ -1,6 +1,5 @@
-"""Writing files whole or not at all, and the versions of their formats."""
+"""The versions of the formats of files, and what is written into them."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,26 +8,6 @@ from safetensors.torch import save
 
 RUN_FORMAT = 1  # of hyperparameters.json
 STATE_FORMAT = 3  # of the training states; 1 had flat optimisers, 2 learned without an end
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: into a temporary file first, which then takes its name.
-
-    Raises:
-        OSError: the disk is full or gone, or a folder is in the way; with the name of the file.
-    """
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:  # a full disk, or the stop button
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and not error.filename:
-            error.filename = str(path)
-        raise
 
 
 def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:

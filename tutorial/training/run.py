@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from tqdm.std import tqdm
 
+from reacher.files import write_whole
 from tutorial.training import compiled
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.files import cannot_write, to_bytes, write_whole
+from tutorial.training.files import cannot_write, to_bytes
 from tutorial.training.progress import progress_bar, show_progress
 from tutorial.training.protocols import Agent, Environment
 from tutorial.training.run_files import (

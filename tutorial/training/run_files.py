@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from tutorial.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes, write_whole
+from reacher.files import write_whole
+from tutorial.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes
 from tutorial.training.parameters import RENAMED
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at

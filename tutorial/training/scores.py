@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from reacher.files import write_whole
 from reacher.task import SOLVED_SCORE
-from tutorial.training.files import write_whole
 
 AVERAGE_WINDOW = 100  # over so many episodes
 SCORE_COLUMNS = ("episode", "score", "min", "max", "seconds")

@@ -13,7 +13,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-from tutorial.training.files import STATE_FORMAT, write_whole
+from reacher.files import write_whole
+from tutorial.training.files import STATE_FORMAT
 
 
 class Damaged(ValueError):
