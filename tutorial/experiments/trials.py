@@ -11,7 +11,7 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 | seed | of the environment, the networks and the noise |
 | episode | of training, from 1 on |
 | score | of that episode, with noise until learning ends: mean over the arms |
-| evaluation, worst_arm | an episode without noise after it, on goals that no training sees; or empty |
+| evaluation, worst_arm | an episode without noise after it, on goals of its own; or empty |
 | num_updates | gradient steps so far |
 | seconds | of training so far, without evaluations |
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -81,7 +82,7 @@ class Evaluation:
 
     def scores(self, policy: episodes.Policy, earlier: int = 0) -> np.ndarray:
         """Each agent's sum of rewards over such an episode, (agents,)."""
-        return sum(rewards for *_, rewards in self.rollout(policy, earlier))
+        return functools.reduce(np.add, (rewards for *_, rewards in self.rollout(policy, earlier)))
 
 
 def values_over_torques(
