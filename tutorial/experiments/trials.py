@@ -288,6 +288,38 @@ def trials_of_the_mirrors() -> list[Trial]:
     ]
 
 
+def trials_of_the_tuning() -> list[Trial]:
+    """Settings that may have to change with a canonical frame: doc/mirrors.md."""
+    default: dict[str, dict[str, Any]] = {
+        "default": {},
+        "gradient_steps_20": {"gradient_steps": 20},
+        "gradient_steps_40": {"gradient_steps": 40},
+        "anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
+        "anneal_episodes_4": {"anneal_episodes": 4},
+        "anneal_episodes_12": {"anneal_episodes": 12},
+        "anneal_score_39": {"anneal_score": 39.0},
+    }
+    fast: dict[str, dict[str, Any]] = {
+        "fast": {},
+        "fast_anneal_episodes_4": {"anneal_episodes": 4},
+        "fast_gradient_steps_60": {"gradient_steps": 60},
+        "fast_n_step_3": {"n_step": 3},
+    }
+    return [
+        Trial(
+            "mirrors_tuning",
+            name,
+            seed,
+            "fast" if variants is fast else "default",
+            {"mirrors": "canonical"} | overrides,
+            episodes=60,
+        )
+        for seed in range(8100, 8110)
+        for variants in (default, fast)
+        for name, overrides in variants.items()
+    ]
+
+
 FIXED_SCHEDULES = {  # nothing depends on the score
     "noise_schedule": "constant",
     "gaussian_sigma": 0.2,
@@ -335,6 +367,7 @@ def trials_of_the_pilot() -> list[Trial]:
 
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
+    "mirrors_tuning": trials_of_the_tuning,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
 }
