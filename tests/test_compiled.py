@@ -33,7 +33,6 @@ from tutorial.training import compiled, saving
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
 SMALL = {
-    "mirrors": "none",  # these networks see fewer numbers than arms give
     "actor_hidden": (16, 16),
     "critic_hidden": (16, 16),
     "batch_size": BATCH,
