@@ -2,14 +2,13 @@
 
     python -m tutorial.experiments --list
     python -m tutorial.experiments --workers 2 --only default deeprl
-    python -m tutorial.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
 
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
 section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
 preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
-is there is not run again, also where another runner has put it there meanwhile, and on one machine
-a run that was cut, by Ctrl-C or else, goes on from its last state. A stored run with other settings
-than this list is an error, until `--redo`.
+is there is not run again, also where another runner has put it there meanwhile, and a run that was
+cut, by Ctrl-C or else, goes on from its last state. A stored run with other settings than this list
+is an error, until `--redo`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -414,45 +412,6 @@ def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> I
             pool.shutdown()
 
 
-def train_on_ray(runs: Iterable[Run], address: str, results: Path) -> Iterator[Outcome]:
-    """Train on a Ray cluster, one processor core each; yield each when it is stored.
-
-    A run whose machine is lost begins again on another, up to five times.
-
-    Args:
-        address: of a cluster, "auto" for the one that this machine belongs to, or "local" to
-            start one here.
-
-    Raises:
-        ModuleNotFoundError: Ray is not installed.
-    """
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
-    environment = {"working_dir": str(PROJECT), "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
-    ray.init(address, runtime_env=environment, log_to_driver=False)
-    try:
-        task = ray.remote(num_cpus=1, max_retries=5)(train_in_temporary_folder)
-        pending = {task.remote(run): run for run in runs}
-        while pending:
-            [ready], _ = ray.wait(list(pending), num_returns=1)
-            run = pending.pop(ready)
-            try:
-                run.store(ray.get(ready), results)
-                yield run, "done"
-            except Exception as error:  # of the run, or of the cluster: the others go on
-                yield run, error
-    finally:
-        ray.shutdown()
-
-
-def train_in_temporary_folder(run: Run) -> dict[str, bytes]:
-    """Train in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory() as out:
-        return run.train(Path(out))
-
-
 def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
     """Say of each run how it went, as it comes; return how many failed.
 
@@ -486,17 +445,12 @@ def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="train on a Ray cluster: its address, auto, or local to start one",
-    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument(
         "--out",
         type=Path,
         default=PROJECT / "runs" / "experiments",
-        help="where runs on this machine write",
+        help="where runs write",
     )
     parser.add_argument("--results", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
@@ -531,11 +485,7 @@ def main(arguments: list[str] | None = None) -> int:
             "\n".join([*changed.values(), "--redo trains these anew, and --only chooses others"])
         )
     runs = [run for run in runs if run not in stored or str(run) in changed]
-    outcomes = (
-        train_on_ray(runs, options.ray, options.results)
-        if options.ray
-        else train_here(runs, options.out, options.workers, options.results)
-    )
+    outcomes = train_here(runs, options.out, options.workers, options.results)
     try:
         return 1 if report_all(outcomes, len(runs), options.results) else 0
     except KeyboardInterrupt:

@@ -333,8 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
     parser.add_argument("--report", action="store_true", help="only print the results")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
-    parser.add_argument("--ray", metavar="ADDRESS", help="as tutorial.experiments takes it")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the tables are")
     options = parser.parse_args(arguments)
     if options.train:
@@ -357,12 +356,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
     if options.list:
         return 0
-    outcomes = (
-        runner.train_on_ray(missing, options.ray, options.results)
-        if options.ray
-        else runner.train_here(
-            missing, PROJECT / "runs" / "study", options.workers, options.results
-        )
+    outcomes = runner.train_here(
+        missing, PROJECT / "runs" / "study", options.workers, options.results
     )
     return runner.report_all(outcomes, len(missing), options.results)
 
