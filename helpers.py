@@ -50,6 +50,7 @@ from tutorial.training.settings import (
     RareSettings,
     Sizes,
     make_settings,
+    require_mirrors,
     setting,
 )
 from tutorial.training.states import TrainingState

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -65,8 +66,10 @@ class Evaluation:
         """Whether there is one after this episode, counted from 1 on."""
         return episode % self.every == 0
 
-    def scores(self, policy: Callable[[np.ndarray], np.ndarray], earlier: int = 0) -> np.ndarray:
-        """Each agent's score over one episode, (agents,), of observations to actions.
+    def rollout(
+        self, policy: episodes.Policy, earlier: int = 0
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """One episode of a policy, as `episodes.rollout` yields it.
 
         Args:
             earlier: evaluations before this one, whose goals are passed over.
@@ -75,7 +78,11 @@ class Evaluation:
             self.environment.restore(self._start)
             for _ in range(earlier):
                 self.environment.reset(train_mode=True)
-            return episodes.evaluate_policy(self.environment, policy)
+            return list(episodes.rollout(self.environment, policy))
+
+    def scores(self, policy: episodes.Policy, earlier: int = 0) -> np.ndarray:
+        """Each agent's sum of rewards over such an episode, (agents,)."""
+        return functools.reduce(np.add, (rewards for *_, rewards in self.rollout(policy, earlier)))
 
 
 def values_over_torques(

@@ -17,9 +17,11 @@ from pydantic import (
     model_validator,
 )
 
+from reacher.task import OBSERVATION_SIZE
 from tutorial.training.parameters import RENAMED, wrong_fields
 from tutorial.training.presets import PRESETS
 
+NO_MIRRORS = "only the arms, with 33 observations, have mirrors that we know"
 Units = Annotated[int, Field(ge=1, le=4096)]
 Sizes = Annotated[
     tuple[Units, ...],
@@ -55,6 +57,7 @@ class RareSettings(BaseModel):
         discount: float
         importance_exponent_start: float
         learning_starts: int
+        mirrors: str
         policy_delay: int
         replay_capacity: int
         train_freq: int
@@ -190,21 +193,30 @@ COUNTS_ONLY_IF: dict[str, list[dict[str, set]]] = {
 }
 
 
+def require_mirrors(observation_size: int) -> None:
+    """Raise ValueError for an environment that is not the arms'."""
+    if observation_size != OBSERVATION_SIZE:
+        raise ValueError(f"{NO_MIRRORS}; this has {observation_size}: set mirrors to 'none'")
+
+
 def make_settings(
     model: type[RareSettings],
     preset: str,
     overrides: Mapping[str, Any],
     reward_threshold: float | None,
+    has_mirrors: bool = True,
 ) -> Any:
     """A preset's settings with overrides by name.
 
     Args:
         model: the notebook's `Hyperparameters`.
         reward_threshold: the environment's score that counts as solved, or None.
+        has_mirrors: whether the environment has the arms' mirror symmetries.
 
     Raises:
-        ValueError: unknown preset or name, a value that is not allowed, an override in vain, or a
-            schedule that follows a reward threshold that is not there.
+        ValueError: unknown preset or name, a value that is not allowed, an override in vain, a
+            schedule that follows a reward threshold that is not there, or mirrors of an
+            environment that has none.
     """
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
@@ -241,4 +253,8 @@ def make_settings(
             )
         print(f"{told}'constant' instead")
         settings = settings.model_copy(update={"noise_schedule": "constant"})
+    if not has_mirrors and settings.mirrors != "none":
+        if "mirrors" in overrides:
+            raise ValueError(f"mirrors {settings.mirrors!r}: {NO_MIRRORS}, so choose 'none'")
+        settings = settings.model_copy(update={"mirrors": "none"})
     return settings

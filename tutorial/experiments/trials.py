@@ -1,0 +1,282 @@
+"""Planned comparisons: variants of the agent, each trained on the same seeds.
+
+    python -m tutorial.experiments.trials mirrors            train what is missing
+    python -m tutorial.experiments.trials mirrors --list     what is done
+
+Each training is a process of its own, as section 6 of the notebook trains, but without a kernel.
+Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
+
+| column | meaning |
+|---|---|
+| seed | of the environment, the networks and the noise |
+| episode | of training, from 1 on |
+| score | of that episode, with noise until learning ends: mean over the arms |
+| evaluation, worst_arm | an episode without noise after it, on goals of its own; or empty |
+| num_updates | gradient steps so far |
+| seconds | of training so far, without evaluations |
+
+Arms that score below 38.5 in an evaluation after the end of learning become lines of
+`lost_arms.csv` there, with the decision at which they lost their goal and where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+
+from reacher.files import write_whole
+from reacher.task import MAX_DECISION_REWARD
+from tutorial import notebook
+from tutorial.experiments import runner
+from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.training.environments import open_environment
+from tutorial.training.evaluation import open_evaluation
+from tutorial.training.randomness import seed_everything
+from tutorial.training.scores import SOLVED_SCORE
+
+COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
+LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
+LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
+EVALUATION_ARMS = 20
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of a plan: a variant and a seed."""
+
+    plan: str
+    variant: str
+    seed: int
+    preset: str = "default"
+    overrides: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    arms: int = 20
+    episodes: int = 100
+    evaluate_every: int = 5
+
+    def __str__(self) -> str:
+        return f"{self.plan}: {self.variant}, seed {self.seed}"
+
+    def done(self, results: Path) -> bool:
+        lines = read_lines(results / f"{self.variant}.csv", COLUMNS)
+        return str(self.seed) in {line[0] for line in lines}
+
+    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+        """Train in a process of its own; return its lines as the content of tables.
+
+        Args:
+            call: as `runner.Run.train` has it.
+
+        Raises:
+            RuntimeError: it failed; with the end of what it said.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        log = out / f"{self.file_name}.log"
+        order = json.dumps(dataclasses.asdict(self))
+        command = [sys.executable, "-m", "tutorial.experiments.trials", self.plan, "--train", order]
+        with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
+            failed = call(
+                command,
+                cwd=PROJECT,
+                stdout=lines,
+                stderr=told,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )
+            lines.seek(0)
+            content = lines.read()
+        if failed:
+            raise RuntimeError(f"{self}: {log.read_text()[-2000:]}")
+        return {name: text.encode() for name, text in json.loads(content).items()}
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.variant}_seed{self.seed}"
+
+    def store(self, files: dict[str, bytes], results: Path) -> None:
+        """Add the lines to the tables, in order, one process or thread at a time."""
+        results.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(results / ".lock"):
+            for name, content in files.items():
+                columns = LOST_COLUMNS if name.startswith("lost") else COLUMNS
+                new = list(csv.reader(content.decode().splitlines()))
+                lines = read_lines(results / name, columns) + new
+                lines.sort(key=lambda line: [int(each) if each.isdigit() else 0 for each in line])
+                lines.sort(key=lambda line: line[0] if columns is LOST_COLUMNS else "")
+                write_whole(results / name, as_csv([columns, *lines]).encode())
+
+
+def read_lines(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
+    """Lines of a table, without its head; none where there is no table yet."""
+    if not path.exists():
+        return []
+    head, *lines = csv.reader(path.read_text().splitlines())
+    if tuple(head) != columns:
+        raise ValueError(f"{path} does not begin with the columns {','.join(columns)}")
+    return lines
+
+
+def as_csv(lines: Iterable[Iterable]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(lines)
+    return file.getvalue()
+
+
+def train(trial: Trial) -> dict[str, str]:
+    """Train as the notebook does, with evaluations beside; return the lines of the tables."""
+    definitions = notebook.definitions()
+    settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
+    evaluation = open_evaluation("", EVALUATION_ARMS, every=trial.evaluate_every)
+    lines, lost, spent = [], [], 0.0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_environment("", trial.arms, trial.seed) as environment,
+    ):
+        generator = seed_everything(trial.seed)
+        agent = definitions.Agent(
+            definitions.OBSERVATION_SCALE,
+            4,
+            trial.arms,
+            settings,
+            generator,
+            SOLVED_SCORE,
+            engine="compiled",
+        )
+        start = time.perf_counter()
+
+        def after_episode(agent, scores):
+            nonlocal spent
+            began = time.perf_counter()
+            seconds, arms = began - start - spent, None
+            if evaluation.due(len(scores)):
+                earlier = len(scores) // evaluation.every - 1
+                played = evaluation.rollout(lambda seen: agent.act(seen, False), earlier)
+                seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
+                arms = rewards.sum(axis=0)
+                if not agent.learns:
+                    lost.extend(lost_arms(trial, len(scores), seen, rewards))
+            lines.append(
+                [
+                    trial.seed,
+                    len(scores),
+                    f"{scores[-1]:.3f}",
+                    "" if arms is None else f"{arms.mean():.3f}",
+                    "" if arms is None else f"{arms.min():.2f}",
+                    agent.num_updates,
+                    f"{seconds:.2f}",
+                ]
+            )
+            spent += time.perf_counter() - began
+
+        definitions.train_agent(
+            environment,
+            agent,
+            Path(folder),
+            trial.episodes,
+            stop_when_solved=False,
+            save_every=10**6,
+            after_episode=after_episode,
+        )
+    return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
+
+
+def lost_arms(trial: Trial, episode: int, observations, rewards) -> list[list]:
+    """Lines of the arms below LOST_SCORE, from observations and rewards (decisions, arms, ...).
+
+    An arm loses its goal when it has been paid in full for a second, and then nothing for one. The
+    angle is that of the goal on its circle, degrees; without a loss it never reached its goal.
+    """
+    lines, second = [], 12  # decisions
+    for arm in np.flatnonzero(rewards.sum(axis=0) < LOST_SCORE):
+        paid = np.round(rewards[:, arm] / MAX_DECISION_REWARD, 6)
+        windows = np.lib.stride_tricks.sliding_window_view(paid, 2 * second)
+        lost = (windows[:, :second] == 1).all(axis=1) & (windows[:, second:] == 0).all(axis=1)
+        decision = int(lost.argmax()) + second if lost.any() else ""
+        x, z = observations[decision or 0, arm, [26, 28]]
+        angle, speed = np.degrees(np.arctan2(x, z)) % 360, observations[0, arm, 32]
+        score = f"{rewards[:, arm].sum():.2f}"
+        lines.append(
+            [
+                trial.variant,
+                trial.seed,
+                episode,
+                arm,
+                score,
+                decision,
+                f"{angle:.0f}",
+                f"{speed:.3f}",
+            ]
+        )
+    return lines
+
+
+MIRRORS = ("none", "samples", "canonical")
+NONE_OF_THREE = {"n_step": 1, "replay": "uniform", "noisy_layers": False}
+
+
+def trials_of_the_mirrors() -> list[Trial]:
+    """Those of doc/mirrors.md."""
+    agents: dict[str, dict[str, Any]] = {
+        "default": {},
+        "fast": {"preset": "fast"},
+        "none_of_three": {"overrides": NONE_OF_THREE},
+        "one_arm": {"arms": 1, "episodes": 150},
+    }
+    return [
+        Trial("mirrors", f"{agent}_{mirrors}", seed, **changed)
+        for agent, options in agents.items()
+        for mirrors in MIRRORS
+        for changed in [
+            options | {"overrides": options.get("overrides", {}) | {"mirrors": mirrors}}
+        ]
+        for seed in range(8000, 8010)
+    ]
+
+
+PLANS: dict[str, Callable[[], list[Trial]]] = {"mirrors": trials_of_the_mirrors}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", choices=PLANS)
+    parser.add_argument("--train", metavar="TRIAL", help="one trial; this is how processes begin")
+    parser.add_argument("--only", nargs="*", help="variants; all where none is named")
+    parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="trials at a time")
+    options = parser.parse_args(arguments)
+    if options.train:
+        with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
+            files = train(Trial(**json.loads(options.train)))
+        json.dump(files, sys.stdout)
+        return 0
+    results = CHECKPOINTS / options.plan
+    trials = [
+        trial
+        for trial in PLANS[options.plan]()
+        if not options.only or trial.variant in options.only
+    ]
+    missing = [trial for trial in trials if not trial.done(results)]
+    print(f"{len(trials) - len(missing)} of {len(trials)} trials done")
+    if options.list:
+        return 0
+    outcomes = runner.train_here(missing, PROJECT / "runs" / options.plan, options.workers, results)
+    return min(1, runner.report_all(outcomes, len(missing), results))
+
+
+if __name__ == "__main__":
+    runner.interrupt_on_termination()
+    sys.exit(main())
