@@ -217,7 +217,7 @@ def test_flat_touch_shows_by_more_than_colour(matrix):
     """Greys of both goals were 14 of 255 apart, and there was no ring."""
     greys, rings = [], []
     for observations in touch_and_not():
-        picture = flat.ArmPicture(5.0).frame(observations[0])
+        picture = flat.FlatArms(1, 480, 480).frame(observations[0])
         goal = observations[0, 26:29]
         x, y = (np.array([goal[0], -(goal[1] + 0.35 * goal[2])]) + flat.REACH) * 480 / 30
         disk = seen_without(matrix, picture) @ COLUMNS_OF_GREY
@@ -264,10 +264,10 @@ def test_without_opengl_the_arms_are_flat_and_one_line_says_what_to_install(monk
     monkeypatch.setattr(backends, "works", lambda name: False)
     backends._warn.cache_clear()
     with pytest.warns(UserWarning, match="apt-get install libosmesa6") as told:
-        picture = drawing.arm_picture(5.0)
-        drawing.arm_picture(5.0)
+        picture = drawing.arms_picture(1, 480, 480)
+        drawing.arms_picture(1, 480, 480)
     assert len(told) == 1 and "\n" not in str(told[0].message)
-    assert isinstance(picture, flat.ArmPicture)
+    assert isinstance(picture, flat.FlatArms)
     assert picture.frame(hanging()[0]).shape == (480, 480, 3)
     content = moving.moving_arms(list(swinging(4, decisions=3).observations), label="flat")
     assert Image.open(io.BytesIO(content)).n_frames == 4
