@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from tutorial import notebook
 from tutorial.benchmarks import measure
+from tutorial.experiments.training import train_agent
 from tutorial.paths import CHECKPOINTS
 from tutorial.training.environments import open_environment
 from tutorial.training.progress import sizes_of_noise
-from tutorial.training.randomness import seed_everything
 from tutorial.training.run_files import save_hyperparameters, save_networks
 from tutorial.training.scores import read_scores
 
@@ -85,8 +84,7 @@ def record(
     gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled", **overrides
 ) -> dict[str, np.ndarray]:
     """Train, and return what was recorded, array by array; save early actors in a folder."""
-    definitions = notebook.definitions()
-    settings = definitions.make_hyperparameters("default", overrides)
+    settings = notebook.definitions().make_hyperparameters("default", overrides)
     lines, priorities = [], {}
     gallery.mkdir(parents=True, exist_ok=True)
     for old in gallery.glob("actor_episode*.safetensors"):
@@ -101,7 +99,7 @@ def record(
         kept_episodes=list(GALLERY_EPISODES),
     )
 
-    def record_episode(agent, scores):
+    def record_episode(agent, scores, seconds):
         actor = agent.learner.synced().actor
         sigmas = sizes_of_noise(actor)
         lines.append(
@@ -114,23 +112,19 @@ def record(
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
-    with (
-        measure.torch_threads(1),
-        tempfile.TemporaryDirectory() as folder,
-        open_environment("", arms, SEED) as environment,
-    ):
-        generator = seed_everything(SEED)
-        agent = definitions.Agent(
-            definitions.OBSERVATION_SCALE, 4, arms, settings, generator, engine=engine
-        )
+    def count_draws(agent):
         agent.replay = counting_replay(agent)
-        definitions.train_agent(
+
+    with measure.torch_threads(1), open_environment("", arms, SEED) as environment:
+        agent = train_agent(
             environment,
-            agent,
-            Path(folder) / "run",
+            settings,
+            arms,
+            SEED,
             episodes,
-            save_every=10**6,
-            after_episode=record_episode,
+            record_episode,
+            count_draws,
+            engine=engine,
         )
     return {
         name.replace(" ", "_"): np.array([line[name] for line in lines]) for name in lines[0]
