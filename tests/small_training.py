@@ -22,9 +22,10 @@ import torch
 
 import helpers
 from reacher import files, task
+from reacher.episode import evaluate_policy
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
-from tutorial.training import episodes, run_files, saving
+from tutorial.training import run_files, saving
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {
@@ -205,7 +206,7 @@ def warm_up(notebook) -> None:
     notebook.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
-    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
 
 
 def serve() -> None:

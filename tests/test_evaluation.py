@@ -11,9 +11,10 @@ import pytest
 import helpers
 import small_training
 from reacher import task
+from reacher.episode import evaluate_policy, rollout
 from small_training import ARMS
-from tutorial.training import episodes, run_files
 from tutorial.training import evaluation as evaluation_module
+from tutorial.training import run_files
 from tutorial.training.evaluation import Evaluation
 
 
@@ -30,7 +31,7 @@ def short_episodes(monkeypatch):
 def test_an_episode_is_what_the_interface_tells():
     with helpers.open_environment("", 3, 5) as one, helpers.open_environment("", 3, 5) as other:
         answer = one.reset()["ReacherBrain"]
-        for seen, done, paid in episodes.rollout(other, sideways):
+        for seen, done, paid in rollout(other, sideways):
             np.testing.assert_array_equal(seen, answer.vector_observations.astype(np.float32))
             answer = one.step(done)["ReacherBrain"]
             np.testing.assert_array_equal(paid, answer.rewards)
@@ -74,7 +75,7 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with helpers.open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
-        last = episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+        last = evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()
 

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import helpers
+from reacher.episode import evaluate_policy
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training import episodes
 
 BRAIN = "ReacherBrain"
 SMALL = {
@@ -151,7 +151,7 @@ def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
     agent = make_agent(notebook, defaults, train_freq=1, learning_starts=1)
     before = [p.clone() for p in agent.ddpg.actor.parameters()]
     environment = ShortEnvironment([1.0], decisions=30)
-    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert (len(agent.replay), agent.env_steps, agent.episodes) == (0, 0, 0)
     assert same(before, list(agent.ddpg.actor.parameters()))
 

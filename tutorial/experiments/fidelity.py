@@ -34,7 +34,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -43,18 +42,17 @@ from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
+from reacher.episode import Policy, evaluate_policy, random_torques
 from reacher.files import write_whole
 from reacher.goals import MAX_UNITY_SEED
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial.report.tables import fidelity_table
-from tutorial.training.episodes import evaluate_policy
 
 TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
 FEWEST_ARMS = 5  # whose scores are compared; a correlation of fewer says little
 
-Policy = Callable[[np.ndarray], np.ndarray]  # observations (arms, 33) to actions (arms, 4)
 Scores = Annotated[list[float], Field(min_length=1)]
 
 
@@ -186,7 +184,7 @@ def measured(folder: Path, episodes: int = EPISODES) -> dict:
         trained.append(named | unity | {"scores": scores})
     found = {"arms": ARMS, "episodes": episodes, "trained": trained, "per_arm": per_arm}
     if unity_random:
-        found["random"] = random_torques(unity_random)
+        found["random"] = random_scores(unity_random)
     return found
 
 
@@ -226,19 +224,11 @@ def scores_by_reset(act: Policy, arms: int, seed: int = 0, resets: int = RESETS)
         return evaluate_policy(environment, act).reshape(resets, arms)
 
 
-def random_torques(unity: RandomScores) -> dict:
+def random_scores(unity: RandomScores) -> dict:
     """Scores of random torques here, beside those in Unity."""
-    generator = np.random.default_rng(0)
+    policy = random_torques(0)
     with ReacherEnvironment(ARMS, seed=0) as environment:
-        arms = np.array(
-            [
-                evaluate_policy(
-                    environment,
-                    lambda seen: generator.standard_normal((ARMS, ACTION_SIZE)).clip(-1, 1),
-                )
-                for _ in range(RANDOM_EPISODES)
-            ]
-        )
+        arms = np.array([evaluate_policy(environment, policy) for _ in range(RANDOM_EPISODES)])
     return {
         "unity": summary(unity.mean_over_20_arms, unity.single_arm),
         "here": summary(arms.mean(axis=1), arms.ravel()),

@@ -12,8 +12,8 @@ import numpy as np
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.episode import rollout
 from reacher.task import DECISION_SECONDS
-from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def record_frames(
     Returns:
         Observations (agents, 33), one array for each frame.
     """
-    episode = itertools.islice(episodes.rollout(environment, policy), 0, decisions, every)
+    episode = itertools.islice(rollout(environment, policy), 0, decisions, every)
     return [observations for observations, _, _ in episode]
 
 
