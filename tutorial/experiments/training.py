@@ -114,20 +114,22 @@ def train_agent(
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
 ) -> Agent:
-    """Train an agent as section 6 of the notebook does, and keep none of its files.
+    """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
 
     Args:
         environment: open, and seeded.
         settings: the notebook's `Hyperparameters`.
         arms: of the environment.
         seed: of networks and noise.
-        episodes: all of them are played.
         after_episode: called with the agent, the scores so far, and the seconds of training, those
             of these calls left out.
         prepare: called with the agent before it trains.
         scale: usual sizes of the observations; None: the notebook's.
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
     """
     definitions = notebook.definitions()
     generator = seed_everything(seed)
@@ -150,7 +152,7 @@ def train_agent(
         spent += time.perf_counter() - began
 
     with tempfile.TemporaryDirectory() as folder:
-        definitions.train_agent(
+        scores = definitions.train_agent(
             environment,
             agent,
             Path(folder) / "run",
@@ -160,4 +162,6 @@ def train_agent(
             after_episode=timed,
             reward_threshold=reward_threshold,
         )
+    if len(scores) < episodes:
+        raise KeyboardInterrupt(f"after {len(scores)} of {episodes} episodes")
     return agent
