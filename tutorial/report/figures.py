@@ -302,7 +302,7 @@ def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
             alpha=0.6,
             label=f"{title}: standard deviation {drawn.std():.2f}",
         )
-    axes.set(xlabel=label, ylabel="draws", xlim=(-end, end))
+    axes.set(xlabel=label, ylabel="samples", xlim=(-end, end))
     axes.legend(frameon=False, fontsize=9)
     return figure
 
@@ -454,7 +454,9 @@ def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
     panels[1].legend(loc="upper left", frameon=False)
     drawn = mean_draws(inside)
     panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
-    panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
+    panels[2].set(
+        xlabel="episode that brought the transition", ylabel="times sampled, mean", yscale="log"
+    )
     panels[2].xaxis.get_major_locator().set_params(integer=True)
     return figure
 
