@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def draw_arms(
     axes.set_aspect("equal")
     axes.axis("off")
     touched = touching(observations, goal_size)
-    ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
+    ball: dict[str, Any] = {"units": "x", "angles": 0, "transOffset": axes.transData}
     axes.add_collection(
         EllipseCollection(
             np.full(len(agents), goal_size),
@@ -68,7 +68,7 @@ def draw_arms(
     for start, end in (("base", "elbow"), ("elbow", "hand")):
         axes.add_collection(
             LineCollection(
-                np.stack([point[start], point[end]], 1),
+                list(np.stack([point[start], point[end]], 1)),
                 colors=ARM,
                 linewidths=2.2,
                 capstyle="round",

@@ -102,7 +102,7 @@ def gallery(
             frames.append(card)
     finally:
         picture.close()
-    texts = [(style.CORNER, top // 2, title, 18)]
+    texts: list[tuple] = [(style.CORNER, top // 2, title, 18)]
     for k, (large, small, _) in enumerate(rows):
         middle = top + k * high + high // 2
         texts += [
@@ -192,7 +192,7 @@ def with_one_palette(
     base = Image.fromarray(some).quantize(
         colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
     )
-    palette = np.array(base.getpalette()[: 3 * colors], np.uint8).reshape(-1, 3)
+    palette = np.array((base.getpalette() or [])[: 3 * colors], np.uint8).reshape(-1, 3)
     if (some == 255).all(-1).mean() > 0.2:  # a white page stays white
         palette[palette.min(axis=1) > 240] = 255
     base.putpalette(palette.tobytes())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
+from reacher.drawing.flat import FlatArms
 from reacher.drawing.picture import arms_picture
+from reacher.drawing.scene import ArmScene
 from reacher.drawing.style import PICTURE_SIZE
 
 MANY_ARMS = 900, 600  # pixels
@@ -28,7 +31,8 @@ class ArmWindow:
         import matplotlib.pyplot as plt
 
         self._plt, self._goal_size = plt, goal_size
-        self._picture = self._image = None
+        self._picture: ArmScene | FlatArms | None = None
+        self._image: Any = None
         self._interval, self._next = 1 / frames_per_second, 0.0
         self._figure = plt.figure("Reacher", figsize=(9, 6))
         if not self._figure.canvas.required_interactive_framework:

@@ -58,7 +58,8 @@ def arguments() -> argparse.Namespace:
 
 def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> dict:
     """Measure the rows; return the content of the results file."""
-    rows, here = {}, measure.here()
+    rows: dict = {}
+    here = measure.here()
     for name in names:
         recorder = Recorder(path, name, here, keep)
         if not recorder.finished:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -112,11 +113,14 @@ def record(
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
+    replay: Any = None
+
     def count_draws(agent):
-        agent.replay = counting_replay(agent)
+        nonlocal replay
+        agent.replay = replay = counting_replay(agent)
 
     with measure.torch_threads(1), open_environment("", arms, SEED) as environment:
-        agent = train_agent(
+        train_agent(
             environment,
             settings,
             arms,
@@ -129,7 +133,7 @@ def record(
     return {
         name.replace(" ", "_"): np.array([line[name] for line in lines]) for name in lines[0]
     } | {
-        "draws": agent.replay.finish().astype(np.int32),
+        "draws": replay.finish().astype(np.int32),
         "priority_edges": PRIORITY_EDGES,
         "priority_episodes": np.array(list(priorities)),
         "priority_histograms": np.array(list(priorities.values())),
@@ -148,11 +152,10 @@ def main(arguments: list[str] | None = None) -> int:
         "scores are those of checkpoints/default/seed0"
         if same
         else "the scores differ from those of checkpoints/default/seed0: other versions, or "
-        "that run "
-        "is of another notebook"
+        "that run is of another notebook"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / "seed0.npz", **recorded)
+    np.savez_compressed(folder / "seed0.npz", allow_pickle=False, **recorded)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")
     return 0
 

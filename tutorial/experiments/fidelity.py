@@ -35,7 +35,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter, model_validator
@@ -53,6 +53,7 @@ TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
 FEWEST_ARMS = 5  # whose scores are compared; a correlation of fewer says little
 
+T = TypeVar("T")
 Scores = Annotated[list[float], Field(min_length=1)]
 
 
@@ -88,7 +89,7 @@ class RandomScores(BaseModel):
     single_arm: Scores
 
 
-def parsed(path: Path, kind: type) -> list[Entry] | RandomScores:
+def parsed(path: Path, kind: type[T]) -> T:
     """What a JSON file holds, or a ValueError that names the file and what is wrong in it."""
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes())

@@ -24,10 +24,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import filelock
 import nbformat
@@ -56,9 +57,9 @@ class Experiment:
 
 
 # What the default had before it used the mirrors of the task (doc/mirrors.md):
-NO_MIRRORS = {"mirrors": "none", "gradient_steps": 30}
+NO_MIRRORS: dict[str, Any] = {"mirrors": "none", "gradient_steps": 30}
 # What version 1's default had, and the present has not:
-VERSION_1 = {
+VERSION_1: dict[str, Any] = {
     "mirrors": "none",
     "gradient_steps": 40,
     "anneal_gradient_steps": 1,
@@ -103,7 +104,9 @@ EXPERIMENTS = {
     ),
 }
 
-ABLATIONS = {  # the default without mirrors and something changed, for doc/ablations.md
+ABLATIONS: dict[
+    str, dict[str, Any]
+] = {  # the default without mirrors and something changed, for doc/ablations.md
     "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
     "reward_scale_1": {"reward_scale": 1.0},
     "policy_delay_1": {"policy_delay": 1},
@@ -118,7 +121,9 @@ EXPERIMENTS |= {
     for name, overrides in ABLATIONS.items()
 }
 
-ABLATIONS_V1 = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
+ABLATIONS_V1: dict[
+    str, dict[str, Any]
+] = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
     "version_1": {},
     "version_1_fast": {"n_step": 1, "discount": 0.95},
     "uniform_replay": {"replay": "uniform"},
@@ -312,7 +317,21 @@ def write_training_part(path: Path) -> None:
     write_whole(path, nbformat.writes(notebook).encode())
 
 
-Outcome = tuple[Run, "str | Exception"]  # what to say of the run, or why it failed
+class Training(Protocol):
+    """What the functions below run: a `Run`, or a `tutorial.experiments.training.TableRun`."""
+
+    @property
+    def file_name(self) -> str: ...
+
+    def done(self, results: Path) -> bool: ...
+
+    def train(self, out: Path, call: Callable[..., int]) -> dict[str, bytes]: ...
+
+    def store(self, files: dict[str, bytes], results: Path) -> None: ...
+
+
+Outcome = tuple[Training, str | BaseException]  # what to say of the run, or why it failed
+Outcomes = Generator[Outcome, None, None]
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -332,11 +351,9 @@ class Processes:
 
     def call(self, command: list[str], **options) -> int:
         """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
-        apart = (
-            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-            if os.name == "nt"
-            else {"start_new_session": True}
-        )
+        apart: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         with self.lock:
             if self.stopped:
                 raise RuntimeError("stopped")
@@ -388,7 +405,7 @@ def interrupt_on_termination() -> None:
             signal.signal(getattr(signal, name), signal.default_int_handler)
 
 
-def train_and_store(run: Run, out: Path, results: Path, call: Callable[..., int]) -> str:
+def train_and_store(run: Training, out: Path, results: Path, call: Callable[..., int]) -> str:
     """Train a run and store it, unless another runner has it; return which."""
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -401,7 +418,7 @@ def train_and_store(run: Run, out: Path, results: Path, call: Callable[..., int]
         return "left to another runner, which trains it"
 
 
-def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> Iterator[Outcome]:
+def train_here(runs: Iterable[Training], out: Path, workers: int, results: Path) -> Outcomes:
     """Train on this machine, some at a time; yield each when it is stored.
 
     On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
@@ -420,7 +437,7 @@ def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> I
             pool.shutdown()
 
 
-def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
+def report_all(outcomes: Outcomes, number: int, results: Path) -> int:
     """Say of each run how it went, as it comes; return how many failed.
 
     Raises:
@@ -430,7 +447,7 @@ def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
     try:
         with contextlib.closing(outcomes):
             for run, outcome in outcomes:
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, BaseException):
                     failures += 1
                     outcome = f"FAILED, {outcome}"
                 count += 1

@@ -64,7 +64,7 @@ EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
 EVALUATION_ARMS = 20
 
 # What all cells share: the default preset, and no switch that depends on the score.
-SHARED = {
+SHARED: dict[str, Any] = {
     "mirrors": "none",
     "action_noise": "gaussian",
     "gaussian_sigma": 0.2,
@@ -118,14 +118,16 @@ class StudyRun(TableRun):
 
     def __str__(self) -> str:
         cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
-        more = "".join(f", {name} {value}" for name, value in (self.setting | self.changes).items())
+        more = "".join(
+            f", {name} {value}" for name, value in {**self.setting, **self.changes}.items()
+        )
         return f"{self.task}: {cell}, seed {self.seed}{more}"
 
     @property
     def key(self) -> tuple[str, ...]:
         """How the lines of this run begin."""
         setting = ";".join(
-            f"{name}={value}" for name, value in (dict(self.setting) | dict(self.changes)).items()
+            f"{name}={value}" for name, value in {**self.setting, **self.changes}.items()
         )
         return (setting, *map(str, self.cell), str(self.seed))
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import filelock
 import numpy as np
@@ -30,12 +30,25 @@ from tutorial.training.randomness import seed_everything
 from tutorial.training.scores import SOLVED_SCORE
 
 
+@dataclasses.dataclass(frozen=True)
 class TableRun:
-    """One training, a dataclass of what JSON can hold. Its lines go into tables."""
+    """One training, with fields that JSON can hold. Its lines go into tables.
 
-    module = ""  # that trains it, by `--train` with the run as JSON
-    arguments: tuple[str, ...] = ()  # of the module, before that
-    file_name = ""  # of its log
+    Attributes:
+        module: that trains it, by `--train` with the run as JSON.
+        arguments: of the module, before that.
+        file_name: of its log.
+    """
+
+    module: ClassVar[str]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def file_name(self) -> str:
+        raise NotImplementedError
 
     def columns(self, table: str) -> tuple[str, ...]:
         """Those of a table by its name."""
