@@ -22,6 +22,7 @@ from safetensors.torch import load as load_tensors
 
 import reacher.files
 import small_training
+from reacher import run_file
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
@@ -785,7 +786,7 @@ def other_versions(content):
     for name in ("n_step", "replay_lifetime", "negative_slope"):
         less = {key: value for key, value in settings.items() if key != name}
         yield content | {"hyperparameters": less}, name
-    yield content | {"format": files.RUN_FORMAT + 1}, f"format {files.RUN_FORMAT + 1}"
+    yield content | {"format": run_file.RUN_FORMAT + 1}, f"format {run_file.RUN_FORMAT + 1}"
     for damaged in ({}, [], None, {"hyperparameters": 3}, content | {"format": "new"}):
         yield damaged, "damaged"
 

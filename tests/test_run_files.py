@@ -9,11 +9,11 @@ import pytest
 from pydantic import create_model
 
 import small_training
+from reacher.run_file import RENAMED
 from small_training import assert_same, left_by
 from tutorial.paths import CHECKPOINTS
 from tutorial.training import protocols, run_files, settings
 from tutorial.training.environments import open_environment
-from tutorial.training.parameters import RENAMED
 from tutorial.training.run_files import (
     load_about,
     load_hyperparameters,
