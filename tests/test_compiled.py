@@ -25,10 +25,11 @@ import numpy as np
 import pytest
 import torch
 
-import helpers
 import small_training
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.training import compiled, saving
+from tutorial.training.environments import open_environment
+from tutorial.training.randomness import seed_everything
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
@@ -579,11 +580,11 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
         space = dict(vars(notebook))
         exec(code.replace(old, loss), space)
         settings = notebook.make_hyperparameters("default", small_training.SMALL | quick)
-        generator = helpers.seed_everything(0)
+        generator = seed_everything(0)
         agent = space["Agent"](
             notebook.OBSERVATION_SCALE, 4, small_training.ARMS, settings, generator, engine=engine
         )
-        environment = helpers.open_environment("", small_training.ARMS, 0)
+        environment = open_environment("", small_training.ARMS, 0)
         scores[name] = space["train_agent"](environment, agent, tmp_path / name, 8)
         assert agent.engine == ("torch" if engine == "torch" else "compiled")
     assert "engine: compiled" in capsys.readouterr().out

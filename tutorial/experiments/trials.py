@@ -22,35 +22,25 @@ Arms that score below 38.5 in an evaluation after the end of learning become lin
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
-import dataclasses
-import io
 import itertools
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 
-from reacher.files import write_whole
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
 from tutorial.experiments import runner
+from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
-from tutorial.training.randomness import seed_everything
-from tutorial.training.scores import SOLVED_SCORE
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
@@ -60,9 +50,10 @@ CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(TableRun):
     """One training of a plan: a variant and a seed."""
 
+    module = "tutorial.experiments.trials"
     plan: str
     variant: str
     seed: int
@@ -82,131 +73,62 @@ class Trial:
         lines = read_lines(results / f"{self.variant}.csv", COLUMNS)
         return str(self.seed) in {line[0] for line in lines}
 
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
-        """Train in a process of its own; return its lines as the content of tables.
-
-        Args:
-            call: as `runner.Run.train` has it.
-
-        Raises:
-            RuntimeError: it failed; with the end of what it said.
-        """
-        out.mkdir(parents=True, exist_ok=True)
-        log = out / f"{self.file_name}.log"
-        order = json.dumps(dataclasses.asdict(self))
-        command = [sys.executable, "-m", "tutorial.experiments.trials", self.plan, "--train", order]
-        with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
-            failed = call(
-                command,
-                cwd=PROJECT,
-                stdout=lines,
-                stderr=told,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-            )
-            lines.seek(0)
-            content = lines.read()
-        if failed:
-            raise RuntimeError(f"{self}: {log.read_text()[-2000:]}")
-        return {name: text.encode() for name, text in json.loads(content).items()}
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.plan,)
 
     @property
     def file_name(self) -> str:
         return f"{self.variant}_seed{self.seed}"
 
-    def store(self, files: dict[str, bytes], results: Path) -> None:
-        """Add the lines to the tables, in order, one process or thread at a time."""
-        results.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(results / ".lock"):
-            for name, content in files.items():
-                columns = LOST_COLUMNS if name.startswith("lost") else COLUMNS
-                new = list(csv.reader(content.decode().splitlines()))
-                lines = read_lines(results / name, columns) + new
-                lines.sort(key=lambda line: [int(each) if each.isdigit() else 0 for each in line])
-                lines.sort(key=lambda line: line[0] if columns is LOST_COLUMNS else "")
-                write_whole(results / name, as_csv([columns, *lines]).encode())
-
-
-def read_lines(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Lines of a table, without its head; none where there is no table yet."""
-    if not path.exists():
-        return []
-    head, *lines = csv.reader(path.read_text().splitlines())
-    if tuple(head) != columns:
-        raise ValueError(f"{path} does not begin with the columns {','.join(columns)}")
-    return lines
-
-
-def as_csv(lines: Iterable[Iterable]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(lines)
-    return file.getvalue()
+    def columns(self, table: str) -> tuple[str, ...]:
+        return LOST_COLUMNS if table.startswith("lost") else COLUMNS
 
 
 def train(trial: Trial) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the tables."""
-    definitions = notebook.definitions()
-    settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
+    settings = notebook.definitions().make_hyperparameters(trial.preset, dict(trial.overrides))
     goals = {"goal_size": trial.goal_size}
     evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
-    lines, lost, spent = [], [], 0.0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_environment("", trial.arms, trial.seed, goals) as environment,
-    ):
-        generator = seed_everything(trial.seed)
-        agent = definitions.Agent(
-            definitions.OBSERVATION_SCALE,
-            4,
-            trial.arms,
-            settings,
-            generator,
-            SOLVED_SCORE,
-            engine="compiled",
+    lines, lost = [], []
+
+    def after_episode(agent, scores, seconds):
+        arms = None
+        if evaluation.due(len(scores)):
+            earlier = len(scores) // evaluation.every - 1
+            decisions = itertools.count()
+
+            def mean_policy(seen):
+                if trial.clock:
+                    seen[:, CLOCK] = next(decisions) % trial.reward_every / trial.reward_every
+                return agent.act(seen, explore=False)
+
+            played = evaluation.rollout(mean_policy, earlier)
+            seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
+            arms = rewards.sum(axis=0)
+            if not agent.learns:
+                lost.extend(lost_arms(trial, len(scores), seen, rewards))
+        lines.append(
+            [
+                trial.seed,
+                len(scores),
+                f"{scores[-1]:.3f}",
+                "" if arms is None else f"{arms.mean():.3f}",
+                "" if arms is None else f"{arms.min():.2f}",
+                agent.num_updates,
+                f"{seconds:.2f}",
+            ]
         )
-        start = time.perf_counter()
 
-        def after_episode(agent, scores):
-            nonlocal spent
-            began = time.perf_counter()
-            seconds, arms = began - start - spent, None
-            if evaluation.due(len(scores)):
-                earlier = len(scores) // evaluation.every - 1
-                decisions = itertools.count()
-
-                def mean_policy(seen):
-                    if trial.clock:
-                        seen[:, CLOCK] = next(decisions) % trial.reward_every / trial.reward_every
-                    return agent.act(seen, explore=False)
-
-                played = evaluation.rollout(mean_policy, earlier)
-                seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
-                arms = rewards.sum(axis=0)
-                if not agent.learns:
-                    lost.extend(lost_arms(trial, len(scores), seen, rewards))
-            lines.append(
-                [
-                    trial.seed,
-                    len(scores),
-                    f"{scores[-1]:.3f}",
-                    "" if arms is None else f"{arms.mean():.3f}",
-                    "" if arms is None else f"{arms.min():.2f}",
-                    agent.num_updates,
-                    f"{seconds:.2f}",
-                ]
-            )
-            spent += time.perf_counter() - began
-
-        definitions.train_agent(
+    with open_environment("", trial.arms, trial.seed, goals) as environment:
+        train_agent(
             delayed(environment, trial.reward_every, trial.clock),
-            agent,
-            Path(folder),
+            settings,
+            trial.arms,
+            trial.seed,
             trial.episodes,
-            stop_when_solved=False,
-            save_every=10**6,
-            after_episode=after_episode,
+            after_episode,
         )
-    if len(lines) < trial.episodes:  # by Ctrl-C, which only ends a training
-        raise KeyboardInterrupt(f"after {len(lines)} of {trial.episodes} episodes")
     return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
 
 
@@ -457,10 +379,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="trials at a time")
     options = parser.parse_args(arguments)
     if options.train:
-        with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
-            files = train(Trial(**json.loads(options.train)))
-        json.dump(files, sys.stdout)
-        return 0
+        return print_tables(lambda: train(Trial(**json.loads(options.train))))
     results = CHECKPOINTS / options.plan
     trials = [
         trial
