@@ -16,7 +16,9 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 | seconds | of training so far, without evaluations |
 
 Arms that score below 38.5 in an evaluation after the end of learning become lines of
-`lost_arms.csv` there, with the decision at which they lost their goal and where it was.
+`lost_arms.csv` there, with the decision at which they lost their goal and where it was. Numbers of
+`tutorial.experiments.numbers`, where a trial wants them, become lines of `numbers.csv`, one for
+each episode in which the agent learns.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,8 +45,8 @@ import numpy as np
 from reacher.files import write_whole
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
-from tutorial.experiments import runner
-from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.experiments import bugs, numbers, runner
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
 from tutorial.training.randomness import seed_everything
@@ -52,6 +54,8 @@ from tutorial.training.scores import SOLVED_SCORE
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
+NUMBER_COLUMNS = ("variant", "seed", "episode", *numbers.NUMBERS)
+OTHER_TABLES = {"lost_arms.csv": LOST_COLUMNS, "numbers.csv": NUMBER_COLUMNS}
 LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
 
@@ -68,6 +72,9 @@ class Trial:
     arms: int = 20
     episodes: int = 100
     evaluate_every: int = 5
+    edits: Sequence[Sequence[str]] = ()  # of the notebook's cells, pairs (old, new)
+    engine: str = "compiled"
+    numbers: bool = False
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -112,11 +119,11 @@ class Trial:
         results.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(results / ".lock"):
             for name, content in files.items():
-                columns = LOST_COLUMNS if name.startswith("lost") else COLUMNS
+                columns = OTHER_TABLES.get(name, COLUMNS)
                 new = list(csv.reader(content.decode().splitlines()))
                 lines = read_lines(results / name, columns) + new
                 lines.sort(key=lambda line: [int(each) if each.isdigit() else 0 for each in line])
-                lines.sort(key=lambda line: line[0] if columns is LOST_COLUMNS else "")
+                lines.sort(key=lambda line: line[0] if name in OTHER_TABLES else "")
                 write_whole(results / name, as_csv([columns, *lines]).encode())
 
 
@@ -138,10 +145,10 @@ def as_csv(lines: Iterable[Iterable]) -> str:
 
 def train(trial: Trial) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the tables."""
-    definitions = notebook.definitions()
+    definitions = notebook.load_definitions(NOTEBOOK, trial.edits)
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     evaluation = open_evaluation("", EVALUATION_ARMS, every=trial.evaluate_every)
-    lines, lost, spent = [], [], 0.0
+    lines, lost, measured, spent = [], [], [], 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
         open_environment("", trial.arms, trial.seed) as environment,
@@ -154,7 +161,7 @@ def train(trial: Trial) -> dict[str, str]:
             settings,
             generator,
             SOLVED_SCORE,
-            engine="compiled",
+            engine=trial.engine,
         )
         start = time.perf_counter()
 
@@ -169,6 +176,10 @@ def train(trial: Trial) -> dict[str, str]:
                 arms = rewards.sum(axis=0)
                 if not agent.learns:
                     lost.extend(lost_arms(trial, len(scores), seen, rewards))
+            if trial.numbers and agent.learns:
+                found = numbers.numbers_of(agent, trial.arms).values()
+                number = [f"{value:.5g}" for value in found]
+                measured.append([trial.variant, trial.seed, len(scores), *number])
             lines.append(
                 [
                     trial.seed,
@@ -191,7 +202,9 @@ def train(trial: Trial) -> dict[str, str]:
             save_every=10**6,
             after_episode=after_episode,
         )
-    return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
+    others = {"lost_arms.csv": lost, "numbers.csv": measured}
+    tables = {name: as_csv(found) for name, found in others.items() if found}
+    return tables | {f"{trial.variant}.csv": as_csv(lines)}  # which means done, so it is last
 
 
 def lost_arms(trial: Trial, episode: int, observations, rewards) -> list[list]:
@@ -247,7 +260,28 @@ def trials_of_the_mirrors() -> list[Trial]:
     ]
 
 
-PLANS: dict[str, Callable[[], list[Trial]]] = {"mirrors": trials_of_the_mirrors}
+def trials_of_the_bugs() -> list[Trial]:
+    """Those of doc/bugs.md."""
+    return [
+        Trial(
+            "bugs",
+            name,
+            seed,
+            overrides=bugs.overrides_of(name),
+            episodes=60,
+            edits=bug.edits,
+            engine=bug.engine,
+            numbers=True,
+        )
+        for name, bug in bugs.BUGS.items()
+        for seed in range(8300, 8305)
+    ]
+
+
+PLANS: dict[str, Callable[[], list[Trial]]] = {
+    "mirrors": trials_of_the_mirrors,
+    "bugs": trials_of_the_bugs,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
