@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import small_training
-from tutorial.experiments import bugs, numbers, trials
+from tutorial.experiments import bugs, symptoms, trials
 from tutorial.experiments.bugs import BUGS, is_bug, overrides_of
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
@@ -106,12 +106,12 @@ def test_crossq_asks_its_targets_nothing():
     assert torch.equal(*found)
 
 
-def test_every_variant_differs_from_its_base(notebook):
+def test_every_variant_differs_from_its_base():
     for name, bug in BUGS.items():
         assert bug.base in BUGS and not is_bug("default")
         changed = overrides_of(name) != overrides_of(bug.base) or bug.edits
         assert changed or name == "default"
-        assert not is_bug(name) or bug.number in (*numbers.NUMBERS, *trials.COLUMNS)
+        assert not is_bug(name) or bug.number in (*symptoms.NUMBERS, *trials.COLUMNS)
 
 
 def test_the_plan_trains_every_variant_on_the_same_seeds():
@@ -182,7 +182,7 @@ def test_a_number_betrays_a_bug(name, number, bound):
         space["store_new_transitions"](agent)
         for _ in range(3):
             space["learning_phase"](agent, 10)
-        measured[which] = numbers.numbers_of(agent, 20)[number]
+        measured[which] = symptoms.numbers_of(agent, 20)[number]
     assert measured[name] > bound > measured[BUGS[name].base]
 
 
@@ -197,7 +197,7 @@ def made_up_runs(folder):
                 seen = [f"{score:.1f}"] * 2 if episode % 5 == 0 else ["", ""]
                 lines.append([seed, episode, f"{score:.1f}", *seen, 10 * min(episode, 30), 1.0])
                 if episode <= 30:
-                    measured.append([name, seed, episode, *rng.random(len(numbers.NUMBERS))])
+                    measured.append([name, seed, episode, *rng.random(len(symptoms.NUMBERS))])
             tables.setdefault(f"{name}.csv", []).extend(lines)
             tables.setdefault("numbers.csv", []).extend(measured)
     folder.mkdir(parents=True)

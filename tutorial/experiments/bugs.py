@@ -62,8 +62,7 @@ BUGS = {
     "terminal_at_limit": Bug(
         "The time limit as an end",
         "The last targets of an episode say that no reward can follow, although only the time "
-        "is up and no observation tells the time (Pardo et al., 2018, on partial-episode "
-        "bootstrapping).",
+        "is up and no observation tells the time (Pardo et al., 2018, equation 6).",
         "terminal_share",
         overrides={"terminal_at_limit": True},
     ),
@@ -130,7 +129,7 @@ BUGS = {
     "batch_normalization": Bug(
         "Batch normalization",
         "No running statistics fit both the old actions that the critic learns from and the "
-        "actor's own actions, about which its targets ask (Bhatt et al., 2024, section 3).",
+        "actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
         "mode_gap",
         overrides=BATCH,
         engine="torch",  # batch normalization has no translation

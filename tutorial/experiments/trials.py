@@ -17,7 +17,7 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 
 Arms that score below 38.5 in an evaluation after the end of learning become lines of
 `lost_arms.csv` there, with the decision at which they lost their goal and where it was. Numbers of
-`tutorial.experiments.numbers`, where a trial wants them, become lines of `numbers.csv`, one for
+`tutorial.experiments.symptoms`, where a trial wants them, become lines of `numbers.csv`, one for
 each episode in which the agent learns.
 """
 
@@ -47,7 +47,7 @@ from reacher.files import write_whole
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
-from tutorial.experiments import bugs, numbers, runner
+from tutorial.experiments import bugs, runner, symptoms
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
@@ -56,7 +56,7 @@ from tutorial.training.scores import SOLVED_SCORE
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
-NUMBER_COLUMNS = ("variant", "seed", "episode", *numbers.NUMBERS)
+NUMBER_COLUMNS = ("variant", "seed", "episode", *symptoms.NUMBERS)
 OTHER_TABLES = {"lost_arms.csv": LOST_COLUMNS, "numbers.csv": NUMBER_COLUMNS}
 LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
@@ -80,7 +80,7 @@ class Trial:
     clock: bool = False  # whether the arms observe how many of these decisions have passed
     edits: Sequence[Sequence[str]] = field(default=(), hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
-    numbers: bool = False  # whether those of `numbers` are measured, too
+    numbers: bool = False  # whether those of `symptoms` are measured, too
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -193,7 +193,7 @@ def train(trial: Trial) -> dict[str, str]:
                 if not agent.learns:
                     lost.extend(lost_arms(trial, len(scores), seen, rewards))
             if trial.numbers and agent.learns:
-                found = numbers.numbers_of(agent, trial.arms).values()
+                found = symptoms.numbers_of(agent, trial.arms).values()
                 number = [f"{value:.5g}" for value in found]
                 measured.append([trial.variant, trial.seed, len(scores), *number])
             lines.append(

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from reacher.files import write_whole
 from tutorial.experiments.bugs import BUGS, is_bug
-from tutorial.experiments.numbers import NUMBERS
+from tutorial.experiments.symptoms import NUMBERS
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report.figures import COLORS, threshold_line
 from tutorial.report.tables import as_markdown, median_and_range
@@ -156,10 +156,14 @@ def quiz_order() -> list[str]:
     return [names[k] for k in np.random.default_rng(4).permutation(len(names))]
 
 
-def draw(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
+def draw(
+    variants: Mapping[str, Variant], titles: Mapping[str, str], same_base: bool = False
+) -> Figure:
     """Training scores of variants, one panel each, over the range of the runs without the bug.
 
-    Args: titles of the panels by variant, in their order.
+    Args:
+        titles: of the panels by variant, in their order.
+        same_base: show the range of `default` in every panel, since another one would betray bugs.
     """
     columns = 4
     rows = -(-len(titles) // columns)
@@ -172,7 +176,7 @@ def draw(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
         layout="constrained",
     )
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
-        base = variants[BUGS[name].base]
+        base = variants["default" if same_base else BUGS[name].base]
         episodes = base["episode"][0]
         axes.fill_between(
             episodes,
@@ -180,7 +184,7 @@ def draw(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
             base["score"].max(axis=0),
             color="0.85",
             linewidth=0,
-            label="without the bug, range",
+            label="range without the bug",
         )
         axes.plot(variants[name]["episode"].T, variants[name]["score"].T, color=COLORS["score"])
         for line in axes.lines:
@@ -235,11 +239,12 @@ def shown() -> Sequence[str]:
 def main() -> None:
     variants, numbers = read_plan("bugs"), read_numbers()
     figures = {
-        "bugs.png": {name: BUGS[name].title for name in shown()},
-        "bugs_quiz.png": dict(zip(quiz_order(), LETTERS, strict=False)),
+        "bugs.png": draw(variants, {name: BUGS[name].title for name in shown()}),
+        "bugs_quiz.png": draw(variants, dict(zip(quiz_order(), LETTERS, strict=False)), True),
     }
-    for file, titles in figures.items():
-        draw(variants, titles).savefig(DOC / file, dpi=110, metadata={"Software": None})
+    for file, figure in figures.items():
+        figure.savefig(DOC / file, dpi=110, metadata={"Software": None})
+        plt.close(figure)
     filled = texts(variants, numbers)
     page = DOC / "bugs.md"
     write_whole(page, fill(page.read_text(), filled).encode())
