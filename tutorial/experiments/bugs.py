@@ -17,11 +17,12 @@ class Bug:
 
     title: str
     why: str = ""  # one sentence, with its source; empty: this is no bug
-    number: str = ""  # the column that betrays it, of the tables of `tutorial.experiments.trials`
+    number: str = ""  # that betrays it: a column of the tables of `tutorial.experiments.trials`
     base: str = "default"  # the correct agent that it is compared with
     overrides: Mapping[str, Any] = field(default_factory=dict)  # beside those of its base
     edits: tuple[tuple[str, str], ...] = ()  # old and new text
     engine: str = "compiled"
+    episode: int = 5  # of its number; 0: the last one of learning
 
 
 BATCH = {"actor_normalization": "batch", "critic_normalization": "batch"}
@@ -86,6 +87,7 @@ BUGS = {
         "After n rewards the critic's value must be discounted by gamma to the power n, and one "
         "power more shortens the horizon (Sutton and Barto, 2018, equation 7.1).",
         "Q",
+        episode=0,
         edits=(("self.discount**self.n_step)", "self.discount ** (self.n_step + 1))"),),
     ),
     "one_noise": Bug(

@@ -35,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class Trial:
     goal_size: float = 5.0  # m
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
     clock: bool = False  # whether the arms observe how many of these decisions have passed
-    edits: Sequence[Sequence[str]] = field(default=(), hash=False)  # of cells, pairs (old, new)
+    edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
     numbers: bool = False  # whether those of `symptoms` are measured, too
 

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from reacher.files import write_whole
-from tutorial.experiments.bugs import BUGS, is_bug
+from tutorial.experiments.bugs import BUGS, Bug, is_bug
 from tutorial.experiments.symptoms import NUMBERS
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report.figures import COLORS, threshold_line
@@ -20,7 +20,7 @@ from tutorial.report.tables import as_markdown, median_and_range
 from tutorial.report.trials import Variant, first_at_30, mean_score, read_plan
 
 LETTERS = "ABCDEFGHIJKLMNOP"
-EARLY = 5  # the episode at which a number should betray a bug
+EARLY = 5  # the episode of the numbers behind the questions
 Numbers = Mapping[str, np.ndarray]  # column to (lines,)
 
 
@@ -36,7 +36,7 @@ def read_numbers() -> dict[str, Numbers]:
 
 
 def at_episode(numbers: Numbers, column: str, episode: int) -> np.ndarray:
-    """A column at an episode, one number a seed; 0 stands for the last episode of learning."""
+    """A column in an episode, one number a seed; 0 stands for the last episode of learning."""
     if episode:
         return numbers[column][numbers["episode"] == episode]
     return np.array(
@@ -56,11 +56,11 @@ def lowest_late(variant: Variant, column: str) -> np.ndarray:
     return np.nanmin(variant[column][:, half:], axis=1)
 
 
-def betraying(name: str, variants: Mapping, numbers: Mapping, number: str) -> str:
-    """The number that betrays a bug, of a variant: at EARLY, or of late evaluations."""
-    if number in NUMBERS:
-        return median_and_range(at_episode(numbers[name], number, EARLY))
-    return median_and_range(lowest_late(variants[name], number))
+def betraying(name: str, bug: Bug, variants: Mapping, numbers: Mapping) -> str:
+    """The number that betrays a bug, of a variant."""
+    if bug.number in NUMBERS:
+        return median_and_range(at_episode(numbers[name], bug.number, bug.episode))
+    return median_and_range(lowest_late(variants[name], bug.number))
 
 
 def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> str:
@@ -85,7 +85,7 @@ def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> st
         ]
         if is_bug(name):
             line.append(f"`{bug.number}`")
-            line += [betraying(who, variants, numbers, bug.number) for who in (name, bug.base)]
+            line += [betraying(who, bug, variants, numbers) for who in (name, bug.base)]
         lines.append(line + [""] * (len(head) - len(line)))
     return as_markdown(head, lines)
 
@@ -104,8 +104,9 @@ def found(name: str, variants: Mapping[str, Variant], numbers: Mapping[str, Numb
     ]
     if bug.number:
         meaning = NUMBERS.get(bug.number, "lowest score of an arm without noise")
-        when = f"in episode {EARLY}" if bug.number in NUMBERS else "in the second half"
-        betrays, usual = (betraying(who, variants, numbers, bug.number) for who in pair)
+        when = f"in episode {bug.episode}" if bug.episode else "in the last episode of learning"
+        when = when if bug.number in NUMBERS else "in the second half"
+        betrays, usual = (betraying(who, bug, variants, numbers) for who in pair)
         sentences.append(
             f"`{bug.number}` ({meaning}) {when}: {betrays} with the bug, {usual} without."
         )
