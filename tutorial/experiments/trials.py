@@ -317,8 +317,8 @@ def trials_of_the_bugs() -> list[Trial]:
             engine=bug.engine,
             numbers=True,
         )
-        for name, bug in bugs.BUGS.items()
         for seed in range(8300, 8305)
+        for name, bug in bugs.BUGS.items()
     ]
 
 
