@@ -153,7 +153,7 @@ BUGS = {
         engine="torch",
     ),
     "crossq": Bug(
-        "CrossQ's repair of batch normalization",
+        "CrossQ's batch normalization",
         base="batch_normalization",
         overrides={"tau": 1.0},  # no target networks: where new transitions are rated, they agree
         edits=(

@@ -98,9 +98,9 @@ def found(name: str, variants: Mapping[str, Variant], numbers: Mapping[str, Numb
         [median_and_range(measure(variants[who])) for who in pair] for measure in measures
     )
     sentences = [
-        f"First score of 30 in episode {first[0]}, and {first[1]} for {BUGS[bug.base].title!r}.",
-        f"Mean score of episodes 1 to 20: {mean[0]}, and {mean[1]}.",
-        f"Without noise at the end: {end[0]}, and {end[1]}.",
+        f"First score of 30: episode {first[0]} with it, and {first[1]} without it.",
+        f"Mean score of episodes 1 to 20: {mean[0]} with it, and {mean[1]} without it.",
+        f"Score without noise at the end: {end[0]} with it, and {end[1]} without it.",
     ]
     if bug.number:
         meaning = NUMBERS.get(bug.number, "lowest score of an arm without noise")
@@ -108,7 +108,7 @@ def found(name: str, variants: Mapping[str, Variant], numbers: Mapping[str, Numb
         when = when if bug.number in NUMBERS else "in the second half"
         betrays, usual = (betraying(who, bug, variants, numbers) for who in pair)
         sentences.append(
-            f"`{bug.number}` ({meaning}) {when}: {betrays} with the bug, {usual} without."
+            f"`{bug.number}` ({meaning}) {when}: {betrays} with it, and {usual} without it."
         )
     return " ".join(sentences)
 
@@ -131,7 +131,7 @@ def answers_to_questions(
 
     return {
         "question: loss": (
-            f"In the five runs of the default the actor's loss rose from one episode to the next "
+            f"In the runs of the default the actor's loss rose from one episode to the next "
             f"in {rises} of {steps} cases while the agent learned. Q was "
             f"{of('default', 'Q', EARLY)} in episode {EARLY} and {of('default', 'Q', 0)} in the "
             f"last episode of learning. With stale gradients Q was "
@@ -192,7 +192,9 @@ def draw(
             line.set_linewidth(0.8)
         threshold_line(axes)
         axes.set_title(title, fontsize=9)
-        axes.set(xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
+        axes.minorticks_off()
     for axes in panels.flat[len(titles) :]:
         axes.axis("off")
     panels[0, 0].legend(loc="lower right", frameon=False, fontsize=7)
