@@ -364,6 +364,38 @@ def trials_of_the_tuning() -> list[Trial]:
     ]
 
 
+def trials_of_the_second_tuning() -> list[Trial]:
+    """What may keep the lowest arm high: doc/mirrors.md."""
+    default: dict[str, dict[str, Any]] = {
+        "default": {},
+        "anneal_episodes_16": {"anneal_episodes": 16},
+        "anneal_gradient_steps_40": {"anneal_gradient_steps": 40},
+        "policy_delay_1": {"policy_delay": 1},
+        "batch_size_128": {"batch_size": 128},
+        "discount_0.95": {"discount": 0.95},
+    }
+    fast: dict[str, dict[str, Any]] = {
+        "fast": {},
+        "fast_policy_delay_1": {"policy_delay": 1},
+        "fast_batch_size_128": {"batch_size": 128},
+        "fast_anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
+        "fast_n_step_2": {"n_step": 2},
+    }
+    return [
+        Trial(
+            "mirrors_tuning_2",
+            name,
+            seed,
+            "fast" if variants is fast else "default",
+            overrides,
+            episodes=60,
+        )
+        for seed in range(8104, 8110)
+        for variants in (default, fast)
+        for name, overrides in variants.items()
+    ]
+
+
 def trials_of_the_choice() -> list[Trial]:
     """Both presets as the tuning left them, on seeds of their own."""
     return [
@@ -422,6 +454,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
     "bugs": trials_of_the_bugs,
     "mirrors_tuning": trials_of_the_tuning,
+    "mirrors_tuning_2": trials_of_the_second_tuning,
     "mirrors_confirmed": trials_of_the_choice,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
