@@ -36,6 +36,19 @@ def test_only_definitions_are_executed(tmp_path):
             getattr(module, name)
 
 
+def test_edits_change_a_copy_and_must_match_exactly_once(tmp_path):
+    path = write(
+        tmp_path / "tiny.ipynb", "LIMIT = 3\n\n\ndef area(r):\n    return r * r", "OTHER = 3"
+    )
+    before = path.read_bytes()
+    edited = load_definitions(path, [("r * r", "r * r * LIMIT"), ("LIMIT = 3", "LIMIT = 4")])
+    assert edited.area(2) == 16 and load_definitions(path).area(2) == 4
+    assert path.read_bytes() == before
+    for old, times in (("= 3", 2), ("no such text", 0)):
+        with pytest.raises(ValueError, match=rf"(?s){times} times.*{old}"):
+            load_definitions(path, [(old, "new")])
+
+
 def test_a_missing_name_and_the_notebook_are_named(notebook):
     with pytest.raises(AttributeError, match=r"Continuous_Control\.ipynb.*'NoSuchClass'"):
         notebook.NoSuchClass

@@ -10,6 +10,7 @@ import linecache
 import re
 import sys
 import types
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +98,43 @@ def is_definition(statement: ast.stmt) -> bool:
     return False
 
 
-def load_definitions(path: Path) -> NotebookDefinitions:
-    """Execute the definitions of a notebook, cell by cell, and nothing else.
+def edit_cells(notebook: nbformat.NotebookNode, edits: Iterable[Sequence[str]]) -> None:
+    """Replace text in the code cells by pairs (old, new), one after the other.
 
     Raises:
+        ValueError: an old text is there no more, or more than once; says which.
+    """
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for old, new in edits:
+        times = sum(cell.source.count(old) for cell in cells)
+        if times != 1:
+            raise ValueError(
+                f"an edit must match the notebook's code exactly once, and this text is there "
+                f"{times} times:\n{old}"
+            )
+        for cell in cells:
+            cell.source = cell.source.replace(old, new)
+
+
+def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> NotebookDefinitions:
+    """Execute the definitions of a notebook, cell by cell, and nothing else.
+
+    Args: edits, pairs (old, new) as `edit_cells` takes them, made on a copy.
+
+    Raises:
+        ValueError: an edit does not match exactly once.
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
+    notebook = nbformat.read(path, as_version=4)
+    original = [cell.source for cell in notebook.cells]
+    edit_cells(notebook, edits)
     module = NotebookDefinitions(path.stem)
     sys.modules[module.__name__] = module  # where numba's cached functions look for theirs
-    for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
+    for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         name = f"ipykernel_definitions/{path.name}, cell {number}"  # numba caches cells so named
+        name += "" if cell.source == original[number] else ", edited"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
         tree.body = [statement for statement in tree.body if is_definition(statement)]

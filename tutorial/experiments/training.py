@@ -126,6 +126,7 @@ def train_agent(
     scale: np.ndarray | None = None,
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
+    definitions: Any = None,
 ) -> Agent:
     """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
 
@@ -140,11 +141,12 @@ def train_agent(
         scale: usual sizes of the observations; None: the notebook's.
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
+        definitions: of an edited notebook; None: those of the notebook.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
     """
-    definitions = notebook.definitions()
+    definitions = definitions or notebook.definitions()
     generator = seed_everything(seed)
     agent = definitions.Agent(
         definitions.OBSERVATION_SCALE if scale is None else scale,

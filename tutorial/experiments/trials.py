@@ -16,7 +16,9 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 | seconds | of training so far, without evaluations |
 
 Arms that score below 38.5 in an evaluation after the end of learning become lines of
-`lost_arms.csv` there, with the decision at which they lost their goal and where it was.
+`lost_arms.csv` there, with the decision at which they lost their goal and where it was. Numbers of
+`tutorial.experiments.symptoms`, where a trial wants them, become lines of `numbers.csv`, one for
+each episode in which the agent learns.
 """
 
 from __future__ import annotations
@@ -36,14 +38,16 @@ import numpy as np
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
-from tutorial.experiments import runner
+from tutorial.experiments import bugs, runner, symptoms
 from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
-from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
+NUMBER_COLUMNS = ("variant", "seed", "episode", *symptoms.NUMBERS)
+OTHER_TABLES = {"lost_arms.csv": LOST_COLUMNS, "numbers.csv": NUMBER_COLUMNS}
 LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
 CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
@@ -65,6 +69,9 @@ class Trial(TableRun):
     goal_size: float = 5.0  # m
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
     clock: bool = False  # whether the arms observe how many of these decisions have passed
+    edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
+    engine: str = "compiled"
+    numbers: bool = False  # whether those of `symptoms` are measured, too
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -82,15 +89,18 @@ class Trial(TableRun):
         return f"{self.variant}_seed{self.seed}"
 
     def columns(self, table: str) -> tuple[str, ...]:
-        return LOST_COLUMNS if table.startswith("lost") else COLUMNS
+        return OTHER_TABLES.get(table, COLUMNS)
 
 
 def train(trial: Trial) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the tables."""
-    settings = notebook.definitions().make_hyperparameters(trial.preset, dict(trial.overrides))
+    definitions = (
+        notebook.load_definitions(NOTEBOOK, trial.edits) if trial.edits else notebook.definitions()
+    )
+    settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     goals = {"goal_size": trial.goal_size}
     evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
-    lines, lost = [], []
+    lines, lost, measured = [], [], []
 
     def after_episode(agent, scores, seconds):
         arms = None
@@ -108,6 +118,10 @@ def train(trial: Trial) -> dict[str, str]:
             arms = rewards.sum(axis=0)
             if not agent.learns:
                 lost.extend(lost_arms(trial, len(scores), seen, rewards))
+        if trial.numbers and agent.learns:
+            found = symptoms.numbers_of(agent, trial.arms).values()
+            number = [f"{value:.5g}" for value in found]
+            measured.append([trial.variant, trial.seed, len(scores), *number])
         lines.append(
             [
                 trial.seed,
@@ -128,8 +142,12 @@ def train(trial: Trial) -> dict[str, str]:
             trial.seed,
             trial.episodes,
             after_episode,
+            engine=trial.engine,
+            definitions=definitions,
         )
-    return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
+    tables = {"lost_arms.csv": lost} | ({"numbers.csv": measured} if trial.numbers else {})
+    tables[f"{trial.variant}.csv"] = lines  # which means done, so it is stored last
+    return {name: as_csv(found) for name, found in tables.items()}
 
 
 class Clock(UnityDelayedRewards):
@@ -360,11 +378,30 @@ def trials_of_the_pilot() -> list[Trial]:
     ]
 
 
+def trials_of_the_bugs() -> list[Trial]:
+    """Those of doc/bugs.md."""
+    return [
+        Trial(
+            "bugs",
+            name,
+            seed,
+            overrides=bugs.overrides_of(name),
+            episodes=60,
+            edits=[list(pair) for pair in bug.edits],
+            engine=bug.engine,
+            numbers=True,
+        )
+        for seed in range(8300, 8305)
+        for name, bug in bugs.BUGS.items()
+    ]
+
+
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
     "mirrors_tuning": trials_of_the_tuning,
     "mirrors_tuning_2": trials_of_the_second_tuning,
     "mirrors_tuned": trials_of_the_choices,
+    "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
 }

@@ -36,7 +36,7 @@ def read_plan(plan: str) -> dict[str, Variant]:
     return {
         path.stem: read_variant(path)
         for path in sorted(folder.glob("*.csv"))
-        if path.stem != "lost_arms"
+        if path.stem not in ("lost_arms", "numbers")
     }
 
 

@@ -1,0 +1,240 @@
+"""The museum of bugs: every edit applies and counts, every probe finds its bug and only that."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import small_training
+from tutorial.experiments import bugs, symptoms, trials
+from tutorial.experiments.bugs import BUGS, is_bug, overrides_of
+from tutorial.notebook import load_definitions
+from tutorial.paths import DOC, NOTEBOOK
+from tutorial.report import bugs as report
+from tutorial.report import trials as report_of_trials
+from tutorial.training import compiled
+from tutorial.training.randomness import seed_everything
+
+PAGE = (DOC / "bugs.md").read_text(encoding="utf-8")
+WRONG = [name for name in BUGS if is_bug(name)]
+
+
+def section(name):
+    """The page's text on a bug."""
+    return PAGE.partition(f"## {BUGS[name].title}\n")[2].partition("\n## ")[0]
+
+
+def probe_of(name):
+    return re.search(r"```python\n(.+?)```", section(name), re.DOTALL)[1]
+
+
+@functools.cache
+def cells_of(name):
+    return load_definitions(NOTEBOOK, BUGS[name].edits)
+
+
+def reader(name, preset="default"):
+    """What a reader has after section 4 of the notebook with a variant."""
+    cells, overrides = cells_of(name), overrides_of(name)
+    return dict(vars(cells)) | {
+        "hyperparameters": cells.make_hyperparameters(preset, overrides),
+        "observation_scale": cells.OBSERVATION_SCALE,
+        "observation_size": 33,
+        "action_size": 4,
+        "reward_threshold": 30.0,
+    }
+
+
+def gradient_steps(name):
+    """The critic's weights after some steps of a variant, and the TD errors."""
+    seed_everything(0)
+    space = reader(name)
+    ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
+    for _ in range(4):
+        rows = torch.randn(64, 72)
+        errors, *_ = ddpg.learn(rows, torch.rand(64), torch.randn(1, ddpg.noise_size))
+    return torch.cat([errors, *(weight.flatten() for weight in ddpg.critic.parameters())])
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_probe_finds_its_bug_and_is_silent_without_it(name):
+    probe = probe_of(name)
+    assert len(probe.splitlines()) <= 10
+    exec(probe, reader(BUGS[name].base))
+    with pytest.raises(AssertionError):
+        exec(probe, reader(name))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_probe_is_silent_on_another_correct_agent(name):
+    exec(probe_of(name), reader("default", preset="fast"))
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_the_engine_of_a_variant_is_named(name):
+    """It is compiled, or the compiler says what it cannot translate."""
+    space = reader(name)
+    ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
+    if BUGS[name].engine == "compiled":
+        assert compiled.learner(ddpg, "compiled").engine == "compiled"
+    else:
+        with pytest.raises(ValueError, match="no translation|outside of the networks"):
+            compiled.learner(ddpg, "compiled")
+
+
+def test_crossq_learns_unlike_batch_normalization():
+    assert not torch.equal(gradient_steps("crossq"), gradient_steps("batch_normalization"))
+    assert torch.equal(gradient_steps("crossq"), gradient_steps("crossq"))  # it is no chance
+
+
+def test_crossq_asks_its_targets_nothing():
+    """Its gradient step is the same whatever the target networks are."""
+    found = []
+    for scale in (1.0, 100.0):
+        seed_everything(0)
+        space = reader("crossq")
+        ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
+        with torch.no_grad():
+            for weight in ddpg.target_critic.parameters():
+                weight.mul_(scale)
+        rows, noise = torch.randn(64, 72), torch.zeros(1, ddpg.noise_size)
+        found.append(ddpg.learn(rows, torch.ones(64), noise)[0])
+    assert torch.equal(*found)
+
+
+def test_every_variant_differs_from_its_base():
+    for name, bug in BUGS.items():
+        assert bug.base in BUGS and not is_bug("default")
+        changed = overrides_of(name) != overrides_of(bug.base) or bug.edits
+        assert changed or name == "default"
+        assert not is_bug(name) or bug.number in (*symptoms.NUMBERS, *trials.COLUMNS)
+
+
+def test_the_plan_trains_every_variant_on_the_same_seeds():
+    found = trials.trials_of_the_bugs()
+    assert {trial.seed for trial in found} == set(range(8300, 8305))
+    assert len({(trial.variant, trial.seed) for trial in found}) == 5 * len(BUGS) == len(found)
+
+
+def test_the_page_has_a_section_on_every_bug():
+    for name in WRONG:
+        assert f"**Reason.** {BUGS[name].why}\n" in section(name), name
+        assert "**Repair.**" in section(name)
+        assert f"<!-- {name} -->" in section(name)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    small_training.shrink(monkeypatch.setattr)
+
+
+def test_measured_numbers_change_nothing_of_a_training(small):
+    """The same scores with and without them, to the last digit that is written."""
+    found = {}
+    for measured in (True, False):
+        trial = trials.Trial(
+            "bugs",
+            "default",
+            0,
+            overrides=small_training.SMALL,
+            arms=2,
+            episodes=3,
+            evaluate_every=2,
+            engine="torch",
+            numbers=measured,
+        )
+        tables = trials.train(trial)
+        lines = [line.rsplit(",", 1)[0] for line in tables["default.csv"].splitlines()]
+        found[measured] = lines, tables
+    assert found[True][0] == found[False][0] and len(found[True][0]) == 3
+    assert "numbers.csv" not in found[False][1]
+    measured = found[True][1]["numbers.csv"].splitlines()
+    assert len(measured) == 3
+    assert all(len(line.split(",")) == len(trials.NUMBER_COLUMNS) for line in measured)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "bound"),
+    [
+        ("one_noise", "noise_shared", 0.999),
+        ("broadcast", "batch_dependence", 1e-4),
+        ("training_targets", "batch_dependence", 1e-3),
+        ("batch_normalization", "mode_gap", 1e-3),
+        ("saturated_actor", "saturation", 0.5),
+    ],
+)
+def test_a_number_betrays_a_bug(name, number, bound):
+    """After three update phases with random transitions: beyond a bound, and within it without."""
+    measured = {}
+    for which in (name, BUGS[name].base):
+        space = reader(which)
+        agent = space["Agent"](
+            space["observation_scale"], 4, 20, space["hyperparameters"], seed_everything(0)
+        )
+        seen = np.random.default_rng(0).standard_normal((40, 20, 33)).astype(np.float32)
+        for step in seen:
+            actions = agent.act(step)
+            agent.remember(step, actions, actions[:, 0])
+        space["store_new_transitions"](agent)
+        for _ in range(3):
+            space["learning_phase"](agent, 10)
+        measured[which] = symptoms.numbers_of(agent, 20)[number]
+    assert measured[name] > bound > measured[BUGS[name].base]
+
+
+def made_up_runs(folder):
+    """Tables of all variants as the runner stores them, with made-up numbers."""
+    rng, tables = np.random.default_rng(0), {}
+    for name in BUGS:
+        for seed in (0, 1):
+            scores = np.minimum(40, rng.uniform(1, 4) * np.arange(1, 61))
+            lines, measured = [], []
+            for episode, score in enumerate(scores, start=1):
+                seen = [f"{score:.1f}"] * 2 if episode % 5 == 0 else ["", ""]
+                lines.append([seed, episode, f"{score:.1f}", *seen, 10 * min(episode, 30), 1.0])
+                if episode <= 30:
+                    measured.append([name, seed, episode, *rng.random(len(symptoms.NUMBERS))])
+            tables.setdefault(f"{name}.csv", []).extend(lines)
+            tables.setdefault("numbers.csv", []).extend(measured)
+    folder.mkdir(parents=True)
+    for file, lines in tables.items():
+        columns = trials.OTHER_TABLES.get(file, trials.COLUMNS)
+        (folder / file).write_text(trials.as_csv([columns, *lines]))
+
+
+def test_the_report_fills_in_the_page(tmp_path, monkeypatch, capsys):
+    made_up_runs(tmp_path / "bugs")
+    (tmp_path / "bugs.md").write_text(PAGE)
+    for module, place in ((report, "CHECKPOINTS"), (report_of_trials, "CHECKPOINTS")):
+        monkeypatch.setattr(module, place, tmp_path)
+    monkeypatch.setattr(report, "DOC", tmp_path)
+    report.main()
+    page = (tmp_path / "bugs.md").read_text()
+    for name in re.findall(r"<!-- (?!/)(.+?) -->", page):
+        text = page.partition(f"<!-- {name} -->\n")[2].partition(f"\n<!-- /{name} -->")[0]
+        assert text.strip(), name
+    for image in ("bugs.png", "bugs_quiz.png"):
+        assert f"]({image})" in page and (tmp_path / image).stat().st_size > 10_000
+    assert capsys.readouterr().out.count("\n") == len(BUGS) + 2
+    report.main()
+    assert (tmp_path / "bugs.md").read_text() == page, "filled in twice is filled in once"
+
+
+def test_the_quiz_asks_for_every_bug_once_and_not_in_the_order_of_the_page():
+    order = report.quiz_order()
+    assert sorted(order) == sorted(WRONG) and order != WRONG
+
+
+def test_a_place_that_is_missing_is_named():
+    with pytest.raises(ValueError, match="<!-- table -->"):
+        report.fill("no place", {"table": "text"})
+
+
+def test_overrides_include_those_of_the_base():
+    assert overrides_of("biased_noise") == bugs.COURSE
+    assert overrides_of("crossq") == bugs.BATCH | {"tau": 1.0}
+    assert overrides_of("default") == {}

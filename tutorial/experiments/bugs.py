@@ -1,0 +1,194 @@
+"""Famous bugs of DDPG, each as a small change of the present agent, for doc/bugs.md.
+
+A bug is a setting that exists, or an edit of the notebook's cells: pairs of old and new text, each
+of which must match exactly once. So a change of a cell that an edit needs is noticed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A change of the agent, or an agent that bugs are compared with."""
+
+    title: str
+    why: str = ""  # one sentence, with its source; empty: this is no bug
+    number: str = ""  # that betrays it: a column of the tables of `tutorial.experiments.trials`
+    base: str = "default"  # the correct agent that it is compared with
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # beside those of its base
+    edits: tuple[tuple[str, str], ...] = ()  # old and new text
+    engine: str = "compiled"
+    episode: int = 5  # of its number; 0: the last one of learning
+
+
+BATCH = {"actor_normalization": "batch", "critic_normalization": "batch"}
+COURSE = {"action_noise": "ou", "noisy_layers": False}
+
+BUGS = {
+    "default": Bug("The default, without a bug"),
+    "course_noise": Bug("Ornstein-Uhlenbeck noise instead of NoisyNet", overrides=COURSE),
+    "biased_noise": Bug(
+        "Noise with a bias",
+        "The process is pushed by uniform numbers from 0 to 1 instead of normal ones, so that its "
+        "mean is not 0 and it pushes every torque in the same direction (`ddpg_agent.py` of "
+        "Udacity's course; Lillicrap et al., 2016, section 7, have values around 0).",
+        "noise_mean",
+        "course_noise",
+        edits=(
+            (
+                "pushes = helpers.normal_numbers(self.generator, self.state.shape)",
+                "pushes = self.generator.random(self.state.shape, np.float32)",
+            ),
+        ),
+    ),
+    "broadcast": Bug(
+        "Shapes that broadcast",
+        "Values of shape (batch, 1) and returns of shape (batch,) differ by a whole matrix, so the "
+        "critic learns the mean over the batch for every transition (PyTorch's rules of "
+        "broadcasting; `mse_loss` warns of it).",
+        "q_spread",
+        edits=(
+            ("return self.output(x).squeeze(1)  # (batch, 1) to (batch,)", "return self.output(x)"),
+            # Our learner refuses errors of shape (batch, batch); libraries that do not ask go on.
+            (
+                "return errors.detach(), loss_of_critic",
+                "return errors.mean(dim=0).detach(), loss_of_critic",
+            ),
+        ),
+    ),
+    "terminal_at_limit": Bug(
+        "The time limit as an end",
+        "The last targets of an episode say that no reward can follow, although only the time "
+        "is up and no observation tells the time (Pardo et al., 2018, equation 6).",
+        "terminal_share",
+        overrides={"terminal_at_limit": True},
+    ),
+    "stale_gradients": Bug(
+        "Stale gradients",
+        "The actor's loss runs through the critic and leaves gradients there, and the critic's "
+        "next step, which does not clear them first, raises Q as the actor wishes (Lillicrap et "
+        "al., 2016, algorithm 1, keeps the two updates apart).",
+        "Q",
+        edits=(
+            ("    optimizer.zero_grad()\n    loss.backward()\n", "    loss.backward()\n"),
+            (
+                '"params"], clip)\n    optimizer.step()\n',
+                '"params"], clip)\n    optimizer.step()\n    optimizer.zero_grad()\n',
+            ),
+        ),
+        engine="torch",  # the gradients that stay are outside of what can be compiled
+    ),
+    "gamma_power": Bug(
+        "Gamma to the power n + 1",
+        "After n rewards the critic's value must be discounted by gamma to the power n, and one "
+        "power more shortens the horizon (Sutton and Barto, 2018, equation 7.1).",
+        "Q",
+        episode=0,
+        edits=(("self.discount**self.n_step)", "self.discount ** (self.n_step + 1))"),),
+    ),
+    "one_noise": Bug(
+        "One noise for all arms",
+        "All arms try the same deviation at the same time, so twenty arms explore hardly more "
+        "than one (Mnih et al., 2016, section 4, let parallel actors explore differently).",
+        "noise_shared",
+        edits=(
+            ("Noise((arms, action_size), *action", "Noise((1, action_size), *action"),
+            ("(arms, self.ddpg.noise_size), *weight", "(1, self.ddpg.noise_size), *weight"),
+        ),
+    ),
+    "weighted_priorities": Bug(
+        "Weights inside the priorities",
+        "Importance weights belong into the loss alone, and a priority made of the weighted error "
+        "undoes part of the prioritization (Schaul et al., 2016, algorithm 1, lines 11 to 13).",
+        "priority_ratio",
+        edits=(("return errors.detach(), loss_of", "return (weights * errors).detach(), loss_of"),),
+    ),
+    "saturated_actor": Bug(
+        "A saturated actor",
+        "With output weights of standard deviation 1 the tanh is flat where it begins, so the "
+        "slope of the critic hardly reaches the actor's weights (Lillicrap et al., 2016, section "
+        "7, draw them from -0.003 to 0.003 for this reason).",
+        "saturation",
+        edits=(
+            (
+                "in self.noisy_layers)\n        layers.initialize(self, settings)",
+                "in self.noisy_layers)\n        layers.initialize(self, settings)\n"
+                "        nn.init.normal_(self.layers[-2].weight)",
+            ),
+        ),
+    ),
+    "no_end": Bug(
+        "No end of learning",
+        "With constant learning rates the weights wander around a good solution and now and then "
+        "out of it (Robbins and Monro, 1951, ask for rates that fall to 0).",
+        "worst_arm",
+        overrides={"anneal_episodes": None},
+    ),
+    "batch_normalization": Bug(
+        "Batch normalization",
+        "No running statistics fit both the old actions that the critic learns from and the "
+        "actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
+        "mode_gap",
+        overrides=BATCH,
+        engine="torch",  # batch normalization has no translation
+    ),
+    "training_targets": Bug(
+        "Targets in training mode",
+        "Target networks in training mode normalize with the statistics of the batch, so the "
+        "target of a transition depends on the others that were sampled with it (Ioffe and "
+        "Szegedy, 2015, section 3.1, use fixed statistics for inference).",
+        "batch_dependence",
+        "batch_normalization",
+        edits=(
+            (
+                "for network in (self.actor, self.critic):\n            network.train()",
+                "for network in (self.actor, self.critic, self.target_actor, self.target_critic):"
+                "\n            network.train()",
+            ),
+        ),
+        engine="torch",
+    ),
+    "crossq": Bug(
+        "CrossQ's batch normalization",
+        base="batch_normalization",
+        overrides={"tau": 1.0},  # no target networks: where new transitions are rated, they agree
+        edits=(
+            (
+                "        targets = td_targets(batch, self.target_actor, self.target_critic)\n"
+                "        errors = td_error(batch, self.critic, targets)\n"
+                "        loss_of_critic",
+                "        self.actor.eval()\n"
+                "        next_actions = self.actor(batch.next_observations).detach()\n"
+                "        self.actor.train()\n"
+                "        values, next_values = self.critic(\n"
+                "            torch.cat([batch.observations, batch.next_observations]),\n"
+                "            torch.cat([batch.actions, next_actions]),\n"
+                "        ).chunk(2)  # one pass, so that its statistics are of both\n"
+                "        errors = batch.returns + batch.discounts * next_values.detach() - values\n"
+                "        loss_of_critic",
+            ),
+            (
+                "        if with_actor:\n            loss_of_actor",
+                "        self.critic.eval()  # the actor's actions leave its statistics alone\n"
+                "        if with_actor:\n            loss_of_actor",
+            ),
+        ),
+        engine="torch",
+    ),
+}
+
+
+def overrides_of(name: str) -> dict[str, Any]:
+    """All settings of a variant that differ from the default's, those of its base included."""
+    bug = BUGS[name]
+    base = {} if name in ("default", bug.base) else overrides_of(bug.base)
+    return base | dict(bug.overrides)
+
+
+def is_bug(name: str) -> bool:
+    """Whether a variant is wrong, and not one that others are compared with."""
+    return bool(BUGS[name].why)
