@@ -11,6 +11,7 @@ from reacher.drawing import hand_to_goal
 from reacher.drawing.page import inline
 from reacher.files import write_whole
 from reacher.watch import watch_page
+from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import diagrams, figures, study, summaries, tables
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames

@@ -68,6 +68,7 @@ class Trial:
     arms: int = 20
     episodes: int = 100
     evaluate_every: int = 5
+    learner: str = "DDPG"  # or a class of doc/extensions.ipynb
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -139,6 +140,8 @@ def as_csv(lines: Iterable[Iterable]) -> str:
 def train(trial: Trial) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the tables."""
     definitions = notebook.definitions()
+    if trial.learner != "DDPG":
+        definitions.DDPG = getattr(notebook.extensions(), trial.learner)
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     evaluation = open_evaluation("", EVALUATION_ARMS, every=trial.evaluate_every)
     lines, lost, spent = [], [], 0.0
@@ -247,7 +250,20 @@ def trials_of_the_mirrors() -> list[Trial]:
     ]
 
 
-PLANS: dict[str, Callable[[], list[Trial]]] = {"mirrors": trials_of_the_mirrors}
+def trials_of_the_extensions() -> list[Trial]:
+    """Those of doc/extensions.ipynb, section 5."""
+    learners = {"default": "DDPG"} | {name.lower(): name for name in ("TD3", "D4PG", "CrossQ")}
+    return [
+        Trial("extensions", variant, seed, episodes=40, learner=learner)
+        for variant, learner in learners.items()
+        for seed in range(8500, 8510)
+    ]
+
+
+PLANS: dict[str, Callable[[], list[Trial]]] = {
+    "mirrors": trials_of_the_mirrors,
+    "extensions": trials_of_the_extensions,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
