@@ -23,6 +23,8 @@ NORMALIZATIONS = {
     "input_normalization": ("fixed", "batch", "none"),
     "actor_normalization": ("layer", "batch", "none"),
 }
+MIRROR_SIGNS = "frame.signs"  # of the weights
+GOAL_X, GOAL_Z = 26, 28  # of an observation
 EPSILON = 1e-5  # of the normalisations, as in PyTorch
 NAMED = ("best", "last")
 
@@ -173,16 +175,33 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
         numbers[name] = array.astype(np.float32)
     layers, slope = len(settings["actor_hidden"]), np.float32(settings["negative_slope"])
 
+    mirrors = numbers.get(MIRROR_SIGNS)
+
     def act(observations):
-        x = _scaled(np.asarray(observations, np.float32), numbers, settings["input_normalization"])
+        x, signs = np.asarray(observations, np.float32), np.float32(1)
+        if mirrors is not None:
+            signs = canonical_signs(x, mirrors)
+            x, signs = x * signs[:, :OBSERVATION_SIZE], signs[:, OBSERVATION_SIZE:]
+        x = _scaled(x, numbers, settings["input_normalization"])
         for k in range(1, layers + 1):
             x = x @ numbers[f"layers.{k}.0.weight"].T + numbers[f"layers.{k}.0.bias"]
             x = _normalized(x, numbers, f"layers.{k}.1", settings["actor_normalization"])
             x = np.where(x > 0, x, slope * x)
         last = f"layers.{layers + 1}"
-        return np.tanh(x @ numbers[f"{last}.weight"].T + numbers[f"{last}.bias"])
+        return signs * np.tanh(x @ numbers[f"{last}.weight"].T + numbers[f"{last}.bias"])
 
     return act
+
+
+def canonical_signs(observations: np.ndarray, mirrors: np.ndarray) -> np.ndarray:
+    """Signs (arms, 37) of observations and actions, as the notebook's `CanonicalFrame` has them.
+
+    Args:
+        observations: (arms, 33).
+        mirrors: (2, 37) signs in the mirrors of x and of z, which the weights hold.
+    """
+    x, z = observations[:, [GOAL_X]] < 0, observations[:, [GOAL_Z]] < 0
+    return np.where(x, mirrors[0], np.float32(1)) * np.where(z, mirrors[1], np.float32(1))
 
 
 def expected_shapes(settings: Mapping) -> dict[str, tuple[int, ...]]:
@@ -207,6 +226,8 @@ def expected_shapes(settings: Mapping) -> dict[str, tuple[int, ...]]:
         "none": {},
         "batch": batch("layers.0", OBSERVATION_SIZE),
     }[settings["input_normalization"]].copy()
+    if settings.get("mirrors") == "canonical":  # files of older runs have no such setting
+        shapes[MIRROR_SIGNS] = (2, OBSERVATION_SIZE + ACTION_SIZE)
     for k, (inputs, outputs) in enumerate(itertools.pairwise(sizes), start=1):
         shapes |= linear(f"layers.{k}.0", inputs, outputs, noisy and k > 1)
         shapes |= {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reacher.actor import EPSILON, actor_of, actor_path, read_settings, read_weights
+from reacher.actor import EPSILON, MIRROR_SIGNS, actor_of, actor_path, read_settings, read_weights
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
@@ -108,8 +108,10 @@ def _packed(
     row = np.concatenate([np.ravel(each) for each in numbers]).astype("<f4")
     if not np.isfinite(row).all():
         raise ValueError("there are numbers that are not finite")
+    mirrors = weights[MIRROR_SIGNS].tolist() if MIRROR_SIGNS in weights else None
     return {
         "sizes": list(sizes),
+        "mirrors": mirrors,
         "normalized": normalization == "layer",
         "slope": settings["negative_slope"],
         "numbers": base64.b64encode(row.tobytes()).decode(),

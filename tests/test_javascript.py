@@ -128,7 +128,8 @@ def test_one_decision_from_2000_states(node, size, speed):
 @pytest.mark.parametrize(
     "overrides",
     [
-        {},
+        {"mirrors": "none"},
+        {"mirrors": "canonical"},
         {
             "actor_normalization": "batch",
             "input_normalization": "batch",
@@ -144,7 +145,7 @@ def test_one_decision_from_2000_states(node, size, speed):
             "actor_hidden": [64, 32, 16],
         },
     ],
-    ids=["default", "batch", "none, leaky and deep"],
+    ids=["default", "mirrors", "batch", "none, leaky and deep"],
 )
 def test_actor_and_critic_are_the_notebooks(node, notebook, defaults, tmp_path, overrides):
     """To 1e-5 of torques up to 1 and of values of some units: single precision."""

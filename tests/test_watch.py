@@ -60,13 +60,14 @@ def write_run(folder, settings=None, weights=None, suffix="best", **more):
 @pytest.mark.parametrize(
     "overrides",
     [
-        {},
+        {"mirrors": "none"},
+        {"mirrors": "canonical"},
         {"actor_normalization": "batch", "input_normalization": "batch"},
         {"actor_normalization": "none", "input_normalization": "none", "noisy_layers": False},
         {"negative_slope": 0.01, "actor_hidden": [64, 32, 16]},
         {"actor_hidden": [20]},
     ],
-    ids=["default", "batch", "none", "leaky and deep", "one layer"],
+    ids=["default", "mirrors", "batch", "none", "leaky and deep", "one layer"],
 )
 def test_the_actor_is_the_notebooks(notebook, defaults, tmp_path, overrides):
     """In single precision, whose sums depend on their order: 1e-5 of torques up to 1."""

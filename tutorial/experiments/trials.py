@@ -26,6 +26,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -41,6 +42,7 @@ import filelock
 import numpy as np
 
 from reacher.files import write_whole
+from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
 from tutorial.experiments import runner
@@ -54,6 +56,7 @@ COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates",
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
 LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
+CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class Trial:
     arms: int = 20
     episodes: int = 100
     evaluate_every: int = 5
+    goal_size: float = 5.0  # m
+    reward_every: int = 1  # decisions after which the rewards since the last time are paid
+    clock: bool = False  # whether the arms observe how many of these decisions have passed
     learner: str = "DDPG"  # or a class of doc/extensions.ipynb
 
     def __str__(self) -> str:
@@ -143,11 +149,12 @@ def train(trial: Trial) -> dict[str, str]:
     if trial.learner != "DDPG":
         definitions.DDPG = getattr(notebook.extensions(), trial.learner)
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
-    evaluation = open_evaluation("", EVALUATION_ARMS, every=trial.evaluate_every)
+    goals = {"goal_size": trial.goal_size}
+    evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
     lines, lost, spent = [], [], 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_environment("", trial.arms, trial.seed) as environment,
+        open_environment("", trial.arms, trial.seed, goals) as environment,
     ):
         generator = seed_everything(trial.seed)
         agent = definitions.Agent(
@@ -167,7 +174,14 @@ def train(trial: Trial) -> dict[str, str]:
             seconds, arms = began - start - spent, None
             if evaluation.due(len(scores)):
                 earlier = len(scores) // evaluation.every - 1
-                played = evaluation.rollout(lambda seen: agent.act(seen, False), earlier)
+                decisions = itertools.count()
+
+                def mean_policy(seen):
+                    if trial.clock:
+                        seen[:, CLOCK] = next(decisions) % trial.reward_every / trial.reward_every
+                    return agent.act(seen, explore=False)
+
+                played = evaluation.rollout(mean_policy, earlier)
                 seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
                 arms = rewards.sum(axis=0)
                 if not agent.learns:
@@ -186,7 +200,7 @@ def train(trial: Trial) -> dict[str, str]:
             spent += time.perf_counter() - began
 
         definitions.train_agent(
-            environment,
+            delayed(environment, trial.reward_every, trial.clock),
             agent,
             Path(folder),
             trial.episodes,
@@ -195,6 +209,33 @@ def train(trial: Trial) -> dict[str, str]:
             after_episode=after_episode,
         )
     return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
+
+
+class Clock(UnityDelayedRewards):
+    """Delayed rewards whose agents observe the share of the time between two payments."""
+
+    def reset(self, *arguments, **options):
+        self.since = 0
+        return self.seen(super().reset(*arguments, **options))
+
+    def step(self, *arguments, **options):
+        self.since += 1
+        return self.seen(super().step(*arguments, **options))
+
+    def seen(self, answers):
+        """The same answers with the clock in the place of a number that is always 0."""
+        for answer in answers.values():
+            answer.vector_observations[:, CLOCK] = (
+                self.since % self._delay.every / self._delay.every
+            )
+        return answers
+
+
+def delayed(environment, every: int, clock: bool):
+    """The environment, or its rewards in lumps, with a clock or without."""
+    if every == 1:
+        return environment
+    return (Clock if clock else UnityDelayedRewards)(environment, every)
 
 
 def lost_arms(trial: Trial, episode: int, observations, rewards) -> list[list]:
@@ -260,8 +301,88 @@ def trials_of_the_extensions() -> list[Trial]:
     ]
 
 
+def trials_of_the_tuning() -> list[Trial]:
+    """Settings that may have to change with a canonical frame: doc/mirrors.md."""
+    default: dict[str, dict[str, Any]] = {
+        "default": {},
+        "gradient_steps_20": {"gradient_steps": 20},
+        "gradient_steps_40": {"gradient_steps": 40},
+        "anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
+        "anneal_episodes_4": {"anneal_episodes": 4},
+        "anneal_episodes_12": {"anneal_episodes": 12},
+        "anneal_score_39": {"anneal_score": 39.0},
+    }
+    fast: dict[str, dict[str, Any]] = {
+        "fast": {},
+        "fast_anneal_episodes_4": {"anneal_episodes": 4},
+        "fast_gradient_steps_60": {"gradient_steps": 60},
+        "fast_n_step_3": {"n_step": 3},
+    }
+    return [
+        Trial(
+            "mirrors_tuning",
+            name,
+            seed,
+            "fast" if variants is fast else "default",
+            {"mirrors": "canonical"} | overrides,
+            episodes=60,
+        )
+        for seed in range(8100, 8110)
+        for variants in (default, fast)
+        for name, overrides in variants.items()
+    ]
+
+
+FIXED_SCHEDULES = {  # nothing depends on the score
+    "noise_schedule": "constant",
+    "gaussian_sigma": 0.2,
+    "anneal_episodes": None,
+    "anneal_gradient_steps": None,
+}
+
+
+def trials_of_leaving_one_out() -> list[Trial]:
+    """Question 1 of doc/questions.md."""
+    variants: dict[str, dict[str, Any]] = {
+        "default": {},
+        "n_step_1": {"n_step": 1},
+        "uniform_replay": {"replay": "uniform"},
+        "no_noisy_layers": {"noisy_layers": False},
+        "none_of_three": NONE_OF_THREE,
+        "no_mirrors": {"mirrors": "none"},
+    }
+    return [
+        Trial("leave_one_out", name, seed, overrides=overrides, episodes=40, evaluate_every=1)
+        for seed in range(7000, 7030)
+        for name, overrides in variants.items()
+    ]
+
+
+def trials_of_the_pilot() -> list[Trial]:
+    """What decides the difficulty of the tasks of doc/questions.md."""
+    tasks: dict[str, dict[str, Any]] = {
+        f"delayed_{every}": {"reward_every": every} for every in (15, 30, 60)
+    }
+    tasks |= {f"goal_size_{size}": {"goal_size": size} for size in (2.0, 1.6, 1.3)}
+    tasks |= {"one_arm": {"arms": 1, "episodes": 60}}
+    return [
+        Trial(
+            "pilot",
+            name,
+            seed,
+            overrides=FIXED_SCHEDULES | NONE_OF_THREE,
+            **{"episodes": 24, "evaluate_every": 2} | task,
+        )
+        for seed in range(8900, 8903)
+        for name, task in tasks.items()
+    ]
+
+
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
+    "mirrors_tuning": trials_of_the_tuning,
+    "pilot": trials_of_the_pilot,
+    "leave_one_out": trials_of_leaving_one_out,
     "extensions": trials_of_the_extensions,
 }
 

@@ -5,6 +5,7 @@ Each draws what it is given and returns the figure; nothing in them is measured 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -160,6 +161,38 @@ def draw_arm() -> Figure:
     above.set(xlim=(-10.5, 11.5), ylim=(-10.5, 9), aspect="equal", title="from above")
     for axes in panels:
         axes.axis("off")
+    return figure
+
+
+def draw_mirrors() -> Figure:
+    """One arm from above with its three mirror images, and how the goals of all four move."""
+    figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
+    elbow, hand, goal = (np.array(place) for place in ((3.5, 2.2), (5.0, 6.0), (5.2, 6.1)))
+    around = np.linspace(0, 2 * np.pi, 200)
+    panel.plot(8 * np.sin(around), 8 * np.cos(around), color=GREY, linewidth=0.8, linestyle=":")
+    panel.fill([0, 10.5, 10.5, 0], [0, 0, 10.5, 10.5], color=BLUE, alpha=0.06, linewidth=0)
+    for x, z in itertools.product((1, -1), repeat=2):
+        signs, seen = np.array([x, z]), x == z == 1
+        color = BLUE if seen else GREY
+        panel.add_patch(Circle(signs * goal, 2.5, facecolor=PURPLE, alpha=0.35 if seen else 0.15))
+        path = np.array([(0.0, 0.0), elbow, hand]) * signs
+        panel.plot(*path.T, color="0.3" if seen else "0.65", linewidth=6, solid_capstyle="round")
+        panel.add_patch(Circle(signs * hand, 1.0, facecolor=color, zorder=3))
+        ahead = 8 * np.array([np.sin(1.15), np.cos(1.15)])
+        start = 8 * np.array([np.sin(0.95), np.cos(0.95)])
+        panel.annotate(
+            "",
+            signs * ahead,
+            xytext=signs * start,
+            arrowprops={"arrowstyle": "->", "color": PURPLE, "linewidth": 1.5},
+        )
+        name = ", ".join("$-$" * (sign < 0) + axis for sign, axis in zip(signs, "xz", strict=True))
+        panel.text(*(signs * (9.0, 9.6)), name, ha="center")
+    for vertical, name in ((True, "the mirror x = 0"), (False, "the mirror z = 0")):
+        line, place = (panel.axvline, (0.2, -10.3)) if vertical else (panel.axhline, (-10.4, 0.3))
+        line(0, color=BLUE, linewidth=1.2, linestyle="--")
+        panel.text(*place, name, fontsize=8.5, color=BLUE)
+    panel.set(xlim=(-10.6, 10.6), ylim=(-10.6, 10.6), xlabel="x, m", ylabel="z, m", aspect="equal")
     return figure
 
 

@@ -63,6 +63,22 @@ def difference(one: Sequence[float], other: Sequence[float]) -> dict[str, float]
     }
 
 
+def permutation_of_groups(one: Sequence[float], other: Sequence[float]) -> float:
+    """p, two-sided, of a permutation test that two groups of seeds have the same mean.
+
+    Exact up to ten seeds against ten, which have 184,756 divisions; of more, 200,000 at random.
+    """
+    test = stats.permutation_test(
+        (np.asarray(one, dtype=float), np.asarray(other, dtype=float)),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        n_resamples=200_000,
+        vectorized=True,
+        batch=10_000,
+        rng=np.random.default_rng(0),
+    )
+    return float(test.pvalue)
+
+
 def detectable_difference(
     deviation: float, one: int = 5, other: int = 10, power: float = 0.8, level: float = 0.05
 ) -> float:

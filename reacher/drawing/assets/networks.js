@@ -1,6 +1,8 @@
-// Actors and the critic. A network is { sizes, normalized, slope, joins, bounded } with its numbers
-// in a row, single precision: of each layer weights (outputs x inputs), bias, and LayerNorm's
-// factor and shift. The action joins the inputs of layer `joins`, in a critic.
+// Actors and the critic. A network is { sizes, normalized, slope, joins, bounded, mirrors } with its
+// numbers in a row, single precision: of each layer weights (outputs x inputs), bias, and
+// LayerNorm's factor and shift. The action joins the inputs of layer `joins`, in a critic. With
+// `mirrors`, signs of observation and action in two mirrors, it sees the arm in the mirror in which
+// its goal has x >= 0 and z >= 0.
 const NORMALIZATION_EPSILON = 1e-5;
 
 function network(about) {
@@ -17,7 +19,17 @@ function network(about) {
   return { ...about, layers };
 }
 
+const GOAL_X = 26, GOAL_Z = 28;  // of an observation
+
 function forward(network, inputs, action = null) {
+  if (!network.mirrors) return forwardAsSeen(network, inputs, action);
+  const [flipX, flipZ] = network.mirrors, isX = inputs[GOAL_X] < 0, isZ = inputs[GOAL_Z] < 0;
+  const mirrored = (values, first) => values.map((value, k) => value * (isX ? flipX[first + k] : 1) * (isZ ? flipZ[first + k] : 1));
+  const answer = forwardAsSeen(network, mirrored(inputs, 0), action && mirrored(action, inputs.length));
+  return network.bounded ? mirrored(answer, inputs.length) : answer;
+}
+
+function forwardAsSeen(network, inputs, action) {
   let x = inputs;
   network.layers.forEach((layer, k) => {
     if (k === network.joins) x = Float32Array.of(...x, ...action);

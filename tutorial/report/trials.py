@@ -1,0 +1,161 @@
+"""Tables of planned comparisons, from the files of `tutorial.experiments.trials`.
+
+python -m tutorial.report.trials mirrors
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tutorial.paths import CHECKPOINTS
+from tutorial.report import statistics
+from tutorial.report.tables import as_markdown, mean_and_interval, median_and_range
+from tutorial.training.scores import first_at, solved_at
+
+Variant = Mapping[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
+Measure = Callable[[Variant], np.ndarray]  # to one number a seed
+
+
+def read_variant(path: Path) -> Variant:
+    """A variant's table, column by column, each (seeds, episodes), seeds in order."""
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    seeds = len(np.unique(table["seed"]))
+    return {name: table[name].reshape(seeds, -1) for name in table.dtype.names}
+
+
+def read_plan(plan: str) -> dict[str, Variant]:
+    """All variants of a plan by name."""
+    folder = CHECKPOINTS / plan
+    return {
+        path.stem: read_variant(path)
+        for path in sorted(folder.glob("*.csv"))
+        if path.stem != "lost_arms"
+    }
+
+
+def mean_score(episodes: int) -> Measure:
+    """The mean training score of the first episodes."""
+    return lambda variant: variant["score"][:, :episodes].mean(axis=1)
+
+
+def after_learning(column: str, statistic: Callable = np.nanmean) -> Measure:
+    """A statistic of evaluations after the last gradient step; NaN where there is none."""
+
+    def measure(variant: Variant) -> np.ndarray:
+        learning = variant["num_updates"] < variant["num_updates"][:, -1:]  # is still to come
+        later = np.where(learning, np.nan, variant[column])
+        later[:, 0] = np.nan
+        return np.array([statistic(row) if np.isfinite(row).any() else np.nan for row in later])
+
+    return measure
+
+
+def first_at_30(variant: Variant) -> list[int | None]:
+    return [first_at(scores) for scores in variant["score"]]
+
+
+def seconds_until_30(variant: Variant) -> list[float | None]:
+    return [
+        None if first is None else float(seconds[first - 1])
+        for first, seconds in zip(first_at_30(variant), variant["seconds"], strict=True)
+    ]
+
+
+def summary_table(variants: Mapping[str, Variant], episodes: int) -> str:
+    """What each variant reached, over its seeds."""
+    head = [
+        "variant",
+        f"mean of 1-{episodes} (95 %)",
+        "first 30, episode",
+        "solved at",
+        "without noise after learning",
+        "lowest arm of all seeds",
+        "arms below 38.5",
+    ]
+    lines = []
+    for name, variant in variants.items():
+        evaluations = after_learning("evaluation")(variant)
+        worst = after_learning("worst_arm", np.nanmin)(variant)
+        ended = np.isfinite(evaluations)
+        lines.append(
+            [
+                name,
+                mean_and_interval(mean_score(episodes)(variant)),
+                median_and_range(first_at_30(variant)),
+                median_and_range([solved_at(scores) for scores in variant["score"]]),
+                f"{evaluations[ended].mean():.2f}" if ended.any() else "-",
+                f"{worst[ended].min():.1f}" if ended.any() else "-",
+                "",
+            ]
+        )
+    return as_markdown(head, lines)
+
+
+def comparisons_table(
+    pairs: Sequence[tuple[str, Variant, Variant]], measures: Sequence[Measure], margin: float
+) -> str:
+    """Differences of pairs (title, variant, base), with Holm's correction over all of them.
+
+    Args:
+        measures: the primary measure of each pair.
+        margin: within which two variants count as alike.
+    """
+    head = ["comparison", "difference (95 %)", "p", "p, Holm", "verdict"]
+    rows, p = [], []
+    for (title, variant, base), measure in zip(pairs, measures, strict=True):
+        one, other = measure(variant), measure(base)
+        found = statistics.difference(one, other)
+        p.append(statistics.permutation_of_groups(one, other))
+        alike = statistics.equivalence_of_groups(one, other, margin) < 0.05
+        rows.append((title, found, alike))
+    lines = [
+        [
+            title,
+            f"{found['difference']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})",
+            f"{raw:.1g}",
+            f"{corrected:.1g}",
+            "shown" if corrected < 0.05 else "alike" if alike else "not shown",
+        ]
+        for (title, found, alike), raw, corrected in zip(rows, p, statistics.holm(p), strict=True)
+    ]
+    return as_markdown(head, lines)
+
+
+AGENTS = {"default": 20, "fast": 20, "one_arm": 60}  # episodes of the primary measure
+
+
+def mirrors_report() -> str:
+    """The tables of doc/mirrors.md."""
+    variants = read_plan("mirrors")
+    pairs = [
+        (f"{agent}, {mirrors}", variants[f"{agent}_{mirrors}"], variants[f"{agent}_none"])
+        for agent in AGENTS
+        for mirrors in ("samples", "canonical")
+    ]
+    measures = [mean_score(AGENTS[title.split(",")[0]]) for title, *_ in pairs]
+    one_arm = {name: variant for name, variant in variants.items() if name.startswith("one_arm")}
+    others = {name: variant for name, variant in variants.items() if name not in one_arm}
+    return "\n\n".join(
+        [
+            summary_table(others, 20),
+            summary_table(one_arm, 60),
+            comparisons_table(pairs, measures, margin=1.0),
+        ]
+    )
+
+
+REPORTS = {"mirrors": mirrors_report}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plan", choices=REPORTS)
+    print(REPORTS[parser.parse_args().plan]())
+
+
+if __name__ == "__main__":
+    main()
