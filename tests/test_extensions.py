@@ -17,6 +17,7 @@ import test_compiled
 from tutorial.experiments import trials
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
+from tutorial.report import trials as report
 from tutorial.training import compiled
 
 EDITS = ("TD3", "D4PG", "CrossQ")
@@ -319,3 +320,27 @@ def test_a_planned_run_trains_the_edit(edit, notebook, monkeypatch):
     assert line.startswith("8590,1,") and notebook.DDPG is extensions().TD3
     with pytest.raises(AttributeError, match=r"extensions\.ipynb does not define 'TD4'"):
         trials.train(trials.Trial("extensions", "td4", 0, learner="TD4"))
+
+
+def test_the_report_compares_each_edit_with_the_default(monkeypatch, tmp_path):
+    """Two edits that differ by nothing and by 3 points, and one that never ends learning."""
+    chance = np.random.default_rng(0)
+    noise = chance.normal(0, 0.3, (10, 1))
+    for name, shift in {"default": 0, "td3": 0, "d4pg": 3, "crossq": -3}.items():
+        lines = [
+            [seed, episode, score, 39 if episode % 5 == 0 else "", 38, updates, episode]
+            for seed, own in zip(range(8500, 8510), noise[:, 0], strict=True)
+            for episode in range(1, 41)
+            for score in [min(episode, 20) + own + shift]
+            for updates in [episode if name == "crossq" else min(episode, 20)]
+        ]
+        (tmp_path / "extensions").mkdir(exist_ok=True)
+        path = tmp_path / "extensions" / f"{name}.csv"
+        path.write_text(trials.as_csv([trials.COLUMNS, *lines]))
+    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
+    table = report.extensions_report()
+    rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line}
+    assert "10 of 10 | 39.00" in rows["`default`"] and "0 of 10 | - |" in rows["CrossQ"]
+    assert "alike" in rows["TD3 - `default`"] and "+0.0" in rows["TD3 - `default`"]
+    assert "+3.0" in rows["D4PG - `default`"] and "shown" in rows["D4PG - `default`"]
+    assert "-3.0" in rows["CrossQ - `default`"]
