@@ -73,6 +73,7 @@ EVALUATION_ARMS = 20
 
 # What all cells share: the default preset, and no switch that depends on the score.
 SHARED = {
+    "mirrors": "none",
     "action_noise": "gaussian",
     "gaussian_sigma": 0.2,
     "noise_schedule": "constant",
@@ -261,6 +262,8 @@ def train(run: StudyRun) -> list[list]:
             after_episode=evaluate_when_due,
             reward_threshold=None,
         )
+    if len(lines) < task.episodes // task.every:  # by Ctrl-C, which only ends a training
+        raise KeyboardInterrupt(f"after {len(lines)} evaluations")
     return lines
 
 

@@ -208,6 +208,8 @@ def train(trial: Trial) -> dict[str, str]:
             save_every=10**6,
             after_episode=after_episode,
         )
+    if len(lines) < trial.episodes:  # by Ctrl-C, which only ends a training
+        raise KeyboardInterrupt(f"after {len(lines)} of {trial.episodes} episodes")
     return {f"{trial.variant}.csv": as_csv(lines), "lost_arms.csv": as_csv(lost)}
 
 
