@@ -58,7 +58,7 @@ class Experiment:
 
 
 # What the default had before it used the mirrors of the task (doc/mirrors.md):
-NO_MIRRORS = {"mirrors": "none", "gradient_steps": 30}
+NO_MIRRORS = {"mirrors": "none", "gradient_steps": 30, "policy_delay": 2}
 # What version 1's default had, and the present has not:
 VERSION_1 = {
     "mirrors": "none",
@@ -67,6 +67,7 @@ VERSION_1 = {
     "anneal_lr_factor": 0.1,
     "anneal_score": 36.0,
     "anneal_episodes": None,
+    "policy_delay": 2,
 }
 # What the default had until its steps were three a decision at first (doc/search.md):
 TWO_STEPS = NO_MIRRORS | {

@@ -74,6 +74,7 @@ EVALUATION_ARMS = 20
 # What all cells share: the default preset, and no switch that depends on the score.
 SHARED = {
     "mirrors": "none",
+    "policy_delay": 2,
     "action_noise": "gaussian",
     "gaussian_sigma": 0.2,
     "noise_schedule": "constant",

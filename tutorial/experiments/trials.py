@@ -274,12 +274,18 @@ MIRRORS = ("none", "samples", "canonical")
 NONE_OF_THREE = {"n_step": 1, "replay": "uniform", "noisy_layers": False}
 
 
+BEFORE: dict[str, dict[str, Any]] = {  # the tuning
+    "default": {"gradient_steps": 30, "policy_delay": 2},
+    "fast": {"gradient_steps": 40, "policy_delay": 2, "batch_size": 64},
+}
+
+
 def trials_of_the_mirrors() -> list[Trial]:
     """Those of doc/mirrors.md."""
-    steps = {"gradient_steps": 30}  # as it was before the tuning; `fast` had 40
+    steps = BEFORE["default"]
     agents: dict[str, dict[str, Any]] = {
         "default": {"overrides": steps},
-        "fast": {"preset": "fast", "overrides": {"gradient_steps": 40}},
+        "fast": {"preset": "fast", "overrides": BEFORE["fast"]},
         "none_of_three": {"overrides": steps | NONE_OF_THREE},
         "one_arm": {"overrides": steps, "arms": 1, "episodes": 150},
     }
@@ -304,7 +310,6 @@ def trials_of_the_extensions() -> list[Trial]:
 
 def trials_of_the_tuning() -> list[Trial]:
     """Settings that may have to change with a canonical frame: doc/mirrors.md."""
-    before = {"default": {"gradient_steps": 30}, "fast": {"gradient_steps": 40}}
     default: dict[str, dict[str, Any]] = {
         "default": {},
         "gradient_steps_20": {"gradient_steps": 20},
@@ -332,16 +337,17 @@ def trials_of_the_tuning() -> list[Trial]:
             "mirrors_tuning",
             name,
             seed,
-            "fast" if variants is fast else "default",
-            {"mirrors": "canonical"}
-            | before["fast" if variants is fast else "default"]
-            | overrides,
+            preset,
+            {"mirrors": "canonical"} | BEFORE[preset] | overrides,
             episodes=60,
         )
         for seed in range(8100, 8104)
-        for variants in (default, fast)
+        for preset, variants in (("default", default), ("fast", fast))
         for name, overrides in variants.items()
     ]
+
+
+STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first
 
 
 def trials_of_the_second_tuning() -> list[Trial]:
@@ -353,6 +359,8 @@ def trials_of_the_second_tuning() -> list[Trial]:
         "policy_delay_1": {"policy_delay": 1},
         "batch_size_128": {"batch_size": 128},
         "discount_0.95": {"discount": 0.95},
+        "batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
+        "batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
     }
     fast: dict[str, dict[str, Any]] = {
         "fast": {},
@@ -360,28 +368,41 @@ def trials_of_the_second_tuning() -> list[Trial]:
         "fast_batch_size_128": {"batch_size": 128},
         "fast_anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
         "fast_n_step_2": {"n_step": 2},
+        "fast_batch_size_128_gradient_steps_40": {"batch_size": 128, "gradient_steps": 40},
+        "fast_batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
+        "fast_batch_size_128_gradient_steps_40_policy_delay_1": {
+            "batch_size": 128,
+            "gradient_steps": 40,
+            "policy_delay": 1,
+        },
+        "fast_batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
     }
     return [
         Trial(
             "mirrors_tuning_2",
             name,
             seed,
-            "fast" if variants is fast else "default",
-            overrides,
+            preset,
+            BEFORE[preset] | STEPS[preset] | overrides,
             episodes=60,
         )
-        for seed in range(8104, 8110)
-        for variants in (default, fast)
+        for seed in range(8104, 8107)
+        for preset, variants in (("default", default), ("fast", fast))
         for name, overrides in variants.items()
     ]
 
 
-def trials_of_the_choice() -> list[Trial]:
-    """Both presets as the tuning left them, on seeds of their own."""
-    return [
-        Trial("mirrors_confirmed", preset, seed, preset)
+def trials_of_the_choices() -> list[Trial]:
+    """Both presets as each round of tuning left them, on seeds of their own."""
+    first = [
+        Trial("mirrors_tuned", f"{preset}_1", seed, preset, BEFORE[preset] | STEPS[preset])
         for seed in range(8200, 8210)
-        for preset in ("default", "fast")
+        for preset in STEPS
+    ]
+    return first + [
+        Trial("mirrors_tuned", preset, seed, preset)
+        for seed in range(8210, 8220)
+        for preset in STEPS
     ]
 
 
@@ -434,7 +455,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
     "mirrors_tuning": trials_of_the_tuning,
     "mirrors_tuning_2": trials_of_the_second_tuning,
-    "mirrors_confirmed": trials_of_the_choice,
+    "mirrors_tuned": trials_of_the_choices,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
     "extensions": trials_of_the_extensions,

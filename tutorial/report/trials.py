@@ -6,6 +6,8 @@ python -m tutorial.report.trials mirrors
 from __future__ import annotations
 
 import argparse
+import csv
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tutorial.report import statistics
 from tutorial.report.tables import as_markdown, mean_and_interval, median_and_range
 from tutorial.training.scores import first_at, solved_at
 
+EVALUATION_ARMS = 20
 Variant = Mapping[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 Measure = Callable[[Variant], np.ndarray]  # to one number a seed
 
@@ -37,21 +40,32 @@ def read_plan(plan: str) -> dict[str, Variant]:
     }
 
 
+def low_arms(plan: str) -> Counter[str]:
+    """How often an arm scored below 38.5 after the end of learning, by variant."""
+    path = CHECKPOINTS / plan / "lost_arms.csv"
+    with open(path, newline="") as file:
+        return Counter(line["variant"] for line in csv.DictReader(file))
+
+
 def mean_score(episodes: int) -> Measure:
     """The mean training score of the first episodes."""
     return lambda variant: variant["score"][:, :episodes].mean(axis=1)
 
 
 def after_learning(column: str, statistic: Callable = np.nanmean) -> Measure:
-    """A statistic of evaluations after the last gradient step; NaN where there is none."""
+    """A statistic of evaluations in episodes without learning; NaN where there is none."""
 
     def measure(variant: Variant) -> np.ndarray:
-        learning = variant["num_updates"] < variant["num_updates"][:, -1:]  # is still to come
-        later = np.where(learning, np.nan, variant[column])
-        later[:, 0] = np.nan
+        steps = np.diff(variant["num_updates"], axis=1, prepend=-1)
+        later = np.where(steps > 0, np.nan, variant[column])
         return np.array([statistic(row) if np.isfinite(row).any() else np.nan for row in later])
 
     return measure
+
+
+def count_after_learning(variant: Variant) -> int:
+    """Evaluations of all seeds in episodes without learning."""
+    return int(np.nansum(after_learning("evaluation", lambda row: np.isfinite(row).sum())(variant)))
 
 
 def first_at_30(variant: Variant) -> list[int | None]:
@@ -65,22 +79,27 @@ def seconds_until_30(variant: Variant) -> list[float | None]:
     ]
 
 
-def summary_table(variants: Mapping[str, Variant], episodes: int) -> str:
-    """What each variant reached, over its seeds."""
+def summary_table(variants: Mapping[str, Variant], episodes: int, low: Mapping[str, int]) -> str:
+    """What each variant reached, over its seeds.
+
+    Args:
+        episodes: at first, of which the mean training score is given.
+        low: as `low_arms` counts them.
+    """
     head = [
         "variant",
         f"mean of 1-{episodes} (95 %)",
         "first 30, episode",
         "solved at",
-        "without noise after learning",
-        "lowest arm of all seeds",
-        "arms below 38.5",
+        "without noise, after learning",
+        "lowest arm there",
+        "arms below 38.5 there",
     ]
     lines = []
     for name, variant in variants.items():
         evaluations = after_learning("evaluation")(variant)
         worst = after_learning("worst_arm", np.nanmin)(variant)
-        ended = np.isfinite(evaluations)
+        ended, arms = np.isfinite(evaluations), EVALUATION_ARMS * count_after_learning(variant)
         lines.append(
             [
                 name,
@@ -89,7 +108,7 @@ def summary_table(variants: Mapping[str, Variant], episodes: int) -> str:
                 median_and_range([solved_at(scores) for scores in variant["score"]]),
                 f"{evaluations[ended].mean():.2f}" if ended.any() else "-",
                 f"{worst[ended].min():.1f}" if ended.any() else "-",
-                "",
+                f"{low.get(name, 0) / arms:.1%}" if ended.any() else "-",
             ]
         )
     return as_markdown(head, lines)
@@ -137,12 +156,13 @@ def mirrors_report() -> str:
         for mirrors in ("samples", "canonical")
     ]
     measures = [mean_score(AGENTS[title.split(",")[0]]) for title, *_ in pairs]
+    low = low_arms("mirrors")
     one_arm = {name: variant for name, variant in variants.items() if name.startswith("one_arm")}
     others = {name: variant for name, variant in variants.items() if name not in one_arm}
     return "\n\n".join(
         [
-            summary_table(others, 20),
-            summary_table(one_arm, 60),
+            summary_table(others, 20, low),
+            summary_table(one_arm, 60, low),
             comparisons_table(pairs, measures, margin=1.0),
         ]
     )

@@ -1,8 +1,8 @@
 """Named sets of hyperparameters: what differs from the notebook's defaults.
 
-`default` differs in nothing. `fast` looks one reward ahead, has a shorter horizon, and learns more
-at first. The others have the settings of the three references of doc/differences.md, run by the
-notebook's algorithm.
+`default` differs in nothing. `fast` looks one reward ahead, has a shorter horizon, and learns from
+larger batches. The others have the settings of the three references of doc/differences.md, run by
+the notebook's algorithm.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "n_step": 1,
         "discount": 0.95,
-        "gradient_steps": 60,
+        "batch_size": 128,
         "anneal_gradient_steps": 10,
         "anneal_episodes": 7,
     },
