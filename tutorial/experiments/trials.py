@@ -302,8 +302,9 @@ def trials_of_the_extensions() -> list[Trial]:
     """Those of doc/extensions.ipynb, section 5."""
     learners = {"default": "DDPG"} | {name.lower(): name for name in ("TD3", "D4PG", "CrossQ")}
     return [
-        Trial("extensions", variant, seed, episodes=40, learner=learner)
+        Trial("extensions", variant, seed, overrides=overrides, episodes=40, learner=learner)
         for variant, learner in learners.items()
+        for overrides in [{"policy_delay": 2} if learner == "TD3" else {}]
         for seed in range(8500, 8510)
     ]
 

@@ -182,16 +182,15 @@ def extensions_report() -> str:
     ]
     lines = []
     for name, title in names.items():
-        updates = variants[name]["num_updates"]
-        has_ended = updates[:, -1] == updates[:, -2]
-        ended = after_learning("evaluation")(variants[name])[has_ended]
+        evaluations = after_learning("evaluation")(variants[name])
+        ended = evaluations[np.isfinite(evaluations)]
         lines.append(
             [
                 title,
                 mean_and_interval(mean_score(20)(variants[name])),
                 median_and_range(first_at_30(variants[name])),
                 median_and_range(seconds_until_30(variants[name])),
-                f"{len(ended)} of {len(updates)}",
+                f"{len(ended)} of {len(evaluations)}",
                 mean_and_interval(ended) if len(ended) > 1 else "-",
             ]
         )
