@@ -72,6 +72,7 @@ class Trial(TableRun):
     edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
     numbers: bool = False  # whether those of `symptoms` are measured, too
+    learner: str = "DDPG"  # or a class of doc/extensions.ipynb
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -97,6 +98,8 @@ def train(trial: Trial) -> dict[str, str]:
     definitions = (
         notebook.load_definitions(NOTEBOOK, trial.edits) if trial.edits else notebook.definitions()
     )
+    if trial.learner != "DDPG":
+        definitions.DDPG = getattr(notebook.extensions(), trial.learner)
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     goals = {"goal_size": trial.goal_size}
     evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
@@ -232,6 +235,17 @@ def trials_of_the_mirrors() -> list[Trial]:
         for mirrors in MIRRORS
         for changed in [options | {"overrides": options["overrides"] | {"mirrors": mirrors}}]
         for seed in range(8000, 8010)
+    ]
+
+
+def trials_of_the_extensions() -> list[Trial]:
+    """Those of doc/extensions.ipynb, section 5."""
+    learners = {"default": "DDPG"} | {name.lower(): name for name in ("TD3", "D4PG", "CrossQ")}
+    return [
+        Trial("extensions", variant, seed, overrides=overrides, episodes=40, learner=learner)
+        for variant, learner in learners.items()
+        for overrides in [{"policy_delay": 2} if learner == "TD3" else {}]
+        for seed in range(8500, 8510)
     ]
 
 
@@ -404,6 +418,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
+    "extensions": trials_of_the_extensions,
 }
 
 
