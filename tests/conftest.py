@@ -41,5 +41,10 @@ def unity_policies():
 
 @pytest.fixture(scope="session")
 def defaults(notebook):
-    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides."""
-    return lambda **overrides: notebook.make_hyperparameters("default", overrides)
+    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides.
+
+    Mirrors are off where they are not named, because most networks here see less than arms do.
+    """
+    return lambda **overrides: notebook.make_hyperparameters(
+        "default", overrides, has_mirrors="mirrors" in overrides
+    )

@@ -109,7 +109,7 @@ def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch,
     name = "test/Drawing-v0"
     gymnasium.register(name, entry_point=Drawing, max_episode_steps=14)
     monkeypatch.setattr(run_files, "versions", dict)
-    settings = notebook.make_hyperparameters("default", small_training.SMALL)
+    settings = notebook.make_hyperparameters("default", small_training.SMALL, has_mirrors=False)
 
     def train(folder, every):
         generator = helpers.seed_everything(0)

@@ -57,8 +57,11 @@ class Experiment:
     weights: bool = False  # store the best weights of the first seed
 
 
+# What the default had before it used the mirrors of the task (doc/mirrors.md):
+NO_MIRRORS = {"mirrors": "none", "gradient_steps": 30}
 # What version 1's default had, and the present has not:
 VERSION_1 = {
+    "mirrors": "none",
     "gradient_steps": 40,
     "anneal_gradient_steps": 1,
     "anneal_lr_factor": 0.1,
@@ -66,20 +69,25 @@ VERSION_1 = {
     "anneal_episodes": None,
 }
 # What the default had until its steps were three a decision at first (doc/search.md):
-TWO_STEPS = {"gradient_steps": 20, "anneal_gradient_steps": None, "anneal_episodes": 10}
+TWO_STEPS = NO_MIRRORS | {
+    "gradient_steps": 20,
+    "anneal_gradient_steps": None,
+    "anneal_episodes": 10,
+}
 EXPERIMENTS = {
     "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
-    "default_torch": Experiment(seeds=10, engine="torch"),
+    "no_mirrors": Experiment(overrides=NO_MIRRORS, seeds=10, stop_when_solved=False),
+    "default_torch": Experiment(overrides=NO_MIRRORS, seeds=10, engine="torch"),
     "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
     "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
     "reacher_arm_changed": Experiment(
         "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300
     ),
     "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
-    "one_arm": Experiment(num_agents=1, max_episodes=250),
     "pendulum": Experiment(
-        overrides={
+        overrides=NO_MIRRORS
+        | {
             "reward_scale": 1.0,
             "gaussian_sigma": 0.2,
             "noise_schedule": "constant",
@@ -97,7 +105,7 @@ EXPERIMENTS = {
     ),
 }
 
-ABLATIONS = {  # the present default with something changed, for doc/ablations.md
+ABLATIONS = {  # the default without mirrors and something changed, for doc/ablations.md
     "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
     "reward_scale_1": {"reward_scale": 1.0},
     "policy_delay_1": {"policy_delay": 1},
@@ -107,7 +115,7 @@ ABLATIONS = {  # the present default with something changed, for doc/ablations.m
 CLAIMED = {"none_of_three", "reward_scale_1", "two_steps"}  # ten seeds: something is said of them
 EXPERIMENTS |= {
     f"ablations/{name}": Experiment(
-        overrides=overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
+        overrides=NO_MIRRORS | overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
     )
     for name, overrides in ABLATIONS.items()
 }

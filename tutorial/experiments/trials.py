@@ -273,25 +273,25 @@ NONE_OF_THREE = {"n_step": 1, "replay": "uniform", "noisy_layers": False}
 
 def trials_of_the_mirrors() -> list[Trial]:
     """Those of doc/mirrors.md."""
+    steps = {"gradient_steps": 30}  # as it was before the tuning; `fast` had 40
     agents: dict[str, dict[str, Any]] = {
-        "default": {},
-        "fast": {"preset": "fast"},
-        "none_of_three": {"overrides": NONE_OF_THREE},
-        "one_arm": {"arms": 1, "episodes": 150},
+        "default": {"overrides": steps},
+        "fast": {"preset": "fast", "overrides": {"gradient_steps": 40}},
+        "none_of_three": {"overrides": steps | NONE_OF_THREE},
+        "one_arm": {"overrides": steps, "arms": 1, "episodes": 150},
     }
     return [
         Trial("mirrors", f"{agent}_{mirrors}", seed, **changed)
         for agent, options in agents.items()
         for mirrors in MIRRORS
-        for changed in [
-            options | {"overrides": options.get("overrides", {}) | {"mirrors": mirrors}}
-        ]
+        for changed in [options | {"overrides": options["overrides"] | {"mirrors": mirrors}}]
         for seed in range(8000, 8010)
     ]
 
 
 def trials_of_the_tuning() -> list[Trial]:
     """Settings that may have to change with a canonical frame: doc/mirrors.md."""
+    before = {"default": {"gradient_steps": 30}, "fast": {"gradient_steps": 40}}
     default: dict[str, dict[str, Any]] = {
         "default": {},
         "gradient_steps_20": {"gradient_steps": 20},
@@ -300,12 +300,19 @@ def trials_of_the_tuning() -> list[Trial]:
         "anneal_episodes_4": {"anneal_episodes": 4},
         "anneal_episodes_12": {"anneal_episodes": 12},
         "anneal_score_39": {"anneal_score": 39.0},
+        "gradient_steps_60": {"gradient_steps": 60},
+        "gradient_steps_40_score_39": {"gradient_steps": 40, "anneal_score": 39.0},
+        "gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
+        "gradient_steps_40_10": {"gradient_steps": 40, "anneal_gradient_steps": 10},
     }
     fast: dict[str, dict[str, Any]] = {
         "fast": {},
         "fast_anneal_episodes_4": {"anneal_episodes": 4},
         "fast_gradient_steps_60": {"gradient_steps": 60},
         "fast_n_step_3": {"n_step": 3},
+        "fast_gradient_steps_80": {"gradient_steps": 80},
+        "fast_gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
+        "fast_gradient_steps_60_anneal_episodes_4": {"gradient_steps": 60, "anneal_episodes": 4},
     }
     return [
         Trial(
@@ -313,12 +320,55 @@ def trials_of_the_tuning() -> list[Trial]:
             name,
             seed,
             "fast" if variants is fast else "default",
-            {"mirrors": "canonical"} | overrides,
+            {"mirrors": "canonical"}
+            | before["fast" if variants is fast else "default"]
+            | overrides,
             episodes=60,
         )
-        for seed in range(8100, 8110)
+        for seed in range(8100, 8104)
         for variants in (default, fast)
         for name, overrides in variants.items()
+    ]
+
+
+def trials_of_the_second_tuning() -> list[Trial]:
+    """What may keep the lowest arm high: doc/mirrors.md."""
+    default: dict[str, dict[str, Any]] = {
+        "default": {},
+        "anneal_episodes_16": {"anneal_episodes": 16},
+        "anneal_gradient_steps_40": {"anneal_gradient_steps": 40},
+        "policy_delay_1": {"policy_delay": 1},
+        "batch_size_128": {"batch_size": 128},
+        "discount_0.95": {"discount": 0.95},
+    }
+    fast: dict[str, dict[str, Any]] = {
+        "fast": {},
+        "fast_policy_delay_1": {"policy_delay": 1},
+        "fast_batch_size_128": {"batch_size": 128},
+        "fast_anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
+        "fast_n_step_2": {"n_step": 2},
+    }
+    return [
+        Trial(
+            "mirrors_tuning_2",
+            name,
+            seed,
+            "fast" if variants is fast else "default",
+            overrides,
+            episodes=60,
+        )
+        for seed in range(8104, 8110)
+        for variants in (default, fast)
+        for name, overrides in variants.items()
+    ]
+
+
+def trials_of_the_choice() -> list[Trial]:
+    """Both presets as the tuning left them, on seeds of their own."""
+    return [
+        Trial("mirrors_confirmed", preset, seed, preset)
+        for seed in range(8200, 8210)
+        for preset in ("default", "fast")
     ]
 
 
@@ -370,6 +420,8 @@ def trials_of_the_pilot() -> list[Trial]:
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
     "mirrors_tuning": trials_of_the_tuning,
+    "mirrors_tuning_2": trials_of_the_second_tuning,
+    "mirrors_confirmed": trials_of_the_choice,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
 }

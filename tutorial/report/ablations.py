@@ -23,7 +23,7 @@ from tutorial.training.scores import first_at, read_runs
 
 FOLDER, V1_FOLDER = CHECKPOINTS / "ablations", CHECKPOINTS / "ablations_v1"
 PAGE = DOC / "ablations.md"
-DEFAULT = CHECKPOINTS / "default"
+DEFAULT = CHECKPOINTS / "no_mirrors"
 BASE = "version_1"
 WITHOUT_NOISY = "noise_gaussian"  # version 1's default without NoisyNet: a base itself
 FIRST = "first at 30"

@@ -186,7 +186,9 @@ def draw_mirrors() -> Figure:
             xytext=signs * start,
             arrowprops={"arrowstyle": "->", "color": PURPLE, "linewidth": 1.5},
         )
-        name = ", ".join("$-$" * (sign < 0) + axis for sign, axis in zip(signs, "xz", strict=True))
+        name = ", ".join(
+            "$-$" * int(sign < 0) + axis for sign, axis in zip(signs, "xz", strict=True)
+        )
         panel.text(*(signs * (9.0, 9.6)), name, ha="center")
     for vertical, name in ((True, "the mirror x = 0"), (False, "the mirror z = 0")):
         line, place = (panel.axvline, (0.2, -10.3)) if vertical else (panel.axhline, (-10.4, 0.3))

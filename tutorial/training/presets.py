@@ -11,6 +11,7 @@ from typing import Any
 
 # Reference C: batch normalisation, uniform replay, Ornstein-Uhlenbeck noise.
 DEEPRL = {
+    "mirrors": "none",
     "actor_hidden": (256, 128),
     "critic_hidden": (128, 128),
     "critic_action_layer": 2,
@@ -42,6 +43,7 @@ DEEPRL = {
 # divided by the square root of 150 inputs: {"noisy_layers": True, "noisy_noise": "ou",
 # "noisy_sigma": 1.22, "action_noise": "none"}.
 REACHER_ARM = {
+    "mirrors": "none",
     "actor_hidden": (150, 150),
     "critic_hidden": (150, 150),
     "input_normalization": "batch",
@@ -76,6 +78,7 @@ REACHER_ARM = {
 # are those of its training notes (run 50); the rhythm is the course's usual advice, and the batch
 # size is ours.
 WALKTHROUGH = {
+    "mirrors": "none",
     "actor_hidden": (256, 128),
     "critic_hidden": (256, 128),
     "critic_action_layer": 2,
@@ -104,7 +107,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fast": {
         "n_step": 1,
         "discount": 0.95,
-        "gradient_steps": 40,
+        "gradient_steps": 60,
         "anneal_gradient_steps": 10,
         "anneal_episodes": 7,
     },
