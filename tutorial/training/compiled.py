@@ -543,7 +543,9 @@ def compiled_phase(groups, recordings, pattern: tuple[bool | None, ...]):
                 found.append(one)
             return vectors, jax.numpy.stack(found)
 
-        blocks = jax.tree.map(lambda x: x.reshape(-1, len(pattern), *x.shape[1:]), data)
+        blocks = jax.tree.map(
+            lambda x: x.reshape(len(x) // len(pattern), len(pattern), *x.shape[1:]), data
+        )
         vectors, found = jax.lax.scan(steps, vectors, blocks)
         return vectors, found.reshape(-1, found.shape[-1])
 
