@@ -99,7 +99,7 @@ def train(trial: Trial) -> dict[str, str]:
         notebook.load_definitions(NOTEBOOK, trial.edits) if trial.edits else notebook.definitions()
     )
     if trial.learner != "DDPG":
-        definitions.DDPG = getattr(notebook.extensions(), trial.learner)
+        vars(definitions).update(DDPG=getattr(notebook.extensions(), trial.learner))
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     goals = {"goal_size": trial.goal_size}
     evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
