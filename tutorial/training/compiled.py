@@ -361,6 +361,14 @@ class CompiledLearner(Learner):
             copied = copy.deepcopy(self.synced())
         except Exception as error:
             raise CannotRecord(f"the learner cannot be copied ({error})") from None
+        places = [
+            tensor.data_ptr()
+            for tensors in state_of(self.ddpg)
+            for tensor in tensors
+            if tensor.numel()
+        ]
+        if len(set(places)) < len(places):  # which a copy does not
+            raise CannotRecord("two tensors of its networks and optimisers share memory")
         for group in parameter_groups(copied):
             group |= {"lr": torch.tensor(float(group["lr"]))} | {
                 name: False for name in ("foreach", "fused") if name in group
@@ -451,7 +459,7 @@ class CompiledLearner(Learner):
                     for variant in sorted(set(with_actor.tolist()))
                 }
                 if all(groups == self.groups for groups, _ in entries.values()):
-                    recordings = tuple((variant, each) for variant, (_, each) in entries.items())
+                    recordings = tuple(recorded for _, recorded in entries.values())
                     return self.compiled_phase(recordings, rows, weights, noise, with_actor)
                 # Until every optimiser has its averages, PyTorch computes: they begin differently.
                 if self.waited:  # their own state is another than the made-up one: record anew
@@ -473,7 +481,7 @@ class CompiledLearner(Learner):
             self.facts = now
 
     def compiled_phase(self, recordings, rows, weights, noise, with_actor):
-        call, random = compiled_phase(self.groups, recordings, pattern_of(with_actor))
+        call, random = compiled_phase(self.groups, recordings)
         rates = np.array([float(group["lr"]) for group in parameter_groups(self.ddpg)], np.float32)
         seed = seeds(len(rows)) if random else None
         self.vectors, found = call(
@@ -498,59 +506,33 @@ def compiled_call(groups, recorded: Recorded):
     return jax.jit(call, compiler_options=options()), library.is_random(recorded)
 
 
-def pattern_of(with_actor: np.ndarray) -> tuple[bool | None, ...]:
-    """What the steps of a phase repeat, such as (False, True); (None,) if it is long."""
-    flags = tuple(with_actor.tolist())
-    for length in range(1, 5):
-        if flags == flags[:length] * (len(flags) // length):
-            return flags[:length]
-    return (None,)
-
-
 @functools.cache
-def compiled_phase(groups, recordings, pattern: tuple[bool | None, ...]):
-    """Learning steps as one call, and whether they are random.
-
-    The steps of a pattern follow each other in the call. XLA orders the operations of a branch
-    (`lax.cond`) less strictly, and computes some of them in a second thread.
-
-    Args:
-        recordings: pairs of `with_actor` and the recording of such a step.
-        pattern: `with_actor` of the first steps, and then again; None, where it is known later.
-    """
+def compiled_phase(groups, recordings: tuple[Recorded, ...]):
+    """Learning steps, without and with the actor, as one call, and whether they are random."""
     import jax
 
-    library, recorded = translation(), dict(recordings)
+    library = translation()
 
     def phase(vectors, rates, data):
-        def step(with_actor, vectors, inputs):
-            seed, *others, decided = inputs
-            if with_actor is None:
-                return jax.lax.cond(
-                    decided, *(lambda v=v: step(v, vectors, inputs) for v in (True, False))
-                )
-            given = [*vectors, list(rates), others]
-            *new, _, (errors, *losses) = library.Translation(
-                recorded[with_actor], groups, given, seed
-            ).outputs()
-            found = jax.numpy.append(errors, jax.numpy.stack(losses))
-            return [a.astype(b.dtype) for a, b in zip(new, vectors, strict=True)], found
+        def step(vectors, inputs):
+            seed, *others, with_actor = inputs
 
-        def steps(vectors, inputs):
-            found = []
-            for k, with_actor in enumerate(pattern):
-                vectors, one = step(with_actor, vectors, jax.tree.map(lambda x, k=k: x[k], inputs))
-                found.append(one)
-            return vectors, jax.numpy.stack(found)
+            def run(recorded):
+                given = [*vectors, list(rates), others]
+                *new, _, (errors, *losses) = library.Translation(
+                    recorded, groups, given, seed
+                ).outputs()
+                found = jax.numpy.append(errors, jax.numpy.stack(losses))
+                return [a.astype(b.dtype) for a, b in zip(new, vectors, strict=True)], found
 
-        blocks = jax.tree.map(
-            lambda x: x.reshape(len(x) // len(pattern), len(pattern), *x.shape[1:]), data
-        )
-        vectors, found = jax.lax.scan(steps, vectors, blocks)
-        return vectors, found.reshape(-1, found.shape[-1])
+            if len(recordings) == 1:
+                return run(recordings[0])
+            return jax.lax.cond(with_actor, lambda: run(recordings[1]), lambda: run(recordings[0]))
+
+        return jax.lax.scan(step, vectors, data)
 
     call = jax.jit(phase, donate_argnums=0, compiler_options=options())
-    return call, any(map(library.is_random, recorded.values()))
+    return call, any(map(library.is_random, recordings))
 
 
 # ------------------------------------------------------------------- what a recording cannot hold

@@ -120,13 +120,11 @@ class Tape(TorchDispatchMode):
     def __init__(self, allowed: Container[str]):
         super().__init__()
         self.allowed, self.draws, self.constants = allowed, 0, set()
-        self.known, self.kept, self.owners = {}, [], {}
+        self.known, self.kept = {}, []
 
     def know(self, tensor: torch.Tensor, *what: Any) -> Known:
         self.known[id(tensor)] = entry = Known(*what)
         self.kept.append(tensor)  # or its id might be that of another one
-        if entry.base is None:
-            self.owners.setdefault(storage(tensor), set()).add(id(tensor))
         return entry
 
     def entry(self, tensor: torch.Tensor) -> Known:
@@ -153,8 +151,6 @@ class Tape(TorchDispatchMode):
             raise CannotRecord(
                 f"a tensor outside of the networks and optimisers is changed in {where()}"
             )
-        elif len(self.owners[storage(tensor)]) > 1:
-            raise CannotRecord(f"two tensors that share memory are changed in {where()}")
         else:
             entry.node = node
 
