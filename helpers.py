@@ -9,16 +9,21 @@ this module.
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.drawing.page import inline
+from reacher.episode import evaluate_policy, rollout
 from reacher.files import write_whole
 from reacher.watch import watch_page
+from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import diagrams, figures, study, summaries, tables
+from tutorial.report import diagrams, figures, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms
 from tutorial.training import compiled, layers
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
-from tutorial.training.episodes import evaluate_policy, returns_that_followed, rollout
-from tutorial.training.evaluation import open_evaluation, values_over_torques
+from tutorial.training.evaluation import (
+    open_evaluation,
+    returns_that_followed,
+    values_over_torques,
+)
 from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters

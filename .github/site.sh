@@ -8,7 +8,9 @@ python3 -m tutorial.tasks watch
 mkdir -p $site/doc
 cp runs/watch.html $site/play.html
 cp doc/*.png $site/doc
-.venv/bin/python -m tutorial.report.page Continuous_Control.ipynb $site/Continuous_Control.html
+for notebook in Continuous_Control doc/extensions; do
+    .venv/bin/python -m tutorial.report.page $notebook.ipynb $site/$notebook.html
+done
 for page in README.md CONTRIBUTING.md CHANGELOG.md doc/*.md; do
     target=$site/${page%.md}.html
     [ "$page" = README.md ] && target=$site/index.html

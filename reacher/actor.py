@@ -6,7 +6,6 @@ Both are data: nothing in them is executed. What is evaluated is the mean policy
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -14,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from reacher.run_file import read_run_file
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 LARGEST_FILE = 64_000_000  # bytes of weights; the default actor has 157,020
-LARGEST_SETTINGS = 1_000_000
 MOST_LAYERS, MOST_UNITS = 32, 16_384
 NORMALIZATIONS = {
     "input_normalization": ("fixed", "batch", "none"),
@@ -69,13 +68,8 @@ def read_settings(folder: Path) -> dict:
         FileNotFoundError, ValueError: no such file, a damaged one, or a run of something else than
             arms.
     """
-    path = folder / "hyperparameters.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"no {path}: a run folder holds it beside the weights")
+    path, content = folder / "hyperparameters.json", read_run_file(folder)
     try:
-        if path.stat().st_size > LARGEST_SETTINGS:
-            raise ValueError(f"more than {LARGEST_SETTINGS} bytes")
-        content = json.loads(path.read_text(encoding="utf-8"))
         settings = content["hyperparameters"]
         for name, allowed in NORMALIZATIONS.items():
             if settings[name] not in allowed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from reacher.checks import integer
 from reacher.goals import UnityRandom
@@ -63,59 +62,10 @@ class ReacherEnvironment(UnityInterface):
         name = "Reacher" if goals == "own" else "Reacher (Unity goals)"
         super().__init__(name, ACADEMY_NAME, num_agents, BrainParameters())
 
-    def reset(
-        self,
-        train_mode: bool = True,
-        config: Mapping[str, float] | None = None,
-        lesson: int | None = None,
-    ) -> dict[str, BrainInfo]:
-        """Begin a new episode in all arms.
-
-        Args:
-            train_mode: taken for the interface's sake. Unity draws faster with True; here there
-                is nothing to draw.
-            config: `goal_size` and `goal_speed`, as in the constructor. They stay until they are
-                changed again, as in Unity.
-            lesson: taken for the interface's sake; the Unity build has no curriculum.
-
-        Raises:
-            ValueError: an unknown key or a bad value in `config`; nothing has changed then.
-            RuntimeError: the environment is closed.
-        """
-        self._require_open("reset")
-        if config is not None:
-            if not isinstance(config, Mapping):
-                raise ValueError(
-                    f"config must be a mapping such as {{'goal_size': 5.0}}, not {config!r}"
-                )
-            self._task.set_parameters(config)
-        self._is_reset, self.global_done = True, False
+    def _begin(self) -> dict[str, BrainInfo]:
         return self._arms_answer(self._task.reset(), np.zeros(self.num_agents), done=False)
 
-    def step(
-        self,
-        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
-        memory: object = None,
-        text_action: object = None,
-    ) -> dict[str, BrainInfo]:
-        """Hold the actions for one decision: four physics steps, 0.08 s.
-
-        In the 1001st decision of an episode all arms are done and, as in Unity, reset before
-        they answer: that answer holds the last reward of the old episode and the first
-        observation of the next one, which goes on with the next step.
-
-        Args:
-            vector_action: (agents, 4) or flat, array or list or CPU tensor, or {brain name: any
-                of these}; None stands for zeros. Values are cut to [-1, 1].
-            memory, text_action: taken for the interface's sake, not used by this brain.
-
-        Raises:
-            ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
-            RuntimeError: before the first reset, or after close.
-        """
-        self._require_open("step")
-        self._require_reset()
-        actions = self._checked_actions(vector_action)
+    def _decide(self, actions: np.ndarray) -> dict[str, BrainInfo]:
         observations, rewards, done = self._task.step(actions)
         if done:
             observations = self._task.reset()
@@ -129,6 +79,9 @@ class ReacherEnvironment(UnityInterface):
             [done] * self.num_agents,
             actions,
         )
+
+    def _set_parameters(self, parameters: Mapping[str, float]) -> None:
+        self._task.set_parameters(parameters)
 
     def _parameters(self) -> Mapping[str, float]:
         return self._task.parameters

@@ -1,74 +1,88 @@
-"""One episode of arms, played and kept: what pictures show."""
+"""Playing an episode with a policy, in anything that has the interface of `unityagents`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from reacher.actor import Actor
-from reacher.checks import MAX_SEED, actions_of_shape, integer
-from reacher.physics import MAX_AGENTS
-from reacher.task import ACTION_SIZE, EPISODE_DECISIONS, RESET_PARAMETERS, Task
+from reacher.checks import integer
+from reacher.environment import ReacherEnvironment
+from reacher.task import ACTION_SIZE, EPISODE_DECISIONS
+
+Policy = Callable[[np.ndarray], np.ndarray]  # observations (agents, n) to actions (agents, m)
 
 
-@dataclass(frozen=True)
-class Episode:
-    """What was seen and earned.
+def rollout(
+    environment: Any, policy: Policy
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Play one episode from its reset on.
 
-    Attributes:
-        observations: (decisions + 1, arms, 33) float32; the last ones are the episode's own.
-        rewards: (decisions, arms) float32.
-        goal_size: diameter of the goals, m.
-        seed: of the goals.
+    Args:
+        environment: with the interface of `unityagents`; it is reset.
+        policy: observations (agents, observations), float32, to actions (agents, actions).
+
+    Yields:
+        For each decision the observations (agents, observations), float32, the actions (agents,
+        actions) and the rewards (agents,), float64.
     """
+    [name] = environment.brain_names
+    answer = environment.reset(train_mode=True)[name]
+    while True:
+        observations = answer.vector_observations.astype(np.float32)
+        actions = policy(observations)
+        answer = environment.step(actions)[name]
+        yield observations, actions, np.array(answer.rewards)
+        if any(answer.local_done):
+            return
+
+
+def evaluate_policy(environment: Any, policy: Policy) -> np.ndarray:
+    """Each agent's sum of rewards over one episode, (agents,), played as `rollout` does."""
+    return functools.reduce(np.add, (rewards for *_, rewards in rollout(environment, policy)))
+
+
+class Episode(NamedTuple):
+    """What was seen and earned: observations (decisions, arms, 33), rewards (decisions, arms)."""
 
     observations: np.ndarray
     rewards: np.ndarray
-    goal_size: float = RESET_PARAMETERS["goal_size"]
-    seed: int = 0
 
     @property
     def scores(self) -> np.ndarray:
         """Each arm's sum of rewards, (arms,)."""
-        return self.rewards.sum(0, dtype=np.float64)
-
-
-def random_torques(seed: int) -> Actor:
-    """Clipped standard normal torques, as in the notebook's section 2.3."""
-    generator = np.random.default_rng(seed)
-    return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
-        -1, 1
-    )
+        return self.rewards.sum(axis=0)
 
 
 def play_episode(
-    actor: Actor,
+    policy: Policy,
     arms: int = 20,
     seed: int = 0,
     decisions: int = EPISODE_DECISIONS,
-    **parameters: float,
+    **parameters: Any,
 ) -> Episode:
-    """Let an actor play the first episode of `ReacherEnvironment(arms, seed)`.
+    """Let a policy play the first episode of `ReacherEnvironment(arms, seed, **parameters)`.
 
     Args:
-        actor: observations (arms, 33) float32 to actions (arms, 4).
-        arms: 1 to 2000.
-        seed: of the goals, which are the same for every actor.
         decisions: 1 to 1001.
         parameters: `goal_size` and `goal_speed`.
 
     Raises:
         TypeError, ValueError: a number out of range.
     """
-    arms = integer("arms", arms, 1, MAX_AGENTS)
     decisions = integer("decisions", decisions, 1, EPISODE_DECISIONS)
-    task = Task(arms, integer("seed", seed, 0, MAX_SEED))
-    task.set_parameters(parameters)
-    seen, earned = [task.reset()], []
-    for _ in range(decisions):
-        actions = actions_of_shape(actor(seen[-1]), (arms, ACTION_SIZE))
-        observations, rewards, _ = task.step(actions)
-        seen.append(observations)
-        earned.append(rewards.astype(np.float32))
-    return Episode(np.array(seen), np.array(earned), task.parameters["goal_size"], seed)
+    with ReacherEnvironment(arms, seed, **parameters) as environment:
+        played = list(itertools.islice(rollout(environment, policy), decisions))
+    observations, _, rewards = zip(*played, strict=True)
+    return Episode(np.array(observations), np.array(rewards))
+
+
+def random_torques(seed: int) -> Policy:
+    """Clipped standard normal torques, as in the notebook's section 2.3."""
+    generator = np.random.default_rng(seed)
+    return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
+        -1, 1
+    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reacher.checks import actions_of_shape
 from reacher.goals import UnityRandom, generator_from, generator_state
@@ -126,6 +127,59 @@ class UnityInterface:
             ]
         )
 
+    def reset(
+        self,
+        train_mode: bool = True,
+        config: Mapping[str, float] | None = None,
+        lesson: int | None = None,
+    ) -> dict[str, BrainInfo]:
+        """Begin a new episode of all agents.
+
+        Args:
+            config: values of reset parameters by name, which stay until they are changed again, as
+                in Unity. The arms have `goal_size` and `goal_speed`, as in their constructor;
+                Gymnasium's environments have none.
+            train_mode, lesson: taken for the interface's sake, without an effect.
+
+        Raises:
+            ValueError: an unknown name or a bad value in `config`; nothing has changed then. Or
+                an environment of Gymnasium answers with what is no observation of its space.
+            RuntimeError: the environment is closed.
+        """
+        self._require_open("reset")
+        if config is not None and not isinstance(config, Mapping):
+            raise ValueError(f"config must be a mapping of reset parameters, not {config!r}")
+        self._set_parameters(config or {})
+        self._is_reset, self.global_done = True, False
+        return self._begin()
+
+    def step(
+        self,
+        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        memory: object = None,
+        text_action: object = None,
+    ) -> dict[str, BrainInfo]:
+        """Hold the actions for one decision.
+
+        After the last decision of an episode all agents are, as in Unity, reset before they answer:
+        that answer holds the last reward of the old episode and the first observation of the next
+        one, which goes on with the next step. `max_reached` is true of an agent whose episode ended
+        by a time limit only.
+
+        Args:
+            vector_action: (agents, actions) or flat, array or list or CPU tensor, or {brain name:
+                any of these}; None stands for zeros. Values are cut to [-1, 1].
+            memory, text_action: taken for the interface's sake, without an effect.
+
+        Raises:
+            ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
+            RuntimeError: before the first reset, or after close.
+        """
+        self._require_open("step")
+        if not self._is_reset:
+            raise RuntimeError("step() before the first reset(): call reset() to begin an episode")
+        return self._decide(self._checked_actions(vector_action))
+
     def state(self) -> dict:
         """What decides the future from the next reset on, for `restore`, as JSON can hold it.
 
@@ -196,6 +250,18 @@ class UnityInterface:
         self._require_open("close")
         self._is_open = False
 
+    def _begin(self) -> dict[str, BrainInfo]:
+        """Begin an episode and answer."""
+        raise NotImplementedError
+
+    def _decide(self, actions: np.ndarray) -> dict[str, BrainInfo]:
+        """Take checked actions (agents, actions), float64, and answer."""
+        raise NotImplementedError
+
+    def _set_parameters(self, parameters: Mapping[str, float]) -> None:
+        """Change these reset parameters, or raise ValueError before any change."""
+        raise NotImplementedError
+
     def _parameters(self) -> Mapping[str, float]:
         """The reset parameters that are in force."""
         raise NotImplementedError
@@ -213,10 +279,6 @@ class UnityInterface:
             raise RuntimeError(
                 f"{call}() on a closed environment: make a new {type(self).__name__}"
             )
-
-    def _require_reset(self) -> None:
-        if not self._is_reset:
-            raise RuntimeError("step() before the first reset(): call reset() to begin an episode")
 
     def _checked_actions(self, actions) -> np.ndarray:
         """Any form of actions that `step` accepts as (agents, actions) float64, or ValueError."""

@@ -20,11 +20,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import helpers
 from reacher import files, task
+from reacher.episode import evaluate_policy
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
-from tutorial.training import episodes, run_files, saving
+from tutorial.training import run_files, saving
+from tutorial.training.environments import open_environment
+from tutorial.training.randomness import seed_everything
+from tutorial.training.states import TrainingState
 
 ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
 SMALL = {
@@ -65,7 +68,7 @@ def shrink(patch=setattr) -> None:
 
 def make_agent(notebook, kind="default", **overrides):
     settings = notebook.make_hyperparameters("default", SMALL | KINDS[kind] | overrides)
-    generator = helpers.seed_everything(0)
+    generator = seed_everything(0)
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, ARMS, settings, generator)
     if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
         agent.first_score = agent.best_score = 0.0
@@ -87,7 +90,7 @@ def train(
 ):
     """Train as the notebook does, and go on where there is something to go on from."""
     folder = Path(folder)
-    environment = environment or helpers.open_environment("", ARMS, 0)
+    environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
     notebook.train_agent(
         environment,
@@ -96,7 +99,7 @@ def train(
         episodes,
         stop_when_solved,
         save_every,
-        helpers.TrainingState(folder).exists(),
+        TrainingState(folder).exists(),
         after_episode,
         reward_threshold,
         keep_state,
@@ -114,7 +117,7 @@ WEIGHTS = [
 
 def left_by(folder: Path) -> dict:
     """All that a training left but the time that it took: scores, weights, its last state."""
-    _, facts, tensors = helpers.TrainingState(folder).load()
+    _, facts, tensors = TrainingState(folder).load()
     timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
     return {
         "facts": json.dumps(timeless),
@@ -184,7 +187,7 @@ class CutShort:
     """
 
     def __init__(self, send, decision, seconds):
-        self.environment = helpers.open_environment("", ARMS, 0)
+        self.environment = open_environment("", ARMS, 0)
         self.left, self.seconds = decision, seconds
         if send:
             signal.signal(signal.SIGVTALRM, lambda *_: os.kill(os.getpid(), getattr(signal, send)))
@@ -203,9 +206,9 @@ def warm_up(notebook) -> None:
     """Load and compile once, for all forks. Gradients would start threads, which a fork loses."""
     notebook.tree_update(np.zeros(4), np.arange(2), np.ones(2))
     notebook.tree_find(np.ones(4), np.ones(2))
-    agent, environment = make_agent(notebook), helpers.open_environment("", ARMS, 0)
+    agent, environment = make_agent(notebook), open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
-    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
 
 
 def serve() -> None:

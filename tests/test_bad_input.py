@@ -17,15 +17,17 @@ import nbformat
 import numpy as np
 import pytest
 
-import helpers
 import small_training
 from reacher.physics import MAX_AGENTS
 from tutorial.notebook import definitions
 from tutorial.paths import NOTEBOOK
 from tutorial.report import tables
 from tutorial.training import run_files
-from tutorial.training.parameters import Parameters
+from tutorial.training.environments import open_environment
+from tutorial.training.parameters import Parameters, check_parameters
 from tutorial.training.presets import PRESETS
+from tutorial.training.run_files import run_folder
+from tutorial.training.scores import read_runs, read_scores
 
 HUGE = 10**5000  # Python refuses to write so many digits
 DEFINITIONS = definitions()
@@ -66,7 +68,7 @@ COMPANIONS = {  # what a value at its limit needs beside it
 def build(model, **values):
     """What the notebook does with these parameters or hyperparameters."""
     if model == "parameters":
-        helpers.check_parameters(PARAMETERS | values)
+        check_parameters(PARAMETERS | values)
         return None
     return DEFINITIONS.make_hyperparameters("default", values)
 
@@ -419,23 +421,21 @@ def parameters_cell():
 
 def test_the_notebook_checks_all_its_parameters():
     values = parameters_cell()
-    helpers.check_parameters(values)
+    check_parameters(values)
     assert list(values) == list(Parameters.model_fields) == list(PARAMETERS)
 
 
 def test_several_wrong_parameters_are_all_named():
     wrong = {"seed": -1, "train": "no", "out_dir": 7}
     with pytest.raises(ValueError) as error:
-        helpers.check_parameters(PARAMETERS | wrong)
+        check_parameters(PARAMETERS | wrong)
     assert all(f"{name} = {value!r}" in str(error.value) for name, value in wrong.items())
 
 
 def test_a_parameter_that_is_missing_is_named():
     for name in PARAMETERS:
         with pytest.raises(ValueError, match=name):
-            helpers.check_parameters(
-                {key: value for key, value in PARAMETERS.items() if key != name}
-            )
+            check_parameters({key: value for key, value in PARAMETERS.items() if key != name})
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_a_parameter_that_is_missing_is_named():
 )
 def test_parameters_without_effect_are_errors(name, value):
     with pytest.raises(ValueError, match=f"{name} = .* has no effect with train = False"):
-        helpers.check_parameters(PARAMETERS | {"train": False, name: value})
+        check_parameters(PARAMETERS | {"train": False, name: value})
 
 
 def test_the_largest_number_of_arms_is_the_environments(tmp_path):
@@ -451,7 +451,7 @@ def test_the_largest_number_of_arms_is_the_environments(tmp_path):
     assert max(at_limits(field)) == MAX_AGENTS
     for wrong in (0, MAX_AGENTS + 1):
         with pytest.raises(ValueError, match=f"num_agents must be from 1 to {MAX_AGENTS}"):
-            helpers.open_environment("", wrong)
+            open_environment("", wrong)
 
 
 # -------------------------------------------------------------------------- folders and locations
@@ -466,7 +466,7 @@ def test_the_largest_number_of_arms_is_the_environments(tmp_path):
 def test_a_folder_that_cannot_be_made(notebook, tmp_path, below, resume):
     """The superuser may write anywhere, so these cannot be made by anyone."""
     (tmp_path / "file").write_text("mine")
-    folder = helpers.run_folder(tmp_path / below, "default", 0)
+    folder = run_folder(tmp_path / below, "default", 0)
     with pytest.raises(ValueError, match="cannot write into .*choose another out_dir") as error:
         notebook.train_agent(None, small_training.make_agent(notebook), folder, 1, resume=resume)
     message = str(error.value)
@@ -500,7 +500,7 @@ def test_a_folder_where_nothing_can_be_written(tmp_path, monkeypatch):
 )
 def test_an_environment_that_there_is_not(location, words):
     with pytest.raises(ValueError, match=words):
-        helpers.open_environment(location, 2, 0)
+        open_environment(location, 2, 0)
 
 
 # -------------------------------------------------------------------------------------- score files
@@ -531,7 +531,7 @@ UNREADABLE = {
 def test_an_unreadable_score_file_is_named(tmp_path, name):
     (tmp_path / "scores.csv").write_bytes(UNREADABLE[name])
     with pytest.raises(ValueError, match=r"scores\.csv") as error:
-        helpers.read_scores(tmp_path / "scores.csv")
+        read_scores(tmp_path / "scores.csv")
     assert len(str(error.value)) < 1_000
 
 
@@ -544,7 +544,7 @@ def test_the_rest_is_drawn_where_files_cannot_be_read(tmp_path):
     (tmp_path / "seed99" / "scores.csv").mkdir(parents=True)
     (tmp_path / "notes").mkdir()
     with pytest.warns(UserWarning, match="left out") as caught:
-        runs = helpers.read_runs(tmp_path)
+        runs = read_runs(tmp_path)
     first = len(UNREADABLE)
     assert list(runs) == [f"seed{first}", f"seed{first + 1}", f"seed{first + 2}"]
     assert runs[f"seed{first}"]["score"].tolist() == [0.5, 1.5]
@@ -558,23 +558,23 @@ def test_the_rest_is_drawn_where_files_cannot_be_read(tmp_path):
 def test_no_readable_score_file_is_a_clear_error(tmp_path):
     for folder in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(FileNotFoundError, match="no score file that can be read"):
-            helpers.read_runs(folder)
+            read_runs(folder)
     (tmp_path / "seed0").mkdir()
     (tmp_path / "seed0" / "scores.csv").write_bytes(b"")
     with (
         pytest.warns(UserWarning, match="left out"),
         pytest.raises(FileNotFoundError, match="no score file that can be read"),
     ):
-        helpers.read_runs(tmp_path)
+        read_runs(tmp_path)
 
 
 def test_a_run_that_moved_aside_is_not_drawn_as_another_seed(tmp_path):
     for name in ("seed0", "seed0.1", "seed2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "scores.csv").write_text(HEADER + LINES)
-    assert list(helpers.read_runs(tmp_path)) == ["seed0", "seed2"]
+    assert list(read_runs(tmp_path)) == ["seed0", "seed2"]
 
 
 def test_lines_may_end_as_on_windows(tmp_path):
     (tmp_path / "scores.csv").write_bytes((HEADER + LINES).replace("\n", "\r\n").encode())
-    assert helpers.read_scores(tmp_path / "scores.csv")["score"].tolist() == [0.5, 1.5]
+    assert read_scores(tmp_path / "scores.csv")["score"].tolist() == [0.5, 1.5]

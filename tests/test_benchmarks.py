@@ -1,4 +1,4 @@
-"""The pure pieces of the benchmarks: trees, records, results, reports. Nothing here is timed."""
+"""The pure pieces of the benchmarks: records, results, reports. Nothing here is timed."""
 
 from __future__ import annotations
 
@@ -10,71 +10,9 @@ import numpy as np
 import pytest
 
 from reacher import ReacherEnvironment
-from tutorial.benchmarks import (
-    baseline_training,
-    environment_speed,
-    measure,
-    replay,
-    report,
-    scaling,
-    solving,
-)
+from tutorial.benchmarks import baseline_training, learning_step, measure, report, solving
 from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
-from tutorial.benchmarks.measure import Options, Recorder, Results, Target
-
-# ----------------------------------------------------------------------------- replay baselines
-
-
-def test_the_notebooks_replay_gathers_the_rows_that_it_drew(notebook):
-    rows, td_errors = replay.transitions(300)
-    indices, batch, weights = replay.this_project(rows, td_errors, notebook)()
-    np.testing.assert_array_equal(
-        np.column_stack(
-            [
-                batch.observations,
-                batch.actions,
-                batch.returns,
-                batch.discounts,
-                batch.next_observations,
-            ]
-        ),
-        rows[indices],
-    )
-    assert weights.max() == 1 and len(weights) == replay.BATCH
-
-
-def test_cpprb_gathers_the_rows_that_it_drew():
-    pytest.importorskip("cpprb")
-    rows, td_errors = replay.transitions(300)
-    indices, sample, weights = replay.cpprb(rows, td_errors)()
-    drawn = np.column_stack(
-        [sample[name] for name in ("obs", "act", "ret", "discount", "next_obs")]
-    )
-    np.testing.assert_array_equal(drawn, rows[indices])
-    assert len(weights) == replay.BATCH
-
-
-@pytest.mark.parametrize("builder", [replay.tianshou_tree, replay.tianshou_buffer])
-def test_tianshou_gathers_the_rows_that_it_drew(builder):
-    pytest.importorskip("tianshou")
-    rows, td_errors = replay.transitions(300)
-    indices, drawn, weights = builder(rows, td_errors)()
-    np.testing.assert_array_equal(drawn, rows[indices])
-    assert len(np.unique(indices)) > 30 and len(weights) == replay.BATCH
-
-
-def test_a_baseline_that_fails_is_named_and_no_error():
-    def absent():
-        import no_such_package  # noqa: F401
-
-    def broken():
-        raise OSError("undefined symbol: x\nand more")
-
-    calls, missing = measure.build_baselines({"a": absent, "b": broken, "c": lambda: "call"})
-    assert calls == {"c": "call"}
-    assert missing["a"] == "no_such_package is not installed"
-    assert missing["b"] == "does not load: OSError: undefined symbol: x"
-
+from tutorial.benchmarks.measure import Options, Recorder
 
 # ---------------------------------------------------------------------------------- the environment
 
@@ -137,8 +75,7 @@ def test_sb3_environment_hands_on_truncation_and_last_observation():
 # ----------------------------------------------------------------------------- timing and results
 
 
-def test_candidates_take_turns_and_the_order_alternates(monkeypatch):
-    monkeypatch.setattr(measure, "calls_within", lambda call, seconds: 1)
+def test_candidates_take_turns_and_the_order_alternates():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
     seconds = measure.time_in_turn(calls, Options(quick=True, repetitions=3))
@@ -149,10 +86,9 @@ def test_candidates_take_turns_and_the_order_alternates(monkeypatch):
 def test_results_of_other_rows_stay(tmp_path):
     path = tmp_path / "results.json"
     for row, value in (("first", 1), ("second", 2), ("first", 3)):
-        results = Results(path, {"machine": "x"})
-        assert results.begin(row)
-        Recorder(results, row).put("entry", value)
-        results.finish(row)
+        recorder = Recorder(path, row, {"machine": "x"})
+        recorder.put("entry", value)
+        recorder.finish()
     held = json.loads(path.read_text())
     assert held["first"]["measured"] == {"entry": 3} and held["first"]["finished"]
     assert held["second"]["measured"] == {"entry": 2}
@@ -160,22 +96,17 @@ def test_results_of_other_rows_stay(tmp_path):
 
 def test_a_cut_run_goes_on_where_it_was_cut_on_the_same_machine_only(tmp_path):
     path = tmp_path / "results.json"
-    results = Results(path, {"machine": "x"})
-    results.begin("row")
-    Recorder(results, "row").put("one", 1)  # cut here
+    Recorder(path, "row", {"machine": "x"}).put("one", 1)  # cut here
 
-    results = Results(path, {"machine": "x"}, keep=True)
-    assert results.begin("row")
-    recorder = Recorder(results, "row")
-    assert recorder.has("one") and not recorder.has("two")
+    recorder = Recorder(path, "row", {"machine": "x"}, keep=True)
+    assert not recorder.finished and recorder.has("one") and not recorder.has("two")
     recorder.put("two", 2)
-    results.finish("row")
-    assert not Results(path, {"machine": "x"}, keep=True).begin("row")  # nothing left
+    recorder.finish()
+    assert Recorder(path, "row", {"machine": "x"}, keep=True).finished  # nothing left
 
-    results = Results(path, {"machine": "y"}, keep=True)
-    assert results.begin("row") and not Recorder(results, "row").has("one")
-    results = Results(path, {"machine": "x"})
-    assert results.begin("row") and not Recorder(results, "row").has("one")
+    for machine, keep in (("y", True), ("x", False)):
+        recorder = Recorder(path, "row", {"machine": machine}, keep)
+        assert not recorder.finished and not recorder.has("one")
 
 
 # ------------------------------------------------------------------------------------------- report
@@ -190,18 +121,13 @@ def a_row(measured, finished=True, here=HERE):
     return {"here": here, "date": "2026-01-01", "finished": finished, "measured": measured}
 
 
-def a_module(*targets):
+def a_module():
     return types.SimpleNamespace(
-        TITLE="Some row", EXPLANATION="What it is.", targets=lambda measured: list(targets)
+        TITLE="Some row", EXPLANATION="What it is.", table=learning_step.table
     )
 
 
-def test_the_page_marks_targets_and_names_missing_baselines():
-    module = a_module(
-        Target("quick", "3 times", True),
-        Target("small", "9 MB", False),
-        Target("other", "not measured", None),
-    )
+def test_the_page_has_times_and_names_missing_baselines():
     page = report.render(
         {
             "row": a_row(
@@ -211,11 +137,8 @@ def test_the_page_marks_targets_and_names_missing_baselines():
                 }
             )
         },
-        {"row": module, "late": a_module()},
+        {"row": a_module(), "late": a_module()},
     )
-    assert "| quick | 3 times | reached |" in page
-    assert "| small | 9 MB | **not reached** |" in page
-    assert "| other | not measured | not measured |" in page
     assert "| ours | 2.0 | 1.5 to 4.0 | 3 |" in page
     assert "| baseline | baseline is not installed | - | - |" in page
     assert "Not measured yet: Some row." in page and "Cut short" not in page
@@ -235,36 +158,13 @@ def test_the_page_says_what_was_cut_quick_or_measured_elsewhere():
     assert "Quick run" not in report.render(rows, modules)
 
 
-def marks(targets):
-    return [target.reached for target in targets]
+def test_the_committed_page_is_that_of_the_committed_results():
+    command = importlib.import_module("tutorial.benchmarks.__main__")
+    rows = json.loads(measure.RESULTS.read_text())
+    assert command.PAGE.read_text() == report.render(rows, command.ROWS)
 
 
-def timed(**microseconds):
-    return {
-        name.replace("_", " "): {"seconds": [1e-6 * value]} for name, value in microseconds.items()
-    }
-
-
-def test_replay_is_held_against_the_best_baseline():
-    measured = timed(this_notebook=10, cpprb=21) | {"tianshou, tree": {"missing": "why"}}
-    assert marks(replay.targets(measured)) == [True]
-    assert "cpprb" in replay.targets(measured)[0].what
-    assert marks(replay.targets(measured | timed(cpprb=19))) == [False]
-    absent = {name: {"missing": "why"} for name in replay.BASELINES}
-    assert marks(replay.targets(timed(this_notebook=10) | absent)) == [None]
-
-
-def test_environment_targets():
-    seconds = {"environment": 2.0, "bare MuJoCo": 0.9, "bare MuJoCo, swinging": 1.7}
-    measured = {
-        f"{arms} arms, {name}": {"seconds": [value]}
-        for arms in (20, 1000)
-        for name, value in seconds.items()
-    }
-    assert marks(environment_speed.targets(measured)) == [True, True, False, True]
-
-
-def test_solving_targets_need_every_seed():
+def test_a_median_of_solving_needs_every_seed():
     def run(training, first=5, solved=100):
         return {
             "training": training,
@@ -277,24 +177,15 @@ def test_solving_targets_need_every_seed():
             "mean of 1-100": 38.0,
         }
 
-    measured = {
-        f"{preset}, seed {seed}": run(seconds)
-        for preset, values in (("fast", (50.0, 59.0, 70.0)), ("default", (60.0, 100.0, 61.0)))
-        for seed, seconds in enumerate(values)
-    }
-    assert marks(solving.targets(measured)) == [True] * 5  # 59 s, 61 s, floors 20 and 30 s
-    measured["default, seed 0"] = run(200.0)
-    assert marks(solving.targets(measured)) == [True, False, True, True, True]
+    measured = {f"fast, seed {seed}": run(seconds) for seed, seconds in enumerate((50.0, 59, 70))}
+    assert solving.medians(measured, "fast")["training"] == 59
     measured["fast, seed 1"] = run(None, first=None, solved=None)
-    assert marks(solving.targets(measured)) == [False] * 5
-    assert (
-        "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |"
-        in solving.tables(measured)[0]
-    )
-    assert marks(solving.targets({})) == [None] * 5
+    assert solving.medians(measured, "fast")["training"] is None
+    line = "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |"
+    assert line in solving.table(measured)
 
 
-def test_baselines_are_compared_by_their_median_seconds():
+def test_a_median_of_baselines_counts_a_seed_that_never_got_there_as_the_slowest():
     def records(name, *seconds):
         return {
             f"{name}/{seed}": {
@@ -306,15 +197,9 @@ def test_baselines_are_compared_by_their_median_seconds():
         }
 
     baselines = list(baseline_training.BASELINES)
-    measured = records("this notebook, fast", 8.0, 10.0, 12.0)
-    assert marks(baseline_training.targets(measured)) == [None]  # no baseline was tried
-    measured |= records(baselines[0], 60.0, None, 45.0) | records(baselines[1], None, None, 20.0)
+    measured = records(baselines[0], 60.0, None, 45.0) | records(baselines[1], None, None, 20.0)
     measured |= {f"{baselines[2]}/0": {"missing": "stable_baselines3 is not installed"}}
-    assert marks(baseline_training.targets(measured)) == [True]  # 10 s against a median of 60 s
-    assert marks(baseline_training.targets(measured | records(baselines[0], 15.0, 19.0, 19.0))) == [
-        False
-    ]
-    table = baseline_training.tables(measured)[0]
+    table = baseline_training.table(measured)
     assert f"| {baselines[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
     assert f"| {baselines[1]} | not within, not within, 20.0 | not within |" in table
     assert "stable_baselines3 is not installed" in table
@@ -327,25 +212,9 @@ def test_a_failed_baseline_says_why():
     assert baseline_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
 
 
-def test_scaling_targets_and_tables():
-    measured = {
-        f"{n} transitions": {"seconds": [1e-6 * value], "rows MB": 1.0, "tree MB": 1.0}
-        for n, value in zip(scaling.TRANSITIONS, (10, 12, 14, 17), strict=True)
-    }
-    for arms, value in zip(scaling.ARMS, (1, 2, 10, 190), strict=True):
-        measured |= {
-            f"{arms} arms, environment": {"seconds": [value]},
-            f"{arms} arms, environment and agent": {"seconds": [value * arms**0.1]},
-        }
-    assert marks(scaling.targets(measured)) == [True, True, False]
-    arms, transitions = scaling.tables(measured)
-    assert arms.splitlines()[2] == "| 1 | 1000.000 | 1000.000 |"
-    assert transitions.splitlines()[-1] == "| 10,000,000 | 17.0 | 17.0 to 17.0 | 1.0 | 1.0 |"
-
-
 def test_an_unknown_row_is_an_error_that_names_the_known_ones(monkeypatch, capsys):
     command = importlib.import_module("tutorial.benchmarks.__main__")
-    monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "replay,nothing"])
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--only", "solve,nothing"])
     with pytest.raises(SystemExit):
         command.arguments()
     assert "unknown row 'nothing'; known are solve, " in capsys.readouterr().err

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import helpers
 from reacher import task
 from reacher.actor import load_actor, pretrained_actors
 from tutorial import notebook
 from tutorial.experiments import diagnostics
+from tutorial.training.environments import open_environment
+from tutorial.training.randomness import seed_everything
 
 SMALL = {
     "actor_hidden": (8, 8),
@@ -49,8 +50,8 @@ def test_noting_changes_nothing(noted, tmp_path):
     found = noted()
     definitions = notebook.definitions()
     settings = definitions.make_hyperparameters("default", SMALL)
-    with helpers.open_environment("", ARMS, diagnostics.SEED) as environment:
-        generator = helpers.seed_everything(diagnostics.SEED)
+    with open_environment("", ARMS, diagnostics.SEED) as environment:
+        generator = seed_everything(diagnostics.SEED)
         agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, ARMS, settings, generator)
         scores = definitions.train_agent(environment, agent, tmp_path / "run", EPISODES)
     assert max(scores) > 0

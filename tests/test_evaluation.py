@@ -8,13 +8,16 @@ import gymnasium
 import numpy as np
 import pytest
 
-import helpers
 import small_training
 from reacher import task
+from reacher.episode import evaluate_policy, rollout
 from small_training import ARMS
-from tutorial.training import episodes, run_files
 from tutorial.training import evaluation as evaluation_module
-from tutorial.training.evaluation import Evaluation
+from tutorial.training import run_files
+from tutorial.training.environments import open_environment
+from tutorial.training.evaluation import Evaluation, open_evaluation
+from tutorial.training.randomness import seed_everything
+from tutorial.training.scores import read_scores
 
 
 def sideways(observations):
@@ -28,9 +31,9 @@ def short_episodes(monkeypatch):
 
 
 def test_an_episode_is_what_the_interface_tells():
-    with helpers.open_environment("", 3, 5) as one, helpers.open_environment("", 3, 5) as other:
+    with open_environment("", 3, 5) as one, open_environment("", 3, 5) as other:
         answer = one.reset()["ReacherBrain"]
-        for seen, done, paid in episodes.rollout(other, sideways):
+        for seen, done, paid in rollout(other, sideways):
             np.testing.assert_array_equal(seen, answer.vector_observations.astype(np.float32))
             answer = one.step(done)["ReacherBrain"]
             np.testing.assert_array_equal(paid, answer.rewards)
@@ -38,7 +41,7 @@ def test_an_episode_is_what_the_interface_tells():
 
 
 def test_each_evaluation_meets_the_same_goals_in_every_training():
-    with helpers.open_environment("", 3, 5) as environment:
+    with open_environment("", 3, 5) as environment:
         evaluation = Evaluation(environment, every=5)
         first, second = (evaluation.scores(sideways, earlier=k) for k in range(2))
         assert np.ptp(first) > 0 and (first != second).any()  # goals differ between arms, and then
@@ -53,9 +56,9 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
     small_training.shrink(monkeypatch.setattr)
 
     def train(folder, episodes=6, every=2, resume=False):
-        environment = helpers.open_environment("", ARMS, 0)
+        environment = open_environment("", ARMS, 0)
         agent = small_training.make_agent(notebook)
-        evaluation = helpers.open_evaluation("", ARMS, every=every)
+        evaluation = open_evaluation("", ARMS, every=every)
         scores = notebook.train_agent(
             environment,
             agent,
@@ -69,12 +72,12 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkey
         return scores, agent
 
     whole, agent = train("whole")
-    table = helpers.read_scores(tmp_path / "whole" / "evaluation.csv")
+    table = read_scores(tmp_path / "whole" / "evaluation.csv")
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
-    with helpers.open_environment("", ARMS, evaluation_module.SEED) as environment:
+    with open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
-        last = episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+        last = evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()
 
@@ -112,9 +115,9 @@ def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch,
     settings = notebook.make_hyperparameters("default", small_training.SMALL, has_mirrors=False)
 
     def train(folder, every):
-        generator = helpers.seed_everything(0)
-        evaluation = helpers.open_evaluation(f"gymnasium:{name}", ARMS, every=every)
-        with helpers.open_environment(f"gymnasium:{name}", ARMS, 0) as environment:
+        generator = seed_everything(0)
+        evaluation = open_evaluation(f"gymnasium:{name}", ARMS, every=every)
+        with open_environment(f"gymnasium:{name}", ARMS, 0) as environment:
             scale = environment.observation_scale
             agent = notebook.Agent(scale, 1, ARMS, settings, generator)
             scores = notebook.train_agent(
@@ -133,6 +136,6 @@ def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch,
 
 
 def test_a_unity_build_and_nothing_wanted_give_no_evaluation(capsys):
-    assert helpers.open_evaluation("", 2, every=0) is None and not capsys.readouterr().out
-    assert helpers.open_evaluation("some/Reacher.x86_64", 2) is None
+    assert open_evaluation("", 2, every=0) is None and not capsys.readouterr().out
+    assert open_evaluation("some/Reacher.x86_64", 2) is None
     assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out

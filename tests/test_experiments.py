@@ -1,7 +1,4 @@
-"""The runner of the report's trainings: on this machine, and on a Ray cluster that loses a machine.
-
-The tests of the cluster need the extra `ray` and are skipped without it.
-"""
+"""The runner of the report's trainings."""
 
 from __future__ import annotations
 
@@ -162,7 +159,7 @@ def test_a_kept_run_with_other_settings_is_trained_anew_only_when_told(
     for seed in range(3):
         store_pendulum(seed, tmp_path, **({"n_step": 7} if seed == 1 else {}))
     changed = Run("pendulum", runner.EXPERIMENTS["pendulum"], 1)
-    (changed.folder(tmp_path) / "actor_best.onnx").write_bytes(b"of the other settings")
+    (changed.folder(tmp_path) / "actor_best.safetensors").write_bytes(b"of the other settings")
     new = settings_of(changed)
     trained = []
 
@@ -331,12 +328,6 @@ def test_a_run_that_another_runner_has_is_not_trained(monkeypatch, tmp_path):
     ]
 
 
-def test_ray_is_named_where_it_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r"'\.\[ray\]'"):
-        next(runner.train_on_ray(small_runs(1), "local", tmp_path))
-
-
 def test_the_code_gives_the_stored_scores(notebook, tmp_path):
     """An episode of `default_torch`, seed 0, to the last digit that its score file holds.
 
@@ -365,23 +356,4 @@ def test_a_run_on_this_machine_keeps_its_files(tmp_path):
     assert (
         runner.report_all(runner.train_here(runs, tmp_path / "out", 1, tmp_path), 1, tmp_path) == 0
     )
-    assert_stored(tmp_path, runs)
-
-
-def test_a_cluster_finishes_all_runs_though_a_machine_dies(tmp_path):
-    """Two machines, each a raylet of its own; one is killed while it trains."""
-    pytest.importorskip("ray", reason="Ray is an extra")
-    from ray.cluster_utils import Cluster
-
-    runs = small_runs(4)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    try:
-        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
-        outcomes = runner.train_on_ray(runs, cluster.address, tmp_path)
-        next(outcomes)  # so both machines are in the middle of something
-        time.sleep(2)
-        cluster.remove_node(nodes[1], allow_graceful=False)
-        assert runner.report_all(outcomes, 3, tmp_path) == 0
-    finally:
-        cluster.shutdown()
     assert_stored(tmp_path, runs)

@@ -11,10 +11,12 @@ import psutil
 import pytest
 import torch
 
-import helpers
 import small_training
 from small_training import ARMS, assert_same, left_by
 from tutorial.training import compiled, health, progress
+from tutorial.training.environments import open_environment
+from tutorial.training.scores import read_scores
+from tutorial.training.states import TrainingState
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"
@@ -71,8 +73,8 @@ def stops_and_goes_on(small, healthy, folder, what, kind="default", repair=None,
     message = str(error.value)
     assert f"episode {FAULTY}, decision " in message and "gradient step " in message
     assert str(folder) in message and "resume = True" in message
-    assert helpers.TrainingState(folder).load()[0] == FAULTY - 1
-    assert len(helpers.read_scores(folder / "scores.csv")["score"]) == FAULTY - 1
+    assert TrainingState(folder).load()[0] == FAULTY - 1
+    assert len(read_scores(folder / "scores.csv")["score"]) == FAULTY - 1
     if repair:
         repair()
     small(folder, kind)
@@ -92,7 +94,7 @@ class Faulty:
     """
 
     def __init__(self, decision, spoil):
-        self.environment = helpers.open_environment("", ARMS, 0)
+        self.environment = open_environment("", ARMS, 0)
         self.decision, self.spoil = decision, spoil
         self.episode = self.calls = 0
 
@@ -480,7 +482,7 @@ def test_memory_does_not_grow(notebook, tmp_path, monkeypatch):
             gc.collect()
             memory[len(scores)] = psutil.Process().memory_info().rss
 
-    with helpers.open_environment("", 100, 0) as environment:
+    with open_environment("", 100, 0) as environment:
         notebook.train_agent(environment, agent, tmp_path, 60, after_episode=measure)
     assert len(agent.replay) == settings.replay_capacity
     assert memory[60] - memory[20] < 16e6, memory

@@ -687,7 +687,6 @@ def windows(monkeypatch):
     backend.FigureCanvas = WindowCanvas
     monkeypatch.setitem(sys.modules, backend.__name__, backend)
     monkeypatch.setenv("DISPLAY", ":0")
-    monkeypatch.setattr(drawing, "viewer_opens", lambda: False)  # MuJoCo's would come first
     monkeypatch.setattr(WindowCanvas, "shown", 0)
     monkeypatch.setattr(WindowCanvas, "drawn", 0)
     before = plt.get_backend()
@@ -711,7 +710,7 @@ def test_a_window_shows_every_step_until_it_is_closed(made, windows, monkeypatch
     assert WindowCanvas.shown == 1  # else it would come to the front again and again
     plt.close("all")  # as the user may
     with monkeypatch.context() as patch:
-        patch.setattr(drawing.flat, "draw_arms", None)  # so that drawing would be an error
+        patch.setattr(WindowCanvas, "draw_idle", None)  # so that drawing would be an error
         env.step(np.ones(env.action_space.shape, dtype=np.float32))
     assert not plt.get_fignums()
     env.close()
@@ -726,7 +725,7 @@ def test_a_window_shows_every_step_until_it_is_closed(made, windows, monkeypatch
 def test_a_window_shows_real_time(windows, monkeypatch):
     waits = []
     monkeypatch.setattr(WindowCanvas, "start_event_loop", lambda self, wait: waits.append(wait))
-    monkeypatch.setattr(drawing.flat.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(drawing.window.time, "monotonic", lambda: 100.0)
     window = drawing.ArmWindow(5.0, frames_per_second=12.5)
     for _ in range(3):
         window.show(np.zeros((1, 33)))

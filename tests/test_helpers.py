@@ -305,7 +305,6 @@ def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tm
         folder = helpers.run_folder(tmp_path, name, 0)
         folder.mkdir(parents=True)
         helpers.save_networks(folder, "_best", actor=network())
-        (folder / "actor_best.onnx").touch()  # the same agent for other programs
     helpers.require_pretrained(folder)
     with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
         helpers.require_pretrained(helpers.run_folder(tmp_path, "fast", 1))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-import helpers
 from reacher.actor import load_actor
 from reacher.drawing.page import ASSETS
 from reacher.episode import play_episode, random_torques
 from reacher.packed import packed_actor, packed_critic
 from reacher.task import Task
 from tutorial.paths import PROJECT
+from tutorial.training.run_files import save_hyperparameters, save_networks
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(not NODE, reason="no Node")
@@ -158,8 +158,8 @@ def test_actor_and_critic_are_the_notebooks(node, notebook, defaults, tmp_path, 
     seen = torch.from_numpy(episode.observations.reshape(-1, 33))
     actions = torch.rand(len(seen), 4) * 2 - 1
     actor(seen), critic(seen, actions)  # moves running statistics
-    helpers.save_hyperparameters(tmp_path, settings, preset="default", seed=0)
-    helpers.save_networks(tmp_path, "_best", actor=actor, critic=critic)
+    save_hyperparameters(tmp_path, settings, preset="default", seed=0)
+    save_networks(tmp_path, "_best", actor=actor, critic=critic)
     with torch.no_grad():
         expected = actor.eval()(seen).numpy(), critic.eval()(seen, actions).numpy()
     found = node(

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import nn
 
-import helpers
 import small_training
+from reacher.episode import evaluate_policy
 from tutorial.report import tables
+from tutorial.training.environments import open_environment
 from tutorial.training.presets import PRESETS
 from tutorial.training.settings import COUNTS_ONLY_IF
 
@@ -593,7 +594,7 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     """It scores as its mean weights do, and neither memory nor weights change."""
     small_training.shrink(monkeypatch.setattr)
     agent = small_training.make_agent(notebook, "an end of learning")
-    environment, twin = (helpers.open_environment("", small_training.ARMS, 0) for _ in range(2))
+    environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
@@ -602,7 +603,7 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     assert steps > 0
     scores = notebook.run_episode(environment, agent)
     policy = functools.partial(agent.act, explore=False)
-    np.testing.assert_array_equal(scores, helpers.evaluate_policy(twin, policy))
+    np.testing.assert_array_equal(scores, evaluate_policy(twin, policy))
     assert same(weights, weights_of(agent.ddpg.actor)) and agent.num_updates == steps
     np.testing.assert_array_equal(agent.replay.rows, rows)
     assert agent.env_steps == decisions + small_training.DECISIONS

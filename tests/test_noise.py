@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-import helpers
 from tutorial.training import randomness
+from tutorial.training.randomness import normal_numbers
 
 GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
 OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
@@ -347,10 +347,10 @@ def test_normal_numbers_are_normal():
         assert (values**power).mean() == pytest.approx(expected, rel=2e-4 * power**2)
     assert np.abs(values).mean() == pytest.approx((2 / np.pi) ** 0.5, rel=1e-5)
     generator = np.random.default_rng(0)
-    assert_moments(helpers.normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
-    assert_white(helpers.normal_numbers(generator, (1_000, 10)).astype(np.float64))
+    assert_moments(normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
+    assert_white(normal_numbers(generator, (1_000, 10)).astype(np.float64))
     for shape in ((1, 1), (3, 3), (0, 5), (2, 0)):  # no multiples of four
-        numbers = helpers.normal_numbers(generator, shape)
+        numbers = normal_numbers(generator, shape)
         assert numbers.shape == shape and numbers.dtype == np.float32
 
 

@@ -20,13 +20,19 @@ import pytest
 import torch
 from safetensors.torch import load as load_tensors
 
-import helpers
 import reacher.files
 import small_training
+from reacher import run_file
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
 from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
+from tutorial.training.environments import open_environment
+from tutorial.training.progress import tensorboard_curves
+from tutorial.training.randomness import seed_everything
+from tutorial.training.run_files import load_hyperparameters, load_network, save_hyperparameters
+from tutorial.training.scores import read_scores
+from tutorial.training.states import TrainingState
 
 EPISODES = 6
 
@@ -116,7 +122,7 @@ def test_killed_at_random_moments(forks, uncut, tmp_path, kind, moment):
             cut=(None, chance.randint(1, last), chance.uniform(1e-6, longest)),
         )
         assert cut["ended"] == -signal.SIGVTALRM, cut
-        assert helpers.TrainingState(tmp_path / "run").exists()
+        assert TrainingState(tmp_path / "run").exists()
     assert forks.train(tmp_path / "run", **options)["ended"] == 0
     assert_same(left_by(tmp_path / "run"), uncut(kind))
 
@@ -308,7 +314,7 @@ def test_a_disk_that_is_full_at_any_write(small, uncut, tmp_path):
                 small(folder, episodes=2)
         message = str(error.value)
         assert str(folder) in message
-        if helpers.TrainingState(folder).exists():
+        if TrainingState(folder).exists():
             assert "resume = True goes on" in message
         else:
             assert "begin again with resume = False" in message or "choose another" in message
@@ -366,10 +372,10 @@ def test_remains_of_a_kill_go(small, uncut, tmp_path):
 
 
 def test_states_follow_by_number_and_not_by_letters(tmp_path):
-    states = helpers.TrainingState(tmp_path)
+    states = TrainingState(tmp_path)
     for episode in (999_980, 999_990, 1_000_000):
         states.save(episode, {}, [])
-    assert helpers.TrainingState(tmp_path).load()[0] == 1_000_000
+    assert TrainingState(tmp_path).load()[0] == 1_000_000
 
 
 # ---------------------------------------------------------------------------------------- damage
@@ -447,7 +453,7 @@ def test_a_damaged_state_is_named_and_the_one_before_used(cut, tmp_path, part, h
     harm(path, how, tmp_path / "marker")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        episode, facts, _ = helpers.TrainingState(cut).load()
+        episode, facts, _ = TrainingState(cut).load()
     assert episode == 3 and len(facts["scores"]) == 3
     assert not (tmp_path / "marker").exists()
     if (part, how) == ("state", "gone"):  # as if it had never been
@@ -471,7 +477,7 @@ def test_with_a_damaged_state_the_result_is_the_same(small, uncut, cut, part):
 def test_a_flipped_bit_anywhere_is_found(cut):
     """In each of the first 30 bytes of every part, and in 30 others."""
     chance = random.Random(0)
-    _, facts, tensors = helpers.TrainingState(cut).load()
+    _, facts, tensors = TrainingState(cut).load()
     for part in ("state", "tensors", "rows_4"):
         path = file_of_newest(cut, part)
         whole = path.read_bytes()
@@ -481,7 +487,7 @@ def test_a_flipped_bit_anywhere_is_found(cut):
             path.write_bytes(damaged)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                episode, now, _ = helpers.TrainingState(cut).load()
+                episode, now, _ = TrainingState(cut).load()
             if caught:
                 assert episode == 3, place
                 for left in (cut / "state").glob("*.damaged"):
@@ -489,7 +495,7 @@ def test_a_flipped_bit_anywhere_is_found(cut):
             else:  # a blank between two values may become a tab
                 assert part == "state" and (episode, now) == (4, facts), place
             path.write_bytes(whole)
-    again = helpers.TrainingState(cut).load()[2]
+    again = TrainingState(cut).load()[2]
     assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
 
 
@@ -499,7 +505,7 @@ def test_a_flip_in_the_number_of_the_format_is_damage_and_no_newer_version(cut):
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     with pytest.warns(UserWarning, match="the state before is used"):
-        assert helpers.TrainingState(cut).load()[0] == 3
+        assert TrainingState(cut).load()[0] == 3
 
 
 @pytest.mark.parametrize("part", ["state", "tensors"])
@@ -533,17 +539,17 @@ def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path
         path.write_bytes(malicious)
     agent = small_training.make_agent(notebook)
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="no whole training state"):
-        helpers.TrainingState(cut).load()
+        TrainingState(cut).load()
     with pytest.raises(ValueError, match="damaged"):
-        helpers.load_hyperparameters(cut)
+        load_hyperparameters(cut)
     with pytest.raises(ValueError, match="damaged"):
         run_files.require_same_run(cut, agent.settings)
     for name in WEIGHTS:
         network = agent.ddpg.actor if "actor" in name else agent.ddpg.critic
         with pytest.raises(ValueError, match=f"{name} is damaged"):
-            helpers.load_network(cut / name, network)
+            load_network(cut / name, network)
     with pytest.raises(ValueError, match="scores.csv"):
-        helpers.read_scores(cut / "scores.csv")
+        read_scores(cut / "scores.csv")
     assert not (tmp_path / "marker").exists()
 
 
@@ -703,12 +709,12 @@ NO_STATES = {  # what is wrong with a whole state, and what the error says
 def test_a_whole_state_that_holds_something_else_changes_nothing(notebook, small, cut, wrong):
     """Its checksum fits, so this is no damage: somebody else wrote it."""
     change, words = NO_STATES[wrong]
-    states = helpers.TrainingState(cut)
+    states = TrainingState(cut)
     episode, facts, tensors = states.load()
     change(facts, tensors)
     states.save(episode + 1, facts, [("tensors", files.to_bytes(tensors))])
     agent = small_training.make_agent(notebook)
-    with helpers.open_environment("", ARMS, 7) as environment:
+    with open_environment("", ARMS, 7) as environment:
         before = everything(agent, environment, cut)
         with pytest.raises(ValueError, match=words):
             notebook.train_agent(environment, agent, cut, 6, resume=True, metadata={"seed": 0})
@@ -780,7 +786,7 @@ def other_versions(content):
     for name in ("n_step", "replay_lifetime", "negative_slope"):
         less = {key: value for key, value in settings.items() if key != name}
         yield content | {"hyperparameters": less}, name
-    yield content | {"format": files.RUN_FORMAT + 1}, f"format {files.RUN_FORMAT + 1}"
+    yield content | {"format": run_file.RUN_FORMAT + 1}, f"format {run_file.RUN_FORMAT + 1}"
     for damaged in ({}, [], None, {"hyperparameters": 3}, content | {"format": "new"}):
         yield damaged, "damaged"
 
@@ -837,9 +843,9 @@ def test_other_environments_go_on_as_well(notebook, small, tmp_path):
     settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 50})
 
     def train(name, episodes, resume=False):
-        with helpers.open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
+        with open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
             agent = notebook.Agent(
-                environment.observation_scale, 1, ARMS, settings, helpers.seed_everything(3)
+                environment.observation_scale, 1, ARMS, settings, seed_everything(3)
             )
             notebook.train_agent(
                 environment, agent, tmp_path / name, episodes, resume=resume, keep_state=True
@@ -864,7 +870,7 @@ def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path, cap
         brain_names = ["ReacherBrain"]
 
         def __init__(self):
-            environment = helpers.open_environment("", ARMS, 0)
+            environment = open_environment("", ARMS, 0)
             self.reset, self.step = environment.reset, environment.step
 
     small(tmp_path / "run", episodes=3, environment=Closed())
@@ -909,7 +915,7 @@ def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
     """Played five, saved after three, then told to end after four: nothing of the fifth is left."""
     environment = Stopped(episode=6)
     small(tmp_path / "run", "uniform replay and OU noise", save_every=3, environment=environment)
-    assert len(helpers.read_scores(tmp_path / "run" / "scores.csv")["score"]) == 5
+    assert len(read_scores(tmp_path / "run" / "scores.csv")["score"]) == 5
     small(tmp_path / "run", "uniform replay and OU noise", episodes=4)
     assert_same(left_by(tmp_path / "run"), uncut("uniform replay and OU noise", 4))
 
@@ -927,7 +933,7 @@ class Stopped:
     """The real environment; in the middle of an episode somebody presses the stop button."""
 
     def __init__(self, episode):
-        self.environment, self.left = helpers.open_environment("", ARMS, 0), episode
+        self.environment, self.left = open_environment("", ARMS, 0), episode
 
     def __getattr__(self, name):
         return getattr(self.environment, name)
@@ -952,7 +958,7 @@ def test_the_stop_button_and_going_on_in_the_same_process(small, uncut, tmp_path
 
 def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, cut):
     """Restoring leaves nothing of what the agent was before."""
-    with helpers.open_environment("", ARMS, 7) as environment:
+    with open_environment("", ARMS, 7) as environment:
         agent = small_training.make_agent(notebook)
         agent.settings = agent.settings.model_copy(update={"train_freq": 3})
         for _ in range(4):
@@ -976,11 +982,11 @@ def test_going_on_with_an_agent_that_did_something_else(notebook, small, uncut, 
 def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_path):
     """Whoever calls train_agent twice, without resume, gets a run that can be resumed."""
     agent = small(tmp_path / "first", episodes=3)
-    with helpers.open_environment("", ARMS, 0) as environment:
+    with open_environment("", ARMS, 0) as environment:
         notebook.train_agent(
             environment, agent, tmp_path / "second", 2, save_every=1, keep_state=True
         )
-    episode, _, tensors = helpers.TrainingState(tmp_path / "second").load()
+    episode, _, tensors = TrainingState(tmp_path / "second").load()
     assert episode == 5
     blocks = range(-(-len(agent.replay) // small_training.BLOCK))
     rows = np.concatenate([tensors[f"rows_{k}"] for k in blocks])
@@ -1021,7 +1027,7 @@ def test_other_settings_do_not_go_on(small, cut, changed):
 
 def test_another_seed_number_of_arms_or_environment_does_not_go_on(notebook, cut):
     settings = small_training.make_agent(notebook).settings
-    helpers.save_hyperparameters(cut, settings.model_dump(), seed=0, num_agents=2, env_location="")
+    save_hyperparameters(cut, settings.model_dump(), seed=0, num_agents=2, env_location="")
     same = {"seed": 0, "num_agents": 2, "env_location": ""}
     run_files.require_same_run(cut, settings, **same)
     for name, value in (("seed", 1), ("num_agents", 3), ("env_location", "gymnasium:Pendulum-v1")):
@@ -1038,7 +1044,7 @@ def test_other_versions_of_packages_are_named(notebook, cut, monkeypatch):
 
 def test_every_generator_goes_on(tmp_path):
     """Python's, NumPy's, PyTorch's, with a number left over from a pair of normal ones."""
-    helpers.seed_everything(5)
+    seed_everything(5)
     draws = (random.gauss, np.random.normal, np.random.standard_normal, torch.randn)
     arguments = ((0, 1), (), (), (1,))
     for draw, values in zip(draws, arguments, strict=True):
@@ -1050,7 +1056,7 @@ def test_every_generator_goes_on(tmp_path):
         for draw, values in zip(draws, arguments, strict=True)
         for _ in range(3)
     ]
-    helpers.seed_everything(6)
+    seed_everything(6)
     randomness.restore_random_states(**facts, **tensors)
     assert [
         float(draw(*values))
@@ -1148,7 +1154,7 @@ def test_the_notebooks_cell_resumes(notebook, small, tmp_path):
             "first": SimpleNamespace(agents=[0, 1]),
             "observation_scale": notebook.OBSERVATION_SCALE,
             "action_size": 4,
-            "environment": helpers.open_environment("", ARMS, 5),
+            "environment": open_environment("", ARMS, 5),
             "hyperparameters": notebook.make_hyperparameters("default", small_training.SMALL),
         } | changes
         exec(training_cell(), notebook.__dict__ | names)
@@ -1176,7 +1182,7 @@ def test_a_training_that_ends_by_itself_leaves_no_state(small, uncut, tmp_path):
 
 def test_a_training_that_was_cut_keeps_its_state_until_it_ends(small, uncut, tmp_path):
     small(tmp_path / "run", keep_state=False, environment=Stopped(episode=4))
-    assert helpers.TrainingState(tmp_path / "run").exists()
+    assert TrainingState(tmp_path / "run").exists()
     small(tmp_path / "run", keep_state=False)
     assert not (tmp_path / "run" / "state").exists()
     for name in WEIGHTS:
@@ -1203,7 +1209,7 @@ def test_a_kill_while_the_states_are_removed_leaves_none_that_names_what_is_gone
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(states.shutil, "rmtree", lambda *_, **__: None)  # killed before it
         small(tmp_path / "run", episodes=2, keep_state=False)
-    assert not helpers.TrainingState(tmp_path / "run").exists()
+    assert not TrainingState(tmp_path / "run").exists()
 
 
 # -------------------------------------------------------------------------- before the first state
@@ -1217,7 +1223,7 @@ def test_what_an_error_in_the_first_episode_says_is_true(small, uncut, tmp_path)
 
     with pytest.raises(FloatingPointError, match="episode 1, .*resume = True goes on"):
         small(tmp_path / "run", save_every=10, environment=Company(1, fail))
-    assert helpers.TrainingState(tmp_path / "run").exists()
+    assert TrainingState(tmp_path / "run").exists()
     small(tmp_path / "run")
     assert_same(left_by(tmp_path / "run"), uncut())
 
@@ -1293,7 +1299,7 @@ def test_what_could_never_be_resumed_is_not_saved(small, uncut, tmp_path, networ
     words = rf"{network}_optimizer\.0\.{name} is not finite.*no state is saved.*reward_scale"
     with pytest.raises(FloatingPointError, match=f"{words}.*after episode 3, .*resume = True"):
         small(tmp_path / "run", after_episode=overflow)
-    assert helpers.TrainingState(tmp_path / "run").load()[0] == 2
+    assert TrainingState(tmp_path / "run").load()[0] == 2
     small(tmp_path / "run")
     assert_same(left_by(tmp_path / "run"), uncut())
 
@@ -1343,9 +1349,9 @@ def test_curves_of_a_resumed_training_do_not_overlap(small, tmp_path):
     """Cut in episode 6, with a state after three: episodes 4 and 5 are played twice."""
     folder = tmp_path / "run"
     for environment in (Stopped(episode=6), None):
-        with helpers.tensorboard_curves(folder) as after_episode:
+        with tensorboard_curves(folder) as after_episode:
             small(folder, save_every=3, environment=environment, after_episode=after_episode)
-    found, scores = curves(folder), helpers.read_scores(folder / "scores.csv")["score"]
+    found, scores = curves(folder), read_scores(folder / "scores.csv")["score"]
     assert [step for step, _ in found["score/episode"]] == list(range(1, EPISODES + 1))
     np.testing.assert_allclose([value for _, value in found["score/episode"]], scores, atol=1e-6)
     assert {
@@ -1366,7 +1372,7 @@ def test_without_noisy_layers_there_is_no_curve_of_sigma(notebook, defaults):
 
 
 def test_no_curves_unless_wanted(tmp_path):
-    with helpers.tensorboard_curves(tmp_path, wanted=False) as after_episode:
+    with tensorboard_curves(tmp_path, wanted=False) as after_episode:
         assert after_episode is None
     assert files_in(tmp_path) == []
 

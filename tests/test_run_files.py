@@ -8,12 +8,18 @@ import warnings
 import pytest
 from pydantic import create_model
 
-import helpers
 import small_training
+from reacher.run_file import RENAMED
 from small_training import assert_same, left_by
 from tutorial.paths import CHECKPOINTS
 from tutorial.training import protocols, run_files, settings
-from tutorial.training.parameters import RENAMED
+from tutorial.training.environments import open_environment
+from tutorial.training.run_files import (
+    load_about,
+    load_hyperparameters,
+    run_folder,
+    save_hyperparameters,
+)
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 
@@ -44,14 +50,14 @@ def test_all_kept_runs_are_read(notebook):
     assert KEPT
     for folder in KEPT:
         fields = notebook.Hyperparameters.model_fields
-        notebook.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
+        notebook.Hyperparameters(**load_hyperparameters(folder, fields))
 
 
 def test_all_kept_runs_are_read_after_a_field_was_added(later, capsys):
     """With what was before, and not with the default of today; said in one line."""
     for folder in KEPT:
         fields = later.Hyperparameters.model_fields
-        settings = later.Hyperparameters(**helpers.load_hyperparameters(folder, fields))
+        settings = later.Hyperparameters(**load_hyperparameters(folder, fields))
         assert settings.momentum == 0.0
         recorded = json.loads((folder / "hyperparameters.json").read_text())["hyperparameters"]
         recorded = {RENAMED.get(name, name): value for name, value in recorded.items()}
@@ -62,24 +68,24 @@ def test_all_kept_runs_are_read_after_a_field_was_added(later, capsys):
 
 def test_what_has_the_field_is_read_as_it_is(later, tmp_path, capsys):
     settings = later.make_hyperparameters("default", {"momentum": 0.5})
-    helpers.save_hyperparameters(tmp_path, settings.model_dump())
+    save_hyperparameters(tmp_path, settings.model_dump())
     fields = later.Hyperparameters.model_fields
-    assert later.Hyperparameters(**helpers.load_hyperparameters(tmp_path, fields)) == settings
+    assert later.Hyperparameters(**load_hyperparameters(tmp_path, fields)) == settings
     assert capsys.readouterr().out == ""
 
 
 def test_an_unknown_field_is_of_a_newer_version(notebook, later, tmp_path):
-    helpers.save_hyperparameters(tmp_path, later.make_hyperparameters("default", {}).model_dump())
+    save_hyperparameters(tmp_path, later.make_hyperparameters("default", {}).model_dump())
     with pytest.raises(ValueError, match="newer version of this project.*momentum") as error:
-        helpers.load_hyperparameters(tmp_path, without(later.Hyperparameters, "momentum"))
+        load_hyperparameters(tmp_path, without(later.Hyperparameters, "momentum"))
     assert str(tmp_path) in str(error.value)
 
 
 def test_a_field_that_was_always_there_must_be_there(notebook, tmp_path):
     settings = notebook.make_hyperparameters("default", {}).model_dump(exclude={"n_step", "tau"})
-    helpers.save_hyperparameters(tmp_path, settings)
+    save_hyperparameters(tmp_path, settings)
     with pytest.raises(ValueError, match="lacks n_step, tau"):
-        helpers.load_hyperparameters(tmp_path, notebook.Hyperparameters.model_fields)
+        load_hyperparameters(tmp_path, notebook.Hyperparameters.model_fields)
 
 
 def test_a_field_that_is_gone_may_have_said_what_now_always_is(notebook, tmp_path, monkeypatch):
@@ -88,21 +94,21 @@ def test_a_field_that_is_gone_may_have_said_what_now_always_is(notebook, tmp_pat
     gone = {"replay_lifetime": None, "negative_slope": 0.0}
     monkeypatch.setattr(run_files, "REMOVED", gone)
     settings = notebook.make_hyperparameters("default", {}).model_dump()
-    helpers.save_hyperparameters(tmp_path, settings)
-    assert helpers.load_hyperparameters(tmp_path, fields).keys() == settings.keys() - gone.keys()
+    save_hyperparameters(tmp_path, settings)
+    assert load_hyperparameters(tmp_path, fields).keys() == settings.keys() - gone.keys()
     for changed in ({"replay_lifetime": 5}, {"negative_slope": 0.05}):
-        helpers.save_hyperparameters(tmp_path, settings | changed)
+        save_hyperparameters(tmp_path, settings | changed)
         [(name, value)] = changed.items()
         with pytest.raises(ValueError, match=f"made with {name} = {value}, .*use an earlier one"):
-            helpers.load_hyperparameters(tmp_path, fields)
+            load_hyperparameters(tmp_path, fields)
     monkeypatch.setattr(run_files, "REMOVED", {})
     with pytest.raises(ValueError, match="newer version"):
-        helpers.load_hyperparameters(tmp_path, fields)
+        load_hyperparameters(tmp_path, fields)
 
 
 def test_facts_of_a_run_have_a_time_before_them_too(capsys):
     for folder in KEPT:
-        metadata = helpers.load_about(folder)
+        metadata = load_about(folder)
         assert metadata["seed"] == int(folder.name.removeprefix("seed"))
         written = json.loads((folder / "hyperparameters.json").read_text())
         for name, before in {"engine": "torch", "goal_size": 5.0, "goal_speed": 1.0}.items():
@@ -111,20 +117,20 @@ def test_facts_of_a_run_have_a_time_before_them_too(capsys):
 
 
 def test_a_run_that_goes_on_with_another_engine_says_so(tmp_path):
-    helpers.save_hyperparameters(tmp_path, {}, seed=0, engine="torch")
+    save_hyperparameters(tmp_path, {}, seed=0, engine="torch")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run_files.keep_engine(tmp_path, "torch")
     with pytest.warns(UserWarning, match="engine 'torch' and goes on with 'compiled'"):
         run_files.keep_engine(tmp_path, "compiled")
-    about = helpers.load_about(tmp_path)
+    about = load_about(tmp_path)
     assert (about["engine"], about["seed"]) == ("compiled", 0)
 
 
 def test_a_run_goes_on_after_facts_were_added(notebook, tmp_path):
     """With the values of the time before; with others it is another run."""
     settings = notebook.make_hyperparameters("default", {})
-    helpers.save_hyperparameters(tmp_path, settings.model_dump(), seed=0)
+    save_hyperparameters(tmp_path, settings.model_dump(), seed=0)
     run_files.require_same_run(tmp_path, settings, seed=0, goal_size=5.0, engine="torch")
     with pytest.raises(ValueError, match="goal_size is 3.0 and was 5.0"):
         run_files.require_same_run(tmp_path, settings, seed=0, goal_size=3.0)
@@ -153,10 +159,10 @@ def test_old_names_of_hyperparameters(notebook, tmp_path):
     """Files have them and are read; whoever types one is told the new name."""
     settings = notebook.make_hyperparameters("default", {"train_freq": 7}).model_dump()
     old = {new: old for old, new in RENAMED.items()}
-    helpers.save_hyperparameters(tmp_path, {old.get(k, k): v for k, v in settings.items()})
+    save_hyperparameters(tmp_path, {old.get(k, k): v for k, v in settings.items()})
     fields = notebook.Hyperparameters.model_fields
     assert RENAMED.keys().isdisjoint(fields) and set(RENAMED.values()) <= set(fields)
-    read = notebook.Hyperparameters(**helpers.load_hyperparameters(tmp_path, fields))
+    read = notebook.Hyperparameters(**load_hyperparameters(tmp_path, fields))
     assert read.train_freq == 7 and read.model_dump() == settings
     for name, new in RENAMED.items():
         with pytest.raises(ValueError, match=f"'{name}' is now called '{new}'"):
@@ -167,10 +173,10 @@ def test_the_users_own_folder(monkeypatch, tmp_path):
     """A shell knows what ~ stands for, and the notebook's parameters cell does, too."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))  # of Windows
-    assert helpers.run_folder("~/runs", "fast", 1) == tmp_path / "runs" / "fast" / "seed1"
-    assert helpers.run_folder("a~/b", "fast", 1).parts[:2] == ("a~", "b")
+    assert run_folder("~/runs", "fast", 1) == tmp_path / "runs" / "fast" / "seed1"
+    assert run_folder("a~/b", "fast", 1).parts[:2] == ("a~", "b")
     with pytest.raises(ValueError, match="out_dir = '~nobody-is-called-so/runs'"):
-        helpers.run_folder("~nobody-is-called-so/runs", "fast", 1)
+        run_folder("~nobody-is-called-so/runs", "fast", 1)
 
 
 def test_the_notebooks_classes_fit_the_protocols(notebook):
@@ -181,7 +187,7 @@ def test_the_notebooks_classes_fit_the_protocols(notebook):
         assert isinstance(agent.ddpg, protocols.DDPG)
         assert isinstance(agent.replay, protocols.Replay)
         assert isinstance(agent.replay, protocols.PrioritizedReplay) == prioritized
-    with helpers.open_environment("", 2, 0) as environment:
+    with open_environment("", 2, 0) as environment:
         assert isinstance(environment, protocols.SavedEnvironment)
     del agent.learns
     assert not isinstance(agent, protocols.Agent)

@@ -15,6 +15,7 @@ from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
 from tutorial.experiments import study
 from tutorial.experiments.study import ALL_OFF, COLUMNS, StudyRun
+from tutorial.experiments.training import as_csv, read_lines
 from tutorial.paths import DOC
 from tutorial.report import study as report
 
@@ -78,7 +79,9 @@ def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
         "one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot"
     )
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
-    lines = list(csv.reader(capfdbinary.readouterr().out.decode().splitlines()))
+    tables = json.loads(capfdbinary.readouterr().out)
+    assert list(tables) == ["pilot.csv"]
+    lines = list(csv.reader(tables["pilot.csv"].splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
     assert [line[5] for line in lines] == ["1", "2"] and all(
         len(line) == len(COLUMNS) for line in lines
@@ -88,12 +91,12 @@ def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
 
 def lines_of(run, scores):
     """The content of a run's table, from scores of every second episode."""
-    return study.as_csv(
+    return as_csv(
         [
             [*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
             for k, score in enumerate(scores, start=1)
         ]
-    )
+    ).encode()
 
 
 def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
@@ -102,7 +105,7 @@ def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
         assert not run.done(tmp_path)
         run.store({run.table_name: lines_of(run, [1.0, 2.0])}, tmp_path)
         assert run.done(tmp_path)
-    lines = study.read_lines(tmp_path / "delayed_rewards.csv")
+    lines = read_lines(tmp_path / "delayed_rewards.csv", COLUMNS)
     assert [line[4:6] for line in lines] == [
         ["1000", "2"],
         ["1000", "4"],
@@ -111,7 +114,18 @@ def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
     ]
     (tmp_path / "delayed_rewards.csv").write_text("episode,score\n")
     with pytest.raises(ValueError, match="does not begin with the columns setting,n_step"):
-        study.read_lines(tmp_path / "delayed_rewards.csv")
+        read_lines(tmp_path / "delayed_rewards.csv", COLUMNS)
+
+
+@pytest.mark.parametrize("table", ["standard", "small_goals", "one_arm", "pilot", "sweep"])
+def test_a_table_that_is_stored_again_stays_as_it_is(tmp_path, table):
+    """The order of lines, of which the committed tables hold every kind."""
+    content = (study.RESULTS / f"{table}.csv").read_bytes()
+    _head, *lines = content.decode().splitlines()
+    run = study.runs_of_the_study()[0]
+    for part in (lines[1::2], lines[::2]):
+        run.store({f"{table}.csv": "\n".join(part).encode()}, tmp_path)
+    assert (tmp_path / f"{table}.csv").read_bytes() == content
 
 
 def test_the_list_of_the_kept_study_is_printed(capsys):
@@ -171,7 +185,7 @@ def test_the_kept_tables_are_those_of_the_list():
         for name in tables:
             path = study.RESULTS / f"{name}.csv"
             found: dict = {}
-            for line in study.read_lines(path):
+            for line in read_lines(path, COLUMNS):
                 found.setdefault((path.name, tuple(line[:5])), []).append(int(line[5]))
             for key, episodes in found.items():
                 task = dataclasses.replace(study.TASKS[runs[key].task], **runs[key].changes)

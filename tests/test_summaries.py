@@ -26,8 +26,8 @@ def test_pay_of_an_episode():
     rewards[4:, 1] = 0.04
     assert summaries.reward_summary(rewards).splitlines() == [
         "first touch of any arm: decision 3",
-        "90 % of the full pay, all arms together: decision 5",
-        "share of the full pay from decision 101 on: 100.0 %",
+        "90 % of the largest reward, mean over the arms: decision 5",
+        "mean reward from decision 101 on: 100.0 % of the largest",
     ]
     assert "not reached" in summaries.reward_summary(np.zeros((50, 2)))
 
@@ -36,9 +36,9 @@ def test_draws_of_episodes():
     draws = np.zeros((20, 3), dtype=int)  # of the last eight no transition was kept
     draws[:5, 2], draws[5:12, 0] = 10, 10  # ten transitions each: drawn twice, or never
     lines = summaries.draws_summary({"draws": draws}).splitlines()
-    assert lines[0] == "transitions of episode  1: drawn   2.0 times on average,  0 % never"
-    assert lines[2].endswith("drawn   0.0 times on average, 100 % never")
-    assert lines[3] == "of all draws, 100 % were of the first five episodes"
+    assert lines[0] == "transitions of episode  1: sampled   2.0 times on average,  0 % never"
+    assert lines[2].endswith("sampled   0.0 times on average, 100 % never")
+    assert lines[3] == "of all samples, 100 % were of the first five episodes"
 
 
 @pytest.mark.parametrize("number", [2, 4, 7])

@@ -15,9 +15,13 @@ import papermill
 import pytest
 import torch
 
-import helpers
+from reacher.episode import evaluate_policy
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training import episodes
+from tutorial.report.figures import plot_scores
+from tutorial.training.environments import open_environment
+from tutorial.training.randomness import seed_everything
+from tutorial.training.run_files import load_network
+from tutorial.training.scores import read_scores
 
 BRAIN = "ReacherBrain"
 SMALL = {
@@ -78,7 +82,7 @@ class ShortEnvironment:
 
 
 def make_agent(notebook, defaults, arms=2, seed=0, **overrides):
-    generator = helpers.seed_everything(seed)
+    generator = seed_everything(seed)
     return notebook.Agent(
         notebook.OBSERVATION_SCALE, 4, arms, defaults(**{**SMALL, **overrides}), generator
     )
@@ -97,7 +101,7 @@ def train(
 def actor_in(notebook, defaults, path, **overrides):
     """Weights of a saved actor, once loaded into a network."""
     network = notebook.Actor(notebook.OBSERVATION_SCALE, 4, defaults(**{**SMALL, **overrides}))
-    helpers.load_network(path, network)
+    load_network(path, network)
     return [tensor.clone() for tensor in network.state_dict().values()]
 
 
@@ -151,7 +155,7 @@ def test_nothing_is_remembered_or_learned_without_learning(notebook, defaults):
     agent = make_agent(notebook, defaults, train_freq=1, learning_starts=1)
     before = [p.clone() for p in agent.ddpg.actor.parameters()]
     environment = ShortEnvironment([1.0], decisions=30)
-    episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert (len(agent.replay), agent.env_steps, agent.episodes) == (0, 0, 0)
     assert same(before, list(agent.ddpg.actor.parameters()))
 
@@ -175,7 +179,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
         notebook, defaults, tmp_path / "three", ShortEnvironment([1, 3, 2]), 3, **settings
     )
     assert scores == [5, 15, 10]
-    table = helpers.read_scores(tmp_path / "three" / "scores.csv")
+    table = read_scores(tmp_path / "three" / "scores.csv")
     assert table["episode"].tolist() == [1, 2, 3] and table["score"].tolist() == [5, 15, 10]
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
     names = sorted(path.name for path in (tmp_path / "three").iterdir())
@@ -208,9 +212,9 @@ def test_an_interrupt_leaves_everything_before_it(notebook, defaults, tmp_path, 
     scores = train(notebook, defaults, tmp_path, environment, 10)
     assert scores == [5, 10]
     assert "interrupted in episode 3" in capsys.readouterr().out
-    table = helpers.read_scores(tmp_path / "scores.csv")
+    table = read_scores(tmp_path / "scores.csv")
     assert table["score"].tolist() == [5, 10]
-    plt.close(helpers.plot_scores(table))
+    plt.close(plot_scores(table))
     for name in ("actor_best", "actor_last"):
         assert actor_in(notebook, defaults, tmp_path / f"{name}.safetensors")
 
@@ -230,7 +234,7 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
 def test_an_interrupt_in_the_first_episode_is_no_crash(notebook, defaults, tmp_path):
     assert train(notebook, defaults, tmp_path, ShortEnvironment([1], interrupt=(1, 1)), 10) == []
     with pytest.raises(ValueError, match="no episode yet"):
-        helpers.read_scores(tmp_path / "scores.csv")
+        read_scores(tmp_path / "scores.csv")
 
 
 @pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
@@ -242,7 +246,7 @@ def test_training_stops_when_solved_unless_told_to_go_on(
         notebook, defaults, tmp_path, environment, 103, stop_when_solved, learning_starts=20_000
     )
     assert len(scores) == episodes
-    assert len(helpers.read_scores(tmp_path / "scores.csv")["score"]) == episodes
+    assert len(read_scores(tmp_path / "scores.csv")["score"]) == episodes
 
 
 def test_the_same_seed_trains_the_same(notebook, defaults, tmp_path):
@@ -250,7 +254,7 @@ def test_the_same_seed_trains_the_same(notebook, defaults, tmp_path):
     results = []
     for run, seed in enumerate((0, 0, 1)):
         agent = make_agent(notebook, defaults, seed=seed)
-        with helpers.open_environment("", 2, seed) as environment:
+        with open_environment("", 2, seed) as environment:
             scores = notebook.train_agent(environment, agent, tmp_path / str(run), 2)
         results.append((scores, [p.detach().clone() for p in agent.ddpg.actor.parameters()]))
     (scores, weights), (again, same_weights), (_, other) = results
@@ -264,10 +268,10 @@ def test_it_learns(notebook, defaults):
     Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. Small
     networks, but otherwise the defaults: a wrong sign or a target without a future fails here.
     """
-    generator = helpers.seed_everything(0)
+    generator = seed_everything(0)
     settings = defaults(actor_hidden=(64, 64), critic_hidden=(64, 64), n_step=5)
     agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 20, settings, generator)
-    with helpers.open_environment("", 20, 0) as environment:
+    with open_environment("", 20, 0) as environment:
         scores = [notebook.run_episode(environment, agent).mean() for _ in range(5)]
     assert scores[-1] > 2.5, scores
 
@@ -328,7 +332,7 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     }
 
     assert (folder / "scores.csv").read_text().splitlines()[0] == "episode,score,min,max,seconds"
-    scores = helpers.read_scores(folder / "scores.csv")
+    scores = read_scores(folder / "scores.csv")
     assert scores["episode"].tolist() == [1, 2]
     assert (scores["min"] <= scores["score"]).all() and (scores["score"] <= scores["max"]).all()
     assert (scores["min"] >= 0).all() and (scores["max"] <= 40.04).all()
@@ -339,11 +343,11 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
     settings = notebook.Hyperparameters(**content["hyperparameters"])
     assert settings == notebook.make_hyperparameters("default", overrides)
     for name in ("best", "last"):
-        helpers.load_network(
+        load_network(
             folder / f"actor_{name}.safetensors",
             notebook.Actor(notebook.OBSERVATION_SCALE, 4, settings),
         )
-        helpers.load_network(
+        load_network(
             folder / f"critic_{name}.safetensors",
             notebook.Critic(notebook.OBSERVATION_SCALE, 4, settings),
         )
@@ -384,7 +388,7 @@ def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, pa
         **parameters,
     )
     folder = tmp_path / "runs" / "default" / "seed0"
-    evaluation = helpers.read_scores(folder / "evaluation.csv")
+    evaluation = read_scores(folder / "evaluation.csv")
     assert evaluation["episode"].tolist() == [1, 2]
     metadata = json.loads((folder / "hyperparameters.json").read_text())
     assert metadata["goal_size"] == parameters.get("goal_size", 5.0)
@@ -516,7 +520,7 @@ def test_papermill_takes_every_parameter_from_the_command_line(notebook, tmp_pat
     folder = tmp_path / "runs" / "fast" / "seed5"
     assert folder.exists() == values["train"]
     if values["train"]:
-        assert len(helpers.read_scores(folder / "scores.csv")["score"]) == 1
+        assert len(read_scores(folder / "scores.csv")["score"]) == 1
         content = json.loads((folder / "hyperparameters.json").read_text())
         assert content["hyperparameters"]["n_step"] == 2 and content["num_agents"] == 2
         assert list(folder.glob("**/events.out.tfevents.*"))

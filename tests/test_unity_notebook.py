@@ -8,9 +8,11 @@ import sys
 import papermill
 import pytest
 
-import helpers
 import reacher
 from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.training.environments import open_environment
+from tutorial.training.randomness import seed_everything
+from tutorial.training.scores import read_scores
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)
@@ -47,14 +49,14 @@ def test_notebook_trains_against_a_unity_player(launcher, tmp_path):
         progress_bar=False,
         request_save_on_cell_execute=False,
     )
-    scores = helpers.read_scores(tmp_path / "default" / "seed0" / "scores.csv")
+    scores = read_scores(tmp_path / "default" / "seed0" / "scores.csv")
     assert scores["episode"].tolist() == [1, 2, 3]
 
 
 def test_scores_survive_the_death_of_the_player(launcher, notebook, tmp_path):
     from reacher.unity import UnityError
 
-    environment = helpers.open_environment(launcher, seed=0)
+    environment = open_environment(launcher, seed=0)
     player, step, calls = environment.proc1, environment.step, 0
 
     def step_until_killed(*arguments):
@@ -66,8 +68,8 @@ def test_scores_survive_the_death_of_the_player(launcher, notebook, tmp_path):
 
     environment.step = step_until_killed
     settings = notebook.make_hyperparameters("default", SMALL)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 4, settings, helpers.seed_everything(0))
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 4, settings, seed_everything(0))
     with pytest.raises(UnityError):
         notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=3)
-    assert helpers.read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
+    assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
     assert (tmp_path / "run" / "actor_last.safetensors").exists()

@@ -445,7 +445,7 @@ def test_a_bad_number_is_a_clear_error(options, kind, message):
         (lambda env: env.step([0.0, np.nan, 0.0]), "action 0 of copy 1 is nan"),
         (lambda env: env.step({"ReacherBrain": np.zeros(3)}), "ReacherBrain"),
         (lambda env: env.reset(config={"goal_size": 5.0}), "no reset parameters"),
-        (lambda env: env.reset(config=5), "no reset parameters"),
+        (lambda env: env.reset(config=5), "mapping of reset parameters"),
     ],
 )
 def test_a_bad_call_is_a_clear_error_and_moves_nothing(call, message):

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-import helpers
 from reacher import watch
 from reacher.actor import actor_of, load_actor, pretrained_actors, read_settings
 from reacher.episode import play_episode, random_torques
 from tutorial.paths import PROJECT
+from tutorial.training.run_files import save_hyperparameters, save_networks
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
 SETTINGS = {
@@ -77,8 +77,8 @@ def test_the_actor_is_the_notebooks(notebook, defaults, tmp_path, overrides):
     observations = play_episode(random_torques(0), 20, 0, 100).observations.reshape(-1, 33)
     network(torch.from_numpy(observations))  # moves running statistics
     network.eval()
-    helpers.save_hyperparameters(tmp_path, settings, preset="default", seed=0)
-    helpers.save_networks(tmp_path, "_best", actor=network)
+    save_hyperparameters(tmp_path, settings, preset="default", seed=0)
+    save_networks(tmp_path, "_best", actor=network)
     with torch.no_grad():
         expected = network(torch.from_numpy(observations)).numpy()
     actions = load_actor(tmp_path)(observations)

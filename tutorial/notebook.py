@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from tutorial.paths import DOC, NOTEBOOK
+from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK
 
 
 def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> int:
@@ -146,6 +146,13 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
 def definitions() -> NotebookDefinitions:
     """Those of `Continuous_Control.ipynb`: one copy in a process, so that all is compiled once."""
     return load_definitions(NOTEBOOK)
+
+
+@functools.cache
+def extensions() -> NotebookDefinitions:
+    """Those of `doc/extensions.ipynb`: learners that inherit from the notebook's."""
+    definitions()  # which it imports
+    return load_definitions(EXTENSIONS)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     run          run the whole notebook, say where the results are
     demo         the same without training: the kept agent, in under a minute
     test         the tests and the notebook's checked outputs
-    test-extras  installs Ray, ONNX and Selenium too, and runs the tests that need them
+    test-extras  installs Selenium too, and runs the tests of JupyterLab that need it
     lab          open a copy of the notebook in JupyterLab, runs/lab.ipynb
     lint         check the style of code and notebook, and the types
     experiments  train what the report draws from and is not kept yet
@@ -136,9 +136,8 @@ def test(*options):
 
 
 def test_extras(*options):
-    install("-e", ".[onnx,ray,browser]")
-    names = ("experiments", "export", "jupyterlab")
-    call(python(), "-m", "pytest", "-q", *(f"tests/test_{name}.py" for name in names), *options)
+    install("-e", ".[browser]")
+    call(python(), "-m", "pytest", "-q", "tests/test_jupyterlab.py", *options)
 
 
 def lab_arguments(notebook, project=PROJECT):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reacher.drawing.points import arm_points, touching
-from reacher.drawing.style import BLUE, GREEN, PICTURE_SIZE, PURPLE
+from reacher.drawing.points import arm_points, columns_for, require_arms, touching
+from reacher.drawing.style import BLUE, GREEN, PURPLE
 from reacher.task import HAND_RADIUS
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def draw_arms(
     axes.set_aspect("equal")
     axes.axis("off")
     touched = touching(observations, goal_size)
-    ball = {"units": "x", "angles": 0, "transOffset": axes.transData}
+    ball: dict[str, Any] = {"units": "x", "angles": 0, "transOffset": axes.transData}
     axes.add_collection(
         EllipseCollection(
             np.full(len(agents), goal_size),
@@ -69,7 +68,7 @@ def draw_arms(
     for start, end in (("base", "elbow"), ("elbow", "hand")):
         axes.add_collection(
             LineCollection(
-                np.stack([point[start], point[end]], 1),
+                list(np.stack([point[start], point[end]], 1)),
                 colors=ARM,
                 linewidths=2.2,
                 capstyle="round",
@@ -92,72 +91,44 @@ def draw_arms(
     axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
 
 
-class ArmPicture:
-    """Draws one arm as an array of pixels. It needs no screen.
+class FlatArms:
+    """Draws arms on their grid flat, with the interface of `ArmScene`, where OpenGL is missing.
 
     Args:
-        goal_size: diameter of the goal, m.
+        arms: how many.
+        width, height: of the picture, pixels.
+        goal_size: diameter of the goals, m.
+        columns: arms in a row; None: by `columns_for`.
+        bottom: pixels at the lower edge that the arms leave free.
+        ignored: what only three dimensions have.
     """
 
-    def __init__(self, goal_size: float) -> None:
+    def __init__(
+        self,
+        arms: int,
+        width: int,
+        height: int,
+        goal_size: float = 5.0,
+        columns: int | None = None,
+        bottom: int = 0,
+        **ignored: object,
+    ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        self._goal_size = goal_size
-        figure = Figure(figsize=(PICTURE_SIZE / 100, PICTURE_SIZE / 100), dpi=100)
+        self._columns, self._goal_size = columns or columns_for(arms), goal_size
+        figure = Figure(figsize=(width / 100, height / 100), dpi=100)
         self._canvas = FigureCanvasAgg(figure)
-        self._axes = figure.add_axes((0, 0, 1, 1))
+        self._axes = figure.add_axes((0, bottom / height, 1, 1 - bottom / height))
 
-    def frame(self, observation: np.ndarray) -> np.ndarray:
-        """The picture (480, 480, 3) uint8 of an observation (33,)."""
-        draw_arms(self._axes, observation[None], goal_size=self._goal_size)
-        self._axes.set(xlim=(-REACH, REACH), ylim=(-REACH, REACH))
+    def frame(self, observations: np.ndarray) -> np.ndarray:
+        """The picture (height, width, 3) uint8 of observations (arms, 33), or (33,) of one arm."""
+        observations = require_arms(np.atleast_2d(observations))
+        draw_arms(self._axes, observations, self._columns, goal_size=self._goal_size)
+        if len(observations) == 1:
+            self._axes.set(xlim=(-REACH, REACH), ylim=(-REACH, REACH))
         self._canvas.draw()
         return np.array(self._canvas.buffer_rgba())[..., :3].copy()
 
     def close(self) -> None:
-        """Nothing is held; for the same interface as `reacher.drawing.scene.ArmScene`."""
-
-
-class ArmWindow:
-    """Shows arms side by side in a window of matplotlib, in real time.
-
-    Args:
-        goal_size: diameter of the goals, m.
-        frames_per_second: the most; `show` waits accordingly.
-
-    Raises:
-        RuntimeError: matplotlib cannot open windows here.
-    """
-
-    def __init__(self, goal_size: float, frames_per_second: float) -> None:
-        import matplotlib.pyplot as plt
-
-        self._plt, self._goal_size = plt, goal_size
-        self._interval, self._next = 1 / frames_per_second, 0.0
-        self._figure = plt.figure("Reacher", figsize=(8, 8), layout="constrained")
-        if not self._figure.canvas.required_interactive_framework:
-            plt.close(self._figure)
-            raise RuntimeError(
-                f"render_mode 'human' needs a window, and matplotlib's backend {plt.get_backend()} "
-                "has none. On a desktop, choose one such as TkAgg, QtAgg or MacOSX by "
-                "matplotlib.use(...); elsewhere use render_mode 'rgb_array'"
-            )
-        self._axes = self._figure.add_subplot()
-        self._figure.show()
-
-    def show(self, observations: np.ndarray) -> None:
-        """Draw observations (agents, 33), and wait until it is time for the next picture.
-
-        Nothing happens once the user has closed the window.
-        """
-        if not self._plt.fignum_exists(self._figure.number):
-            return
-        columns = int(np.ceil(np.sqrt(len(observations))))
-        draw_arms(self._axes, observations, columns, 2 * REACH, self._goal_size)
-        self._figure.canvas.draw_idle()
-        self._figure.canvas.start_event_loop(max(self._next - time.monotonic(), 0.001))
-        self._next = time.monotonic() + self._interval
-
-    def close(self) -> None:
-        self._plt.close(self._figure)
+        """Nothing is held."""

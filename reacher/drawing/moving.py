@@ -7,66 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reacher.drawing import backends, flat, style
+from reacher.drawing import style
+from reacher.drawing.picture import arms_picture
 from reacher.drawing.points import columns_for, require_arms
-from reacher.drawing.scene import ArmScene
 
 COLORS = 96  # of a moving picture, at most
 EDGE_SHADES = 15  # half see-through shades at a card's rounded corners
-
-
-class FlatArms:
-    """Draws arms on their grid flat, with the interface of `ArmScene`, where OpenGL is missing."""
-
-    def __init__(
-        self,
-        arms: int,
-        width: int,
-        height: int,
-        goal_size: float = 5.0,
-        columns: int | None = None,
-        bottom: int = 0,
-        **ignored: object,
-    ) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        self._columns, self._goal_size = columns or columns_for(arms), goal_size
-        figure = Figure(figsize=(width / 100, height / 100), dpi=100)
-        self._canvas = FigureCanvasAgg(figure)
-        self._axes = figure.add_axes((0, bottom / height, 1, 1 - bottom / height))
-
-    def frame(self, observations: np.ndarray) -> np.ndarray:
-        """The picture (height, width, 3) uint8 of observations (arms, 33)."""
-        flat.draw_arms(
-            self._axes, require_arms(observations), self._columns, goal_size=self._goal_size
-        )
-        self._canvas.draw()
-        return np.array(self._canvas.buffer_rgba())[..., :3].copy()
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def arms_picture(
-    arms: int, width: int, height: int, goal_size: float = 5.0, **options
-) -> ArmScene | FlatArms:
-    """What draws arms on their grid: in three dimensions, or flat with a warning.
-
-    Args:
-        arms: how many.
-        width, height: pixels.
-        goal_size: diameter of the goals, m.
-        options: further ones of `ArmScene`.
-    """
-    if backend := backends.working_backend():
-        try:
-            return ArmScene(arms, width, height, goal_size, backend=backend, **options)
-        except RuntimeError as error:
-            backends.warn_of_flat(str(error))
-    else:
-        backends.warn_of_flat()
-    return FlatArms(arms, width, height, goal_size, **options)
 
 
 def moving_arms(
@@ -156,7 +102,7 @@ def gallery(
             frames.append(card)
     finally:
         picture.close()
-    texts = [(style.CORNER, top // 2, title, 18)]
+    texts: list[tuple] = [(style.CORNER, top // 2, title, 18)]
     for k, (large, small, _) in enumerate(rows):
         middle = top + k * high + high // 2
         texts += [
@@ -246,7 +192,7 @@ def with_one_palette(
     base = Image.fromarray(some).quantize(
         colors, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
     )
-    palette = np.array(base.getpalette()[: 3 * colors], np.uint8).reshape(-1, 3)
+    palette = np.array((base.getpalette() or [])[: 3 * colors], np.uint8).reshape(-1, 3)
     if (some == 255).all(-1).mean() > 0.2:  # a white page stays white
         palette[palette.min(axis=1) > 240] = 255
     base.putpalette(palette.tobytes())

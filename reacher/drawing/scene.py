@@ -159,7 +159,9 @@ class ArmScene:
         self.camera.frame(
             np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom
         )
-        self._model = mujoco.MjModel.from_xml_string(self._xml())
+        self._model = mujoco.MjModel.from_xml_string(
+            surroundings(self.arm_positions, goal_size, self.camera)
+        )
         self._data = mujoco.MjData(self._model)
         mujoco.mj_forward(self._model, self._data)
         self._open(backend or backends.working_backend())
@@ -189,10 +191,6 @@ class ArmScene:
                 "glfw, egl, osmesa and, on macOS, cgl are allowed"
             ) from None
         self.backend = backend
-
-    def _xml(self) -> str:
-        """The model that is drawn around the arms: floor, sky and light."""
-        return surroundings(self.arm_positions, self.goal_size, self.camera)
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
         """The picture (height, width, 3) uint8 of observations (arms, 33), or (33,) of one arm.

@@ -1,79 +1,71 @@
-"""MuJoCo's own viewer as a window on arms that somebody else simulates."""
+"""A window on arms that somebody else simulates."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
-import mujoco
 import numpy as np
 
-from reacher.drawing import style
-from reacher.drawing.points import arm_positions, columns_for, require_arms
-from reacher.drawing.scene import Camera, add_arms, outline, surroundings
+from reacher.drawing.flat import FlatArms
+from reacher.drawing.picture import arms_picture
+from reacher.drawing.scene import ArmScene
+from reacher.drawing.style import PICTURE_SIZE
 
-SHAPE = 1200, 800  # pixels, for which the camera frames the arms
+MANY_ARMS = 900, 600  # pixels
 
 
-class ArmViewer:
-    """Shows arms in MuJoCo's viewer, in real time; the mouse turns, shifts and zooms.
+class ArmWindow:
+    """Shows pictures of arms in a window of matplotlib, in real time where they are drawn so fast.
 
     Args:
         goal_size: diameter of the goals, m.
         frames_per_second: the most; `show` waits accordingly.
 
     Raises:
-        RuntimeError: the viewer does not open here; on macOS it needs `mjpython`.
+        ModuleNotFoundError: matplotlib is missing.
+        RuntimeError: matplotlib cannot open windows here.
     """
 
     def __init__(self, goal_size: float, frames_per_second: float) -> None:
-        import mujoco.viewer  # where there is a display only
+        import matplotlib.pyplot as plt
 
-        self._launch = mujoco.viewer.launch_passive
-        self._goal_size, self._arms, self._handle = goal_size, 0, None
+        self._plt, self._goal_size = plt, goal_size
+        self._picture: ArmScene | FlatArms | None = None
+        self._image: Any = None
         self._interval, self._next = 1 / frames_per_second, 0.0
-
-    def _open(self, arms: int) -> None:
-        self._arms = arms
-        self._arm_positions = arm_positions(arms, columns_for(arms), self._goal_size)
-        camera = Camera(*SHAPE, elevation=style.ELEVATION if arms > 1 else style.ONE_ARM_ELEVATION)
-        framed = style.WORKPLACE if arms > 1 else style.REACH
-        camera.frame(
-            np.concatenate(
-                [outline(place, framed, self._goal_size) for place in self._arm_positions]
+        self._figure = plt.figure("Reacher", figsize=(9, 6))
+        if not self._figure.canvas.required_interactive_framework:
+            plt.close(self._figure)
+            raise RuntimeError(
+                f"render_mode 'human' needs a window, and matplotlib's backend {plt.get_backend()} "
+                "has none. On a desktop, choose one such as TkAgg, QtAgg or MacOSX by "
+                "matplotlib.use(...); elsewhere use render_mode 'rgb_array'"
             )
-        )
-        self._model = mujoco.MjModel.from_xml_string(
-            surroundings(self._arm_positions, self._goal_size, camera)
-        )
-        data = mujoco.MjData(self._model)
-        self._handle = self._launch(self._model, data, show_left_ui=False, show_right_ui=False)
-        with self._handle.lock():
-            eye = self._handle.cam
-            eye.azimuth, eye.elevation = camera.azimuth, -camera.elevation
-            eye.lookat[:], eye.distance = camera.target, camera.distance
+        self._axes = self._figure.add_axes((0, 0, 1, 1))
+        self._axes.axis("off")
+        self._figure.show()
 
     def show(self, observations: np.ndarray) -> None:
         """Draw observations (agents, 33), and wait until it is time for the next picture.
 
         Nothing happens once the user has closed the window.
         """
-        observations = require_arms(observations)
-        if self._handle is None:
-            self._open(len(observations))
-        if not self._handle.is_running():
+        if not self._plt.fignum_exists(self._figure.number):
             return
-        scene = self._handle.user_scn
-        most = (scene.maxgeom - 16) // 8
-        with self._handle.lock():
-            scene.ngeom = 0
-            add_arms(
-                scene, self._model, observations[:most], self._arm_positions[:most], self._goal_size
-            )
-        self._handle.sync()
-        time.sleep(max(self._next - time.monotonic(), 0))
+        if self._picture is None:
+            size = MANY_ARMS if len(observations) > 1 else (PICTURE_SIZE, PICTURE_SIZE)
+            self._picture = arms_picture(len(observations), *size, self._goal_size)
+        pixels = self._picture.frame(observations)
+        if self._image is None:
+            self._image = self._axes.imshow(pixels)
+        self._image.set_data(pixels)
+        self._figure.canvas.draw_idle()
+        self._figure.canvas.start_event_loop(max(self._next - time.monotonic(), 0.001))
         self._next = time.monotonic() + self._interval
 
     def close(self) -> None:
         """Close the window. It may be called again."""
-        if self._handle is not None:
-            self._handle.close()
+        self._plt.close(self._figure)
+        if self._picture is not None:
+            self._picture.close()

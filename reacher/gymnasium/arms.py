@@ -117,7 +117,8 @@ class _Arms:
     def _frames(self) -> tuple[np.ndarray, ...]:
         """A picture of every arm as it is now."""
         if self._picture is None:
-            self._picture = drawing.arm_picture(self.goal_size)
+            size = drawing.style.PICTURE_SIZE
+            self._picture = drawing.arms_picture(1, size, size, self.goal_size)
             self._drawn_size = self.goal_size
         return tuple(self._picture.frame(arm) for arm in self._task.observe())
 
@@ -126,7 +127,7 @@ class _Arms:
         if self.render_mode != "human":
             return
         if self._window is None:
-            self._window = drawing.arm_window(self.goal_size, METADATA["render_fps"])
+            self._window = drawing.ArmWindow(self.goal_size, METADATA["render_fps"])
             self._drawn_size = self.goal_size
         self._window.show(self._task.observe())
 
@@ -153,7 +154,7 @@ class ReacherEnv(_Arms, gymnasium.Env):
 
     Args:
         render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8; "human":
-            every step is shown in MuJoCo's viewer, or else a window of matplotlib, in real time.
+            every step is shown in a window of matplotlib, in real time.
         goal_size: diameter of the goal, m.
         goal_speed: largest speed of the goal, degrees per physics step.
 
@@ -238,8 +239,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
     Args:
         num_envs: number of arms, 1 to 2000.
         render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8 of each arm;
-            "human": every step is shown in MuJoCo's viewer, or else in a window of matplotlib, all
-            arms side by side.
+            "human": every step is shown in a window of matplotlib, all arms side by side.
         max_episode_steps: decisions of an episode; -1 for no limit.
         autoreset_mode: of `gymnasium.vector.AutoresetMode` or its value. "NextStep": the truncated
             step returns the true last observations, and the next step ignores its actions, resets

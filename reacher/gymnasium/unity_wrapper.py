@@ -13,7 +13,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import ArrayLike
 
 from reacher.checks import MAX_SEED, integer, shown
 from reacher.interface import BrainInfo, BrainParameters, UnityInterface
@@ -87,59 +86,13 @@ class UnityWrapper(UnityInterface):
             (copy_seed,) = np.random.SeedSequence([seed, number]).generate_state(1)
             self._first_observation(env, seed=int(copy_seed))
 
-    def reset(
-        self,
-        train_mode: bool = True,
-        config: Mapping[str, float] | None = None,
-        lesson: int | None = None,
-    ) -> dict[str, BrainInfo]:
-        """Begin a new episode in all copies.
-
-        Args:
-            train_mode, lesson: taken for the interface's sake.
-            config: None or empty, since these environments have no reset parameters.
-
-        Raises:
-            TypeError, ValueError: there is something in `config`, or the environment answers with
-                what is no observation of its space.
-            RuntimeError: the environment is closed.
-        """
-        self._require_open("reset")
-        if config is not None and (not isinstance(config, Mapping) or config):
-            raise ValueError(
-                f"{self._name} has no reset parameters: config must be None or {{}}, not {config!r}"
-            )
-        self._is_reset, self.global_done, self._steps = True, False, 0
+    def _begin(self) -> dict[str, BrainInfo]:
+        self._steps = 0
         return self._answer(
             self._first_observations(), [0.0] * self.num_agents, False, [False] * self.num_agents
         )
 
-    def step(
-        self,
-        vector_action: ArrayLike | Mapping[str, ArrayLike] | None = None,
-        memory: object = None,
-        text_action: object = None,
-    ) -> dict[str, BrainInfo]:
-        """Take one step in all copies.
-
-        After the last step of an episode the copies are, as Unity's agents, reset before they
-        answer: that answer holds the last reward of the old episode and the first observation of
-        the next one, and `max_reached` is true of a copy that ended by a time limit only.
-
-        Args:
-            vector_action: (agents, actions) or flat, array or list or CPU tensor, or {brain name:
-                any of these}; None stands for zeros. Values are cut to [-1, 1].
-            memory, text_action: taken for the interface's sake.
-
-        Raises:
-            ValueError: wrong shape, NaN or infinity, or an unknown brain; nothing has moved then.
-            TypeError, ValueError: the environment's answer is not as Gymnasium wants it.
-            RuntimeError: before the first reset, or after close; or the episodes of some copies
-                ended, but not of all.
-        """
-        self._require_open("step")
-        self._require_reset()
-        actions = self._checked_actions(vector_action)
+    def _decide(self, actions: np.ndarray) -> dict[str, BrainInfo]:
         answers = [
             self._checked_step(env, self._scaled(action))
             for env, action in zip(self._envs, actions, strict=True)
@@ -236,7 +189,7 @@ class UnityWrapper(UnityInterface):
                 "time limit: if it never ends, neither does the training. Register it with "
                 "max_episode_steps = ... (gymnasium.register), which puts "
                 "gymnasium.wrappers.TimeLimit around it",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _scaled(self, action: np.ndarray) -> np.ndarray:
@@ -244,6 +197,13 @@ class UnityWrapper(UnityInterface):
         space = self._actions
         action = self._middle + self._half_range * action.clip(-1, 1).reshape(space.shape)
         return action.clip(space.low, space.high).astype(space.dtype)
+
+    def _set_parameters(self, parameters: Mapping[str, float]) -> None:
+        if parameters:
+            raise ValueError(
+                f"{self._name} has no reset parameters: config must be None or {{}}, not "
+                f"{parameters!r}"
+            )
 
     def _parameters(self) -> Mapping[str, float]:
         return {}

@@ -1,7 +1,7 @@
 """Measure everything, print the tables, and write doc/benchmarks.md.
 
 python -m tutorial.benchmarks                all rows, hours
-python -m tutorial.benchmarks --only replay  some rows, by commas; the others stay as they are
+python -m tutorial.benchmarks --only solve   some rows, by commas; the others stay as they are
 python -m tutorial.benchmarks --continue     what a cut run has not measured yet
 python -m tutorial.benchmarks --render       only write the page again
 python -m tutorial.benchmarks --quick        tiny sizes: does the code run?
@@ -14,28 +14,12 @@ import json
 import tempfile
 from pathlib import Path
 
-from tutorial.benchmarks import (
-    baseline_training,
-    environment_speed,
-    learning_step,
-    measure,
-    replay,
-    report,
-    scaling,
-    solving,
-)
-from tutorial.benchmarks.measure import Options, Recorder, Results
-from tutorial.paths import PROJECT
+from tutorial.benchmarks import baseline_training, learning_step, measure, report, solving
+from tutorial.benchmarks.measure import Options, Recorder
+from tutorial.paths import DOC
 
-PAGE = PROJECT / "doc" / "benchmarks.md"
-ROWS = {
-    "solve": solving,
-    "baselines": baseline_training,
-    "replay": replay,
-    "learning_step": learning_step,
-    "environment": environment_speed,
-    "scaling": scaling,
-}
+PAGE = DOC / "benchmarks.md"
+ROWS = {"solve": solving, "baselines": baseline_training, "learning_step": learning_step}
 
 
 def arguments() -> argparse.Namespace:
@@ -74,14 +58,16 @@ def arguments() -> argparse.Namespace:
 
 def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> dict:
     """Measure the rows; return the content of the results file."""
-    here = {"machine": measure.machine(), "versions": measure.versions()}
-    results = Results(path, here, keep)
+    rows: dict = {}
+    here = measure.here()
     for name in names:
-        if results.begin(name):
-            print(f"{ROWS[name].TITLE}", flush=True)
-            ROWS[name].run(options, Recorder(results, name))
-            results.finish(name)
-    return results.rows
+        recorder = Recorder(path, name, here, keep)
+        if not recorder.finished:
+            print(ROWS[name].TITLE, flush=True)
+            ROWS[name].run(options, recorder)
+            recorder.finish()
+        rows = recorder.rows
+    return rows
 
 
 def main() -> None:

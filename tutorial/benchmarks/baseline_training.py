@@ -13,11 +13,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import torch
 
-from tutorial.benchmarks import measure, trainings
+from tutorial.benchmarks import trainings
 from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
-from tutorial.benchmarks.measure import Options, Recorder, Target
+from tutorial.benchmarks.measure import Options, Recorder
 from tutorial.paths import PROJECT
 from tutorial.report.tables import as_markdown
 
@@ -49,7 +50,6 @@ BASELINES = {
     for kind in ("like ours", "defaults")
     for algorithm in ("DDPG", "TD3", "SAC")
 }
-FACTOR = 2.0
 
 
 def train_baseline(name: str, arms: ArmsEnv, seed: int) -> dict:
@@ -126,11 +126,11 @@ def by_agent(measured) -> dict[str, list[dict]]:
 def median_seconds(records: list[dict]) -> float | None:
     """Median seconds to 30; None if half of the seeds or more did not get there."""
     values = [record.get("seconds to 30") for record in records]
-    middle = measure.median([float("inf") if value is None else value for value in values])
-    return middle if middle < float("inf") else None
+    middle = np.median([float("inf") if value is None else value for value in values])
+    return float(middle) if middle < float("inf") else None
 
 
-def tables(measured) -> list[str]:
+def table(measured) -> str:
     def cells(values, form, none="not within"):
         if set(values) == {None}:
             return none
@@ -155,45 +155,7 @@ def tables(measured) -> list[str]:
         )
     head = ["agent", "seconds to 30, each seed", "median"]
     more = ["decisions to 30, each seed", "best score, each seed"]
-    return [as_markdown([*head, *more], lines)]
-
-
-def targets(measured) -> list[Target]:
-    seconds = {name: median_seconds(records) for name, records in by_agent(measured).items()}
-    own = [
-        seconds[name]
-        for name in seconds
-        if name in ("this notebook, fast", "this notebook, default")
-    ]
-    own = min((value for value in own if value is not None), default=None)
-    baselines = {name: seconds[name] for name in BASELINES if seconds.get(name) is not None}
-    what = (
-        f"First episode at 30: at least {FACTOR:g} times faster, in seconds, than the best baseline"
-    )
-    if own is None:
-        return [Target(what, "ours did not get there", False if seconds else None)]
-    if not baselines:
-        tried = [
-            name
-            for name in BASELINES
-            if name in seconds and "missing" not in by_agent(measured)[name][0]
-        ]
-        return [
-            Target(
-                what,
-                f"{own:.1f} s; no baseline got there" if tried else "no baseline measured",
-                True if tried else None,
-            )
-        ]
-    best = min(baselines, key=baselines.get)
-    factor = baselines[best] / own
-    return [
-        Target(
-            what,
-            f"{factor:.2f} times ({own:.1f} s; {best}: {baselines[best]:.1f} s)",
-            factor >= FACTOR,
-        )
-    ]
+    return as_markdown([*head, *more], lines)
 
 
 def main() -> None:

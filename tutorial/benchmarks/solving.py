@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tutorial.benchmarks import measure, trainings
-from tutorial.benchmarks.measure import Options, Recorder, Target
+import numpy as np
+
+from tutorial.benchmarks import trainings
+from tutorial.benchmarks.measure import Options, Recorder
 from tutorial.report.tables import as_markdown
 from tutorial.training.scores import first_at, solved_at
 
 ARMS, EPISODES, MAX_EPISODES = 20, 100, 300
 FIRST_SEED = 3000  # fresh: nothing was chosen by what these seeds scored
-FLOOR_FACTOR, TORCH_FLOOR_FACTOR, FAST_SECONDS, DEFAULT_FACTOR, FIRST = 3.0, 2.0, 60.0, 1.2, 5
 
 TITLE = "Solving the task"
 EXPLANATION = f"""\
@@ -73,12 +74,12 @@ def medians(measured, preset: str) -> dict[str, float | None]:
     runs = [run for name, run in measured.items() if name.startswith(preset + ", ")]
     values = {quantity: [run[quantity] for run in runs] for quantity in QUANTITIES}
     return {
-        quantity: measure.median(numbers) if numbers and None not in numbers else None
+        quantity: float(np.median(numbers)) if numbers and None not in numbers else None
         for quantity, numbers in values.items()
     }
 
 
-def tables(measured) -> list[str]:
+def table(measured) -> str:
     named = dict(sorted(measured.items())) | {
         f"**{preset}, median**": medians(measured, preset) for preset in trainings.PRESETS
     }
@@ -93,48 +94,4 @@ def tables(measured) -> list[str]:
         for name, run in named.items()
     ]
     head = ["preset, seed", *(column for column, _ in QUANTITIES.values())]
-    return [as_markdown(head, lines)]
-
-
-def targets(measured) -> list[Target]:
-    fast, default = (medians(measured, preset) for preset in ("fast", "default"))
-
-    def target(what, value, bound, unit):
-        if not measured:
-            return Target(what, "not measured", None)
-        if value is None:
-            return Target(what, "a seed never got there", False)
-        return Target(what, f"{value:.2f} {unit}", value <= bound)
-
-    def share(one, other):
-        return one / other if one and other else None
-
-    return [
-        target(
-            f"Preset fast: training at most {FAST_SECONDS:g} s", fast["training"], FAST_SECONDS, "s"
-        ),
-        target(
-            f"Preset default: training at most {DEFAULT_FACTOR:g} times that of fast",
-            share(default["training"], fast["training"]),
-            DEFAULT_FACTOR,
-            "times",
-        ),
-        target(
-            f"Preset fast: training at most {FLOOR_FACTOR:g} times the floor",
-            share(fast["training"], fast["floor"]),
-            FLOOR_FACTOR,
-            "times",
-        ),
-        target(
-            f"Preset fast: training at most {TORCH_FLOOR_FACTOR:g} times the floor by PyTorch",
-            share(fast["training"], fast["floor, PyTorch"]),
-            TORCH_FLOOR_FACTOR,
-            "times",
-        ),
-        target(
-            f"Preset fast: first episode at 30, at most {FIRST}",
-            fast["first at 30"],
-            FIRST,
-            "(median)",
-        ),
-    ]
+    return as_markdown(head, lines)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from reacher.episode import evaluate_policy
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.paths import NOTEBOOK
-from tutorial.training import compiled, episodes
+from tutorial.training import compiled
 from tutorial.training.environments import open_environment
 from tutorial.training.run_files import load_hyperparameters, load_network, run_folder
 from tutorial.training.scores import read_scores
@@ -72,10 +73,8 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
         )
         load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
         agent.learner = compiled.learner(agent.ddpg, engine)
-        episodes.evaluate_policy(
-            environment, lambda seen: agent.act(seen, explore=False)
-        )  # compiles
+        evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))  # compiles
         start = time.perf_counter()
         for _ in range(number):
-            episodes.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+            evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
         return time.perf_counter() - start

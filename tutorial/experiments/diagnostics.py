@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tutorial import notebook
 from tutorial.benchmarks import measure
+from tutorial.experiments.training import train_agent
 from tutorial.paths import CHECKPOINTS
 from tutorial.training.environments import open_environment
 from tutorial.training.progress import sizes_of_noise
-from tutorial.training.randomness import seed_everything
 from tutorial.training.run_files import save_hyperparameters, save_networks
 from tutorial.training.scores import read_scores
 
@@ -85,8 +85,7 @@ def record(
     gallery: Path, episodes: int = EPISODES, arms: int = ARMS, engine: str = "compiled", **overrides
 ) -> dict[str, np.ndarray]:
     """Train, and return what was recorded, array by array; save early actors in a folder."""
-    definitions = notebook.definitions()
-    settings = definitions.make_hyperparameters("default", overrides)
+    settings = notebook.definitions().make_hyperparameters("default", overrides)
     lines, priorities = [], {}
     gallery.mkdir(parents=True, exist_ok=True)
     for old in gallery.glob("actor_episode*.safetensors"):
@@ -101,7 +100,7 @@ def record(
         kept_episodes=list(GALLERY_EPISODES),
     )
 
-    def record_episode(agent, scores):
+    def record_episode(agent, scores, seconds):
         actor = agent.learner.synced().actor
         sigmas = sizes_of_noise(actor)
         lines.append(
@@ -114,28 +113,27 @@ def record(
         if len(scores) in PRIORITY_EPISODES:
             priorities[len(scores)] = priority_histogram(agent.replay, settings)
 
-    with (
-        measure.torch_threads(1),
-        tempfile.TemporaryDirectory() as folder,
-        open_environment("", arms, SEED) as environment,
-    ):
-        generator = seed_everything(SEED)
-        agent = definitions.Agent(
-            definitions.OBSERVATION_SCALE, 4, arms, settings, generator, engine=engine
-        )
-        agent.replay = counting_replay(agent)
-        definitions.train_agent(
+    replay: Any = None
+
+    def count_draws(agent):
+        nonlocal replay
+        agent.replay = replay = counting_replay(agent)
+
+    with measure.torch_threads(1), open_environment("", arms, SEED) as environment:
+        train_agent(
             environment,
-            agent,
-            Path(folder) / "run",
+            settings,
+            arms,
+            SEED,
             episodes,
-            save_every=10**6,
-            after_episode=record_episode,
+            record_episode,
+            count_draws,
+            engine=engine,
         )
     return {
         name.replace(" ", "_"): np.array([line[name] for line in lines]) for name in lines[0]
     } | {
-        "draws": agent.replay.finish().astype(np.int32),
+        "draws": replay.finish().astype(np.int32),
         "priority_edges": PRIORITY_EDGES,
         "priority_episodes": np.array(list(priorities)),
         "priority_histograms": np.array(list(priorities.values())),
@@ -154,11 +152,10 @@ def main(arguments: list[str] | None = None) -> int:
         "scores are those of checkpoints/default/seed0"
         if same
         else "the scores differ from those of checkpoints/default/seed0: other versions, or "
-        "that run "
-        "is of another notebook"
+        "that run is of another notebook"
     )
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / "seed0.npz", **recorded)
+    np.savez_compressed(folder / "seed0.npz", allow_pickle=False, **recorded)
     print(f"{folder / 'seed0.npz'}, {(folder / 'seed0.npz').stat().st_size / 1000:.0f} kB")
     return 0
 

@@ -18,16 +18,15 @@ of which `file`, `layers` and a score are needed. There are two kinds of score:
   twenty resets. The reset of the highest correlation between the two lists of scores is the one
   that was played in Unity, provided that the others are far below it.
 
-Entries of `per_arm.json`, a list of the same form which may be missing, are added. The files:
+Entries of `per_arm.json`, a list of the same form which may be missing, are added.
 
-- `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`. `layers` are in the
-  order of their use: names of linear or batch normalisation layers, `relu` and `tanh`.
-- `.onnx`: a whole network, observations (arms, 33) to actions (arms, 4), which needs no `layers`,
-  but onnxruntime.
+A policy's file is `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`.
+`layers` are in the order of their use: names of linear or batch normalisation layers, `relu` and
+`tanh`.
 
 `random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
 `mean_over_20_arms` and `single_arm`, a list each. With `--out checkpoints/fidelity.json` the
-measurements are written for the report, which needs all three.
+measurements are written for the report.
 """
 
 from __future__ import annotations
@@ -35,34 +34,75 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
-from reacher.checks import integer
+from reacher.episode import Policy, evaluate_policy, random_torques
 from reacher.files import write_whole
 from reacher.goals import MAX_UNITY_SEED
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tutorial.training.episodes import evaluate_policy
+from tutorial.report.tables import fidelity_table
 
 TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
 FEWEST_ARMS = 5  # whose scores are compared; a correlation of fewer says little
 
-Policy = Callable[[np.ndarray], np.ndarray]  # observations (arms, 33) to actions (arms, 4)
+T = TypeVar("T")
+Scores = Annotated[list[float], Field(min_length=1)]
 
 
-def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
+class Entry(BaseModel):
+    """A policy of a table, as the module's docstring describes it."""
+
+    file: str
+    layers: list[str]
+    source: str = ""
+    algorithm: str | None = None
+    unity_score: float | None = None
+    unity_episodes: int | None = None
+    unity_scores_per_arm: (
+        Annotated[list[float], Field(min_length=FEWEST_ARMS, max_length=MAX_AGENTS // RESETS)]
+        | None
+    ) = None
+    unity_seed: Annotated[int, Field(ge=0, le=MAX_UNITY_SEED)] = 0
+
+    @model_validator(mode="after")
+    def check_scores(self) -> Entry:
+        """Raise ValueError where there is no score, or nothing to compare."""
+        if self.unity_score is None and self.unity_scores_per_arm is None:
+            raise ValueError("a unity_score or unity_scores_per_arm is needed")
+        if self.unity_scores_per_arm and len(set(self.unity_scores_per_arm)) == 1:
+            raise ValueError("unity_scores_per_arm must not be all the same")
+        return self
+
+
+class RandomScores(BaseModel):
+    """Scores of random torques in Unity."""
+
+    mean_over_20_arms: Scores
+    single_arm: Scores
+
+
+def parsed(path: Path, kind: type[T]) -> T:
+    """What a JSON file holds, or a ValueError that names the file and what is wrong in it."""
+    try:
+        return TypeAdapter(kind).validate_json(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_policies(folder: Path) -> list[tuple[Entry, Policy]]:
     """The entries of a folder's tables, each with its policy, all of them tried once.
 
     Raises:
         FileNotFoundError: the table or a policy is missing.
         ValueError: the table, or a file, does not hold what it should.
-        ModuleNotFoundError: onnxruntime is needed and not installed.
     """
     table = folder / TABLE
     if not table.is_file():
@@ -70,74 +110,37 @@ def read_policies(folder: Path) -> list[tuple[dict, Policy]]:
             f"no {table}: the policies and a table of their scores in Unity "
             "are needed, see doc/unity.md"
         )
-    policies = []
-    for path in (table, folder / PER_ARM):
-        if path == table or path.exists():
-            try:
-                entries = json.loads(path.read_text())
-            except ValueError as error:
-                raise ValueError(f"{path} is not JSON: {error}") from None
-            if not isinstance(entries, list) or not entries:
-                raise ValueError(f"{path} must be a list of policies")
-            policies += [(entry, _tried_policy(path, entry)) for entry in entries]
-    return policies
+    entries: list[Entry] = []
+    for path in filter(Path.exists, (table, folder / PER_ARM)):
+        entries += parsed(path, list[Entry])
+    return [(entry, tried_policy(folder / entry.file, entry.layers)) for entry in entries]
 
 
-def _tried_policy(table: Path, entry: dict) -> Policy:
-    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
-        raise ValueError(f"an entry of {table} needs at least a file and a score, not {entry!r}")
-    score, per_arm = entry.get("unity_score"), entry.get("unity_scores_per_arm")
-    if per_arm is None and not isinstance(score, (int, float)):
-        raise ValueError(
-            f"an entry of {table} needs a unity_score that is a number, or "
-            f"unity_scores_per_arm, not {entry!r}"
-        )
-    if per_arm is not None and not (
-        isinstance(per_arm, list)
-        and FEWEST_ARMS <= len(per_arm) <= MAX_AGENTS // RESETS
-        and all(isinstance(one, (int, float)) for one in per_arm)
-        and len(set(per_arm)) > 1
-    ):
-        raise ValueError(
-            f"unity_scores_per_arm in {table} must be a list of {FEWEST_ARMS} to "
-            f"{MAX_AGENTS // RESETS} numbers that are not all the same, not {per_arm!r}"
-        )
-    integer(f"unity_seed in {table}", entry.get("unity_seed", 0), 0, MAX_UNITY_SEED)
-    path = table.parent / entry["file"]
+def tried_policy(path: Path, layers: list[str]) -> Policy:
+    """The policy of a file, if it makes actions of observations."""
     if not path.is_file():
-        raise FileNotFoundError(f"no {path}, which {table.name} names")
-    act = stored_policy(path, entry.get("layers", []))
+        raise FileNotFoundError(f"no {path}, which the table names")
+    act = stored_policy(path, layers)
     try:
         actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
     except (KeyError, ValueError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(
-            f"{path} does not work with layers {entry.get('layers')}: {reason}"
-        ) from None
+        raise ValueError(f"{path} does not work with layers {layers}: {error}") from None
     if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
         raise ValueError(
             f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
-            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are "
-            f"{entry.get('layers')}"
+            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are {layers}"
         )
     return act
 
 
 def stored_policy(path: Path, layers: list[str]) -> Policy:
-    """A policy in plain NumPy, or by onnxruntime; the module's docstring describes the files.
+    """A policy in plain NumPy; the module's docstring describes the files.
 
     Raises:
         ValueError: a file of another kind.
-        ModuleNotFoundError: onnxruntime is needed and not installed.
     """
-    if path.suffix == ".onnx":
-        import onnxruntime
-
-        session = onnxruntime.InferenceSession(path)
-        [name] = [one.name for one in session.get_inputs()]
-        return lambda observations: session.run(None, {name: observations})[0]
     if path.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"{path} must be .npz, .safetensors or .onnx")
+        raise ValueError(f"{path} must be .npz or .safetensors")
     try:
         arrays = load_file(path) if path.suffix == ".safetensors" else dict(np.load(path))
     except Exception as error:  # of zip files, of pickles, of safetensors
@@ -160,53 +163,29 @@ def stored_policy(path: Path, layers: list[str]) -> Policy:
     return act
 
 
-def read_random_scores(folder: Path) -> dict | None:
-    """Scores of random torques in Unity, if the folder has them; ValueError for damaged ones."""
-    path = folder / RANDOM
-    if not path.exists():
-        return None
-    try:
-        scores = json.loads(path.read_text())
-        return {
-            name: [float(one) for one in scores[name]]
-            for name in ("mean_over_20_arms", "single_arm")
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} must hold lists of numbers mean_over_20_arms and single_arm: {error!r}"
-        ) from None
-
-
 def measured(folder: Path, episodes: int = EPISODES) -> dict:
     """Scores in Unity and here, of trained policies and, where there are any, of random torques."""
-    policies, unity_random = read_policies(folder), read_random_scores(folder)
+    policies, path = read_policies(folder), folder / RANDOM
+    unity_random = parsed(path, RandomScores) if path.exists() else None
     trained, per_arm = [], []
     for entry, act in policies:
         named = {
-            "source": entry.get("source", entry["file"]).split(" ")[0],
-            "algorithm": entry.get("algorithm"),
+            "source": (entry.source or entry.file).split(" ")[0],
+            "algorithm": entry.algorithm,
         }
-        if "unity_scores_per_arm" in entry:
-            per_arm.append(
-                named
-                | compared_by_arm(act, entry["unity_scores_per_arm"], entry.get("unity_seed", 0))
-            )
+        if entry.unity_scores_per_arm:
+            compared = compared_by_arm(act, entry.unity_scores_per_arm, entry.unity_seed)
+            per_arm.append(named | compared)
             continue
         with ReacherEnvironment(ARMS, seed=0) as environment:
             scores = [
                 round(float(evaluate_policy(environment, act).mean()), 3) for _ in range(episodes)
             ]
-        trained.append(
-            named
-            | {
-                "unity_score": entry["unity_score"],
-                "unity_episodes": entry.get("unity_episodes"),
-                "scores": scores,
-            }
-        )
+        unity = {"unity_score": entry.unity_score, "unity_episodes": entry.unity_episodes}
+        trained.append(named | unity | {"scores": scores})
     found = {"arms": ARMS, "episodes": episodes, "trained": trained, "per_arm": per_arm}
     if unity_random:
-        found["random"] = random_torques(unity_random)
+        found["random"] = random_scores(unity_random)
     return found
 
 
@@ -246,21 +225,13 @@ def scores_by_reset(act: Policy, arms: int, seed: int = 0, resets: int = RESETS)
         return evaluate_policy(environment, act).reshape(resets, arms)
 
 
-def random_torques(unity: dict) -> dict:
+def random_scores(unity: RandomScores) -> dict:
     """Scores of random torques here, beside those in Unity."""
-    generator = np.random.default_rng(0)
+    policy = random_torques(0)
     with ReacherEnvironment(ARMS, seed=0) as environment:
-        arms = np.array(
-            [
-                evaluate_policy(
-                    environment,
-                    lambda seen: generator.standard_normal((ARMS, ACTION_SIZE)).clip(-1, 1),
-                )
-                for _ in range(RANDOM_EPISODES)
-            ]
-        )
+        arms = np.array([evaluate_policy(environment, policy) for _ in range(RANDOM_EPISODES)])
     return {
-        "unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
+        "unity": summary(unity.mean_over_20_arms, unity.single_arm),
         "here": summary(arms.mean(axis=1), arms.ravel()),
     }
 
@@ -279,38 +250,6 @@ def summary(means, single_arms) -> dict:
     }
 
 
-def table(found: dict) -> str:
-    """What was measured, for people."""
-    lines = []
-    if found["trained"]:
-        differences = [np.mean(one["scores"]) - one["unity_score"] for one in found["trained"]]
-        lines.append(f"{'policy':<40} {'Unity':>6} {'here':>6} {'difference':>10}")
-        lines += [
-            f"{one['source']:<40.40} {one['unity_score']:6.2f} {np.mean(one['scores']):6.2f} "
-            f"{difference:+10.2f}"
-            for one, difference in zip(found["trained"], differences, strict=True)
-        ]
-        lines.append(
-            f"mean difference without its sign: {np.mean(np.abs(differences)):.2f}; "
-            f"{found['episodes']} episodes of {found['arms']} arms here"
-        )
-    for one in found["per_arm"]:
-        unity, here = np.array(one["unity"]), np.array(one["here"])
-        best, second = np.sort(one["correlations"])[[-1, -2]]
-        lines.append(
-            f"{one['source']}, arm by arm at reset {one['reset']} of seed {one['unity_seed']}: "
-            f"{unity.mean():.2f} in Unity, {here.mean():.2f} here, median difference "
-            f"{np.median(here - unity):+.2f}; correlation {best:.2f}, at other resets at most "
-            f"{second:.2f}"
-        )
-    if "random" in found:
-        lines.append(
-            f"random torques: {found['random']['unity']['mean']:.3f} in Unity, "
-            f"{found['random']['here']['mean']:.3f} here"
-        )
-    return "\n".join(lines)
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help=f"of policies, with {TABLE}")
@@ -323,10 +262,16 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--out: there is no folder {options.out.absolute().parent}")
     try:
         found = measured(options.folder, options.episodes)
-    except (OSError, TypeError, ValueError, ModuleNotFoundError) as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(table(found))
+    print(fidelity_table(found))
+    for one in found["per_arm"]:
+        second, best = np.sort(one["correlations"])[-2:]
+        print(
+            f"{one['source']}: the arms score most alike at reset {one['reset']} of seed "
+            f"{one['unity_seed']}, correlation {best:.2f}; at other resets at most {second:.2f}"
+        )
     if options.out:
         write_whole(options.out, (json.dumps(found, indent=1) + "\n").encode())
     return 0

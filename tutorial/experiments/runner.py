@@ -2,14 +2,13 @@
 
     python -m tutorial.experiments --list
     python -m tutorial.experiments --workers 2 --only default deeprl
-    python -m tutorial.experiments --ray auto          # on a Ray cluster, see doc/scaling.md
 
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
 section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
 preset's first seed the best weights, are then copied to `checkpoints/<experiment>/seed<N>/`. What
-is there is not run again, also where another runner has put it there meanwhile, and on one machine
-a run that was cut, by Ctrl-C or else, goes on from its last state. A stored run with other settings
-than this list is an error, until `--redo`.
+is there is not run again, also where another runner has put it there meanwhile, and a run that was
+cut, by Ctrl-C or else, goes on from its last state. A stored run with other settings than this list
+is an error, until `--redo`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 import filelock
 import nbformat
@@ -58,9 +57,9 @@ class Experiment:
 
 
 # What the default had before it used the mirrors of the task (doc/mirrors.md):
-NO_MIRRORS = {"mirrors": "none", "gradient_steps": 30, "policy_delay": 2}
+NO_MIRRORS: dict[str, Any] = {"mirrors": "none", "gradient_steps": 30, "policy_delay": 2}
 # What version 1's default had, and the present has not:
-VERSION_1 = {
+VERSION_1: dict[str, Any] = {
     "mirrors": "none",
     "gradient_steps": 40,
     "anneal_gradient_steps": 1,
@@ -106,7 +105,9 @@ EXPERIMENTS = {
     ),
 }
 
-ABLATIONS = {  # the default without mirrors and something changed, for doc/ablations.md
+ABLATIONS: dict[
+    str, dict[str, Any]
+] = {  # the default without mirrors and something changed, for doc/ablations.md
     "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
     "reward_scale_1": {"reward_scale": 1.0},
     "policy_delay_1": {"policy_delay": 1},
@@ -121,7 +122,9 @@ EXPERIMENTS |= {
     for name, overrides in ABLATIONS.items()
 }
 
-ABLATIONS_V1 = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
+ABLATIONS_V1: dict[
+    str, dict[str, Any]
+] = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
     "version_1": {},
     "version_1_fast": {"n_step": 1, "discount": 0.95},
     "uniform_replay": {"replay": "uniform"},
@@ -315,7 +318,21 @@ def write_training_part(path: Path) -> None:
     write_whole(path, nbformat.writes(notebook).encode())
 
 
-Outcome = tuple[Run, "str | Exception"]  # what to say of the run, or why it failed
+class Training(Protocol):
+    """What the functions below run: a `Run`, or a `tutorial.experiments.training.TableRun`."""
+
+    @property
+    def file_name(self) -> str: ...
+
+    def done(self, results: Path) -> bool: ...
+
+    def train(self, out: Path, call: Callable[..., int]) -> dict[str, bytes]: ...
+
+    def store(self, files: dict[str, bytes], results: Path) -> None: ...
+
+
+Outcome = tuple[Training, str | BaseException]  # what to say of the run, or why it failed
+Outcomes = Generator[Outcome, None, None]
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -335,11 +352,9 @@ class Processes:
 
     def call(self, command: list[str], **options) -> int:
         """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
-        apart = (
-            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-            if os.name == "nt"
-            else {"start_new_session": True}
-        )
+        apart: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         with self.lock:
             if self.stopped:
                 raise RuntimeError("stopped")
@@ -391,7 +406,7 @@ def interrupt_on_termination() -> None:
             signal.signal(getattr(signal, name), signal.default_int_handler)
 
 
-def train_and_store(run: Run, out: Path, results: Path, call: Callable[..., int]) -> str:
+def train_and_store(run: Training, out: Path, results: Path, call: Callable[..., int]) -> str:
     """Train a run and store it, unless another runner has it; return which."""
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -404,7 +419,7 @@ def train_and_store(run: Run, out: Path, results: Path, call: Callable[..., int]
         return "left to another runner, which trains it"
 
 
-def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> Iterator[Outcome]:
+def train_here(runs: Iterable[Training], out: Path, workers: int, results: Path) -> Outcomes:
     """Train on this machine, some at a time; yield each when it is stored.
 
     On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
@@ -423,46 +438,7 @@ def train_here(runs: Iterable[Run], out: Path, workers: int, results: Path) -> I
             pool.shutdown()
 
 
-def train_on_ray(runs: Iterable[Run], address: str, results: Path) -> Iterator[Outcome]:
-    """Train on a Ray cluster, one processor core each; yield each when it is stored.
-
-    A run whose machine is lost begins again on another, up to five times.
-
-    Args:
-        address: of a cluster, "auto" for the one that this machine belongs to, or "local" to
-            start one here.
-
-    Raises:
-        ModuleNotFoundError: Ray is not installed.
-    """
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("--ray needs Ray: pip install -e '.[ray]'") from None
-    environment = {"working_dir": str(PROJECT), "excludes": ["/.venv", "/.git", "/runs", "/tests"]}
-    ray.init(address, runtime_env=environment, log_to_driver=False)
-    try:
-        task = ray.remote(num_cpus=1, max_retries=5)(train_in_temporary_folder)
-        pending = {task.remote(run): run for run in runs}
-        while pending:
-            [ready], _ = ray.wait(list(pending), num_returns=1)
-            run = pending.pop(ready)
-            try:
-                run.store(ray.get(ready), results)
-                yield run, "done"
-            except Exception as error:  # of the run, or of the cluster: the others go on
-                yield run, error
-    finally:
-        ray.shutdown()
-
-
-def train_in_temporary_folder(run: Run) -> dict[str, bytes]:
-    """Train in a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory() as out:
-        return run.train(Path(out))
-
-
-def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
+def report_all(outcomes: Outcomes, number: int, results: Path) -> int:
     """Say of each run how it went, as it comes; return how many failed.
 
     Raises:
@@ -472,7 +448,7 @@ def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
     try:
         with contextlib.closing(outcomes):
             for run, outcome in outcomes:
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, BaseException):
                     failures += 1
                     outcome = f"FAILED, {outcome}"
                 count += 1
@@ -495,17 +471,12 @@ def report_all(outcomes: Iterator[Outcome], number: int, results: Path) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(EXPERIMENTS), default=list(EXPERIMENTS))
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="train on a Ray cluster: its address, auto, or local to start one",
-    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument(
         "--out",
         type=Path,
         default=PROJECT / "runs" / "experiments",
-        help="where runs on this machine write",
+        help="where runs write",
     )
     parser.add_argument("--results", type=Path, default=CHECKPOINTS, help="where results stay")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
@@ -540,11 +511,7 @@ def main(arguments: list[str] | None = None) -> int:
             "\n".join([*changed.values(), "--redo trains these anew, and --only chooses others"])
         )
     runs = [run for run in runs if run not in stored or str(run) in changed]
-    outcomes = (
-        train_on_ray(runs, options.ray, options.results)
-        if options.ray
-        else train_here(runs, options.out, options.workers, options.results)
-    )
+    outcomes = train_here(runs, options.out, options.workers, options.results)
     try:
         return 1 if report_all(outcomes, len(runs), options.results) else 0
     except KeyboardInterrupt:

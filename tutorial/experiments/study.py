@@ -23,36 +23,28 @@ become lines of `checkpoints/study/<task>.csv`, one for each evaluation without 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
 import dataclasses
-import io
 import itertools
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 
-from reacher.files import write_whole
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
 from tutorial.experiments import runner
+from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import study as report
 from tutorial.report.study import LEVELS
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.randomness import seed_everything
 
 RESULTS = CHECKPOINTS / "study"
 COLUMNS = (
@@ -72,7 +64,7 @@ EVALUATION_SEED = 2**31 - 1  # of goals that no training sees
 EVALUATION_ARMS = 20
 
 # What all cells share: the default preset, and no switch that depends on the score.
-SHARED = {
+SHARED: dict[str, Any] = {
     "mirrors": "none",
     "policy_delay": 2,
     "action_noise": "gaussian",
@@ -114,9 +106,10 @@ PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
 
 
 @dataclass(frozen=True)
-class StudyRun:
+class StudyRun(TableRun):
     """One training of the study."""
 
+    module = "tutorial.experiments.study"
     task: str
     cell: tuple  # the levels, in the order of LEVELS
     seed: int
@@ -126,14 +119,16 @@ class StudyRun:
 
     def __str__(self) -> str:
         cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
-        more = "".join(f", {name} {value}" for name, value in (self.setting | self.changes).items())
+        more = "".join(
+            f", {name} {value}" for name, value in {**self.setting, **self.changes}.items()
+        )
         return f"{self.task}: {cell}, seed {self.seed}{more}"
 
     @property
     def key(self) -> tuple[str, ...]:
         """How the lines of this run begin."""
         setting = ";".join(
-            f"{name}={value}" for name, value in (dict(self.setting) | dict(self.changes)).items()
+            f"{name}={value}" for name, value in {**self.setting, **self.changes}.items()
         )
         return (setting, *map(str, self.cell), str(self.seed))
 
@@ -145,65 +140,15 @@ class StudyRun:
     def file_name(self) -> str:
         return "_".join(filter(None, (self.table_name, *self.key))).replace("=", "_")
 
+    def columns(self, table: str) -> tuple[str, ...]:
+        return COLUMNS
+
     def done(self, results: Path) -> bool:
-        return self.key in {tuple(line[:5]) for line in read_lines(results / self.table_name)}
-
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
-        """Train in a process of its own; return its lines as the content of a table.
-
-        Args:
-            call: as `runner.Run.train` has it.
-
-        Raises:
-            RuntimeError: it failed; with the end of what it said.
-        """
-        out.mkdir(parents=True, exist_ok=True)
-        name = out / self.file_name
-        with open(f"{name}.csv", "wb") as lines, open(f"{name}.log", "wb") as log:
-            failed = call(
-                [
-                    sys.executable,
-                    "-m",
-                    "tutorial.experiments.study",
-                    "--train",
-                    json.dumps(dataclasses.asdict(self)),
-                ],
-                cwd=PROJECT,
-                stdout=lines,
-                stderr=log,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-            )
-        if failed:
-            raise RuntimeError(f"{self}: {Path(f'{name}.log').read_text()[-2000:]}")
-        return {self.table_name: Path(f"{name}.csv").read_bytes()}
-
-    def store(self, files: dict[str, bytes], results: Path) -> None:
-        """Add the lines to the task's table, in order, one process or thread at a time."""
-        results.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(results / ".lock"):
-            for name, content in files.items():
-                lines = read_lines(results / name) + list(csv.reader(content.decode().splitlines()))
-                lines.sort(key=lambda line: (*line[:4], int(line[4]), int(line[5])))
-                write_whole(results / name, as_csv([COLUMNS, *lines]))
+        lines = read_lines(results / self.table_name, COLUMNS)
+        return self.key in {tuple(line[:5]) for line in lines}
 
 
-def read_lines(path: Path) -> list[list[str]]:
-    """Lines of a table, without its head; none where there is no table yet."""
-    if not path.exists():
-        return []
-    head, *lines = csv.reader(path.read_text().splitlines())
-    if tuple(head) != COLUMNS:
-        raise ValueError(f"{path} does not begin with the columns {','.join(COLUMNS)}")
-    return lines
-
-
-def as_csv(lines: Iterable[Iterable]) -> bytes:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(lines)
-    return file.getvalue().encode()
-
-
-def train(run: StudyRun) -> list[list]:
+def train(run: StudyRun) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the table."""
     definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
     levels = dict(zip(LEVELS, run.cell, strict=True))
@@ -218,29 +163,21 @@ def train(run: StudyRun) -> list[list]:
         | levels
         | dict(run.setting)
     )
-    lines, spent = [], [0.0]
+    lines = []
 
     def goals(arms, seed):
         return open_environment("", arms, seed, {"goal_size": task.goal_size})
 
     with (
-        tempfile.TemporaryDirectory() as folder,
         goals(task.arms, run.seed) as environment,
         goals(EVALUATION_ARMS, EVALUATION_SEED) as other,
     ):
         evaluation = Evaluation(other, task.every)
-        generator = seed_everything(run.seed)
-        agent = definitions.Agent(
-            scale, 4, task.arms, settings, generator, reward_threshold=None, engine="compiled"
-        )
-        start = time.perf_counter()
 
-        def evaluate_when_due(agent, scores):
+        def evaluate_when_due(agent, scores, seconds):
             if not evaluation.due(len(scores)):
                 return
-            began = time.perf_counter()
             score = evaluation.scores(lambda seen: agent.act(seen, explore=False)).mean()
-            spent[0] += time.perf_counter() - began
             lines.append(
                 [
                     *run.key,
@@ -249,23 +186,21 @@ def train(run: StudyRun) -> list[list]:
                     f"{scores[-1]:.4f}",
                     agent.env_steps,
                     agent.num_updates,
-                    f"{time.perf_counter() - start - spent[0]:.2f}",
+                    f"{seconds:.2f}",
                 ]
             )
 
-        definitions.train_agent(
+        train_agent(
             UnityDelayedRewards(environment, task.reward_every),
-            agent,
-            Path(folder),
+            settings,
+            task.arms,
+            run.seed,
             task.episodes,
-            stop_when_solved=False,
-            save_every=10**6,
-            after_episode=evaluate_when_due,
+            evaluate_when_due,
+            scale=scale,
             reward_threshold=None,
         )
-    if len(lines) < task.episodes // task.every:  # by Ctrl-C, which only ends a training
-        raise KeyboardInterrupt(f"after {len(lines)} evaluations")
-    return lines
+    return {run.table_name: as_csv(lines)}
 
 
 ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
@@ -326,7 +261,7 @@ def training_seconds(results: Path) -> list[float]:
     """Seconds of training of every run in the tables."""
     last: dict = {}
     for name in {run.table_name for runs in PARTS.values() for run in runs()}:
-        for line in read_lines(results / name):
+        for line in read_lines(results / name, COLUMNS):
             last[name, *line[:5]] = float(line[-1])
     return list(last.values())
 
@@ -337,16 +272,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
     parser.add_argument("--report", action="store_true", help="only print the results")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time, here")
-    parser.add_argument("--ray", metavar="ADDRESS", help="as tutorial.experiments takes it")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the tables are")
     options = parser.parse_args(arguments)
     if options.train:
         order = json.loads(options.train)
-        with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
-            lines = train(StudyRun(**order | {"cell": tuple(order["cell"])}))
-        sys.stdout.buffer.write(as_csv(lines))
-        return 0
+        return print_tables(lambda: train(StudyRun(**order | {"cell": tuple(order["cell"])})))
     if options.report:
         print(report.results_text(options.results))
         return 0
@@ -361,12 +292,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
     if options.list:
         return 0
-    outcomes = (
-        runner.train_on_ray(missing, options.ray, options.results)
-        if options.ray
-        else runner.train_here(
-            missing, PROJECT / "runs" / "study", options.workers, options.results
-        )
+    outcomes = runner.train_here(
+        missing, PROJECT / "runs" / "study", options.workers, options.results
     )
     return runner.report_all(outcomes, len(missing), options.results)
 

@@ -24,35 +24,25 @@ each episode in which the agent learns.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import csv
-import dataclasses
-import io
 import itertools
 import json
 import os
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import filelock
 import numpy as np
 
-from reacher.files import write_whole
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from tutorial import notebook
 from tutorial.experiments import bugs, runner, symptoms
+from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
-from tutorial.training.randomness import seed_everything
-from tutorial.training.scores import SOLVED_SCORE
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
@@ -64,9 +54,10 @@ CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(TableRun):
     """One training of a plan: a variant and a seed."""
 
+    module = "tutorial.experiments.trials"
     plan: str
     variant: str
     seed: int
@@ -81,6 +72,7 @@ class Trial:
     edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
     numbers: bool = False  # whether those of `symptoms` are measured, too
+    learner: str = "DDPG"  # or a class of doc/extensions.ipynb
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -89,64 +81,16 @@ class Trial:
         lines = read_lines(results / f"{self.variant}.csv", COLUMNS)
         return str(self.seed) in {line[0] for line in lines}
 
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
-        """Train in a process of its own; return its lines as the content of tables.
-
-        Args:
-            call: as `runner.Run.train` has it.
-
-        Raises:
-            RuntimeError: it failed; with the end of what it said.
-        """
-        out.mkdir(parents=True, exist_ok=True)
-        log = out / f"{self.file_name}.log"
-        order = json.dumps(dataclasses.asdict(self))
-        command = [sys.executable, "-m", "tutorial.experiments.trials", self.plan, "--train", order]
-        with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
-            failed = call(
-                command,
-                cwd=PROJECT,
-                stdout=lines,
-                stderr=told,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-            )
-            lines.seek(0)
-            content = lines.read()
-        if failed:
-            raise RuntimeError(f"{self}: {log.read_text()[-2000:]}")
-        return {name: text.encode() for name, text in json.loads(content).items()}
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.plan,)
 
     @property
     def file_name(self) -> str:
         return f"{self.variant}_seed{self.seed}"
 
-    def store(self, files: dict[str, bytes], results: Path) -> None:
-        """Add the lines to the tables, in order, one process or thread at a time."""
-        results.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(results / ".lock"):
-            for name, content in files.items():
-                columns = OTHER_TABLES.get(name, COLUMNS)
-                new = list(csv.reader(content.decode().splitlines()))
-                lines = read_lines(results / name, columns) + new
-                lines.sort(key=lambda line: [int(each) if each.isdigit() else 0 for each in line])
-                lines.sort(key=lambda line: line[0] if name in OTHER_TABLES else "")
-                write_whole(results / name, as_csv([columns, *lines]).encode())
-
-
-def read_lines(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Lines of a table, without its head; none where there is no table yet."""
-    if not path.exists():
-        return []
-    head, *lines = csv.reader(path.read_text().splitlines())
-    if tuple(head) != columns:
-        raise ValueError(f"{path} does not begin with the columns {','.join(columns)}")
-    return lines
-
-
-def as_csv(lines: Iterable[Iterable]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(lines)
-    return file.getvalue()
+    def columns(self, table: str) -> tuple[str, ...]:
+        return OTHER_TABLES.get(table, COLUMNS)
 
 
 def train(trial: Trial) -> dict[str, str]:
@@ -154,72 +98,56 @@ def train(trial: Trial) -> dict[str, str]:
     definitions = (
         notebook.load_definitions(NOTEBOOK, trial.edits) if trial.edits else notebook.definitions()
     )
+    if trial.learner != "DDPG":
+        vars(definitions).update(DDPG=getattr(notebook.extensions(), trial.learner))
     settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
     goals = {"goal_size": trial.goal_size}
     evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
-    lines, lost, measured, spent = [], [], [], 0.0
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_environment("", trial.arms, trial.seed, goals) as environment,
-    ):
-        generator = seed_everything(trial.seed)
-        agent = definitions.Agent(
-            definitions.OBSERVATION_SCALE,
-            4,
-            trial.arms,
-            settings,
-            generator,
-            SOLVED_SCORE,
-            engine=trial.engine,
+    lines, lost, measured = [], [], []
+
+    def after_episode(agent, scores, seconds):
+        arms = None
+        if evaluation.due(len(scores)):
+            earlier = len(scores) // evaluation.every - 1
+            decisions = itertools.count()
+
+            def mean_policy(seen):
+                if trial.clock:
+                    seen[:, CLOCK] = next(decisions) % trial.reward_every / trial.reward_every
+                return agent.act(seen, explore=False)
+
+            played = evaluation.rollout(mean_policy, earlier)
+            seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
+            arms = rewards.sum(axis=0)
+            if not agent.learns:
+                lost.extend(lost_arms(trial, len(scores), seen, rewards))
+        if trial.numbers and agent.learns:
+            found = symptoms.numbers_of(agent, trial.arms).values()
+            number = [f"{value:.5g}" for value in found]
+            measured.append([trial.variant, trial.seed, len(scores), *number])
+        lines.append(
+            [
+                trial.seed,
+                len(scores),
+                f"{scores[-1]:.3f}",
+                "" if arms is None else f"{arms.mean():.3f}",
+                "" if arms is None else f"{arms.min():.2f}",
+                agent.num_updates,
+                f"{seconds:.2f}",
+            ]
         )
-        start = time.perf_counter()
 
-        def after_episode(agent, scores):
-            nonlocal spent
-            began = time.perf_counter()
-            seconds, arms = began - start - spent, None
-            if evaluation.due(len(scores)):
-                earlier = len(scores) // evaluation.every - 1
-                decisions = itertools.count()
-
-                def mean_policy(seen):
-                    if trial.clock:
-                        seen[:, CLOCK] = next(decisions) % trial.reward_every / trial.reward_every
-                    return agent.act(seen, explore=False)
-
-                played = evaluation.rollout(mean_policy, earlier)
-                seen, _, rewards = (np.array(part) for part in zip(*played, strict=True))
-                arms = rewards.sum(axis=0)
-                if not agent.learns:
-                    lost.extend(lost_arms(trial, len(scores), seen, rewards))
-            if trial.numbers and agent.learns:
-                found = symptoms.numbers_of(agent, trial.arms).values()
-                number = [f"{value:.5g}" for value in found]
-                measured.append([trial.variant, trial.seed, len(scores), *number])
-            lines.append(
-                [
-                    trial.seed,
-                    len(scores),
-                    f"{scores[-1]:.3f}",
-                    "" if arms is None else f"{arms.mean():.3f}",
-                    "" if arms is None else f"{arms.min():.2f}",
-                    agent.num_updates,
-                    f"{seconds:.2f}",
-                ]
-            )
-            spent += time.perf_counter() - began
-
-        definitions.train_agent(
+    with open_environment("", trial.arms, trial.seed, goals) as environment:
+        train_agent(
             delayed(environment, trial.reward_every, trial.clock),
-            agent,
-            Path(folder),
+            settings,
+            trial.arms,
+            trial.seed,
             trial.episodes,
-            stop_when_solved=False,
-            save_every=10**6,
-            after_episode=after_episode,
+            after_episode,
+            engine=trial.engine,
+            definitions=definitions,
         )
-    if len(lines) < trial.episodes:  # by Ctrl-C, which only ends a training
-        raise KeyboardInterrupt(f"after {len(lines)} of {trial.episodes} episodes")
     tables = {"lost_arms.csv": lost} | ({"numbers.csv": measured} if trial.numbers else {})
     tables[f"{trial.variant}.csv"] = lines  # which means done, so it is stored last
     return {name: as_csv(found) for name, found in tables.items()}
@@ -310,21 +238,14 @@ def trials_of_the_mirrors() -> list[Trial]:
     ]
 
 
-def trials_of_the_bugs() -> list[Trial]:
-    """Those of doc/bugs.md."""
+def trials_of_the_extensions() -> list[Trial]:
+    """Those of doc/extensions.ipynb, section 5."""
+    learners = {"default": "DDPG"} | {name.lower(): name for name in ("TD3", "D4PG", "CrossQ")}
     return [
-        Trial(
-            "bugs",
-            name,
-            seed,
-            overrides=bugs.overrides_of(name),
-            episodes=60,
-            edits=[list(pair) for pair in bug.edits],
-            engine=bug.engine,
-            numbers=True,
-        )
-        for seed in range(8300, 8305)
-        for name, bug in bugs.BUGS.items()
+        Trial("extensions", variant, seed, overrides=overrides, episodes=40, learner=learner)
+        for variant, learner in learners.items()
+        for overrides in [{"policy_delay": 2} if learner == "TD3" else {}]
+        for seed in range(8500, 8510)
     ]
 
 
@@ -471,14 +392,33 @@ def trials_of_the_pilot() -> list[Trial]:
     ]
 
 
+def trials_of_the_bugs() -> list[Trial]:
+    """Those of doc/bugs.md."""
+    return [
+        Trial(
+            "bugs",
+            name,
+            seed,
+            overrides=bugs.overrides_of(name),
+            episodes=60,
+            edits=[list(pair) for pair in bug.edits],
+            engine=bug.engine,
+            numbers=True,
+        )
+        for seed in range(8300, 8305)
+        for name, bug in bugs.BUGS.items()
+    ]
+
+
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
-    "bugs": trials_of_the_bugs,
     "mirrors_tuning": trials_of_the_tuning,
     "mirrors_tuning_2": trials_of_the_second_tuning,
     "mirrors_tuned": trials_of_the_choices,
+    "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
+    "extensions": trials_of_the_extensions,
 }
 
 
@@ -491,10 +431,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="trials at a time")
     options = parser.parse_args(arguments)
     if options.train:
-        with contextlib.redirect_stdout(sys.stderr):  # what a training says is no table
-            files = train(Trial(**json.loads(options.train)))
-        json.dump(files, sys.stdout)
-        return 0
+        return print_tables(lambda: train(Trial(**json.loads(options.train))))
     results = CHECKPOINTS / options.plan
     trials = [
         trial

@@ -12,8 +12,8 @@ import numpy as np
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.episode import rollout
 from reacher.task import DECISION_SECONDS
-from tutorial.training import episodes
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def record_frames(
     Returns:
         Observations (agents, 33), one array for each frame.
     """
-    episode = itertools.islice(episodes.rollout(environment, policy), 0, decisions, every)
+    episode = itertools.islice(rollout(environment, policy), 0, decisions, every)
     return [observations for observations, _, _ in episode]
 
 
@@ -302,7 +302,7 @@ def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
             alpha=0.6,
             label=f"{title}: standard deviation {drawn.std():.2f}",
         )
-    axes.set(xlabel=label, ylabel="draws", xlim=(-end, end))
+    axes.set(xlabel=label, ylabel="samples", xlim=(-end, end))
     axes.legend(frameon=False, fontsize=9)
     return figure
 
@@ -454,7 +454,9 @@ def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
     panels[1].legend(loc="upper left", frameon=False)
     drawn = mean_draws(inside)
     panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
-    panels[2].set(xlabel="episode that brought the transition", ylabel="draws, mean", yscale="log")
+    panels[2].set(
+        xlabel="episode that brought the transition", ylabel="times sampled, mean", yscale="log"
+    )
     panels[2].xaxis.get_major_locator().set_params(integer=True)
     return figure
 

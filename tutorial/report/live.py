@@ -25,7 +25,7 @@ from tutorial.training.progress import in_notebook
 
 SEED = 1000  # of the goals
 MOST_ARMS = 20
-SHOWN = 34  # the decision that the last picture shows
+SHOWN = 35  # decisions, of which the last picture shows the last one
 
 
 @contextlib.contextmanager
@@ -86,6 +86,6 @@ def live_arms(
             episode = play_episode(actor_of(*newest[:2], "the actor"), arms, SEED, SHOWN, **goals)
             label = f"The arms after {newest[2]} episodes. To play with them: section 8."
             picture = moving_arms(
-                episode.observations[-1:], label=label, goal_size=episode.goal_size
+                episode.observations[-1:], label=label, goal_size=goals.get("goal_size", 5.0)
             )
             shown.update(Image(picture, alt=label))

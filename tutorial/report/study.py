@@ -130,7 +130,7 @@ def improvement(*groups: np.ndarray) -> float:
 
 
 TASKS = {
-    "standard": "the task as it is",
+    "standard": "standard task",
     "small_goals": "small goals",
     "delayed_rewards": "delayed rewards",
     "one_arm": "one arm",

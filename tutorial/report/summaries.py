@@ -34,16 +34,17 @@ def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float |
 
 
 def reward_summary(rewards: np.ndarray) -> str:
-    """How soon an episode of rewards (decisions, arms) earns, and how much of what can be had."""
-    pay, lines = rewards / MAX_DECISION_REWARD, []
+    """When an episode's rewards (decisions, arms) rise, and their mean later on."""
+    shares, lines = rewards / MAX_DECISION_REWARD, []
     for name, reached in (
-        ("first touch of any arm", pay.max(axis=1) > 0),
-        ("90 % of the full pay, all arms together", pay.mean(axis=1) >= 0.9),
+        ("first touch of any arm", shares.max(axis=1) > 0),
+        ("90 % of the largest reward, mean over the arms", shares.mean(axis=1) >= 0.9),
     ):
         when = f"decision {1 + np.argmax(reached)}" if reached.any() else "not reached"
         lines.append(f"{name}: {when}")
-    if len(pay) > 100:
-        lines.append(f"share of the full pay from decision 101 on: {100 * pay[100:].mean():.1f} %")
+    if len(shares) > 100:
+        share = 100 * shares[100:].mean()
+        lines.append(f"mean reward from decision 101 on: {share:.1f} % of the largest")
     return "\n".join(lines)
 
 
@@ -59,16 +60,17 @@ def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
 
 
 def draws_summary(inside: Mapping[str, np.ndarray]) -> str:
-    """How often transitions of some episodes were drawn; arrays of experiments/diagnostics.py."""
+    """How often transitions of some episodes were sampled; arrays of experiments/diagnostics.py."""
     mean, lines = mean_draws(inside), []
     draws = inside["draws"][: len(mean)]
     for k in (0, 4, 9):
         lines.append(
-            f"transitions of episode {k + 1:2}: drawn {mean[k]:5.1f} times on average, "
+            f"transitions of episode {k + 1:2}: sampled {mean[k]:5.1f} times on average, "
             f"{100 * draws[k, 0] / draws[k].sum():2.0f} % never"
         )
     total = mean * draws.sum(axis=1)
     lines.append(
-        f"of all draws, {100 * total[:5].sum() / total.sum():.0f} % were of the first five episodes"
+        f"of all samples, {100 * total[:5].sum() / total.sum():.0f} % were of the first five "
+        "episodes"
     )
     return "\n".join(lines)

@@ -179,11 +179,11 @@ def pendulum_table(runs: Runs) -> str:
 
 
 def fidelity_table(fidelity: Mapping) -> str:
-    """The same policies in Unity and here; `checkpoints/fidelity.json` parsed."""
+    """The same policies in Unity and here, as experiments/fidelity.py measures them."""
     lines = [
         [
             entry["source"],
-            entry["algorithm"],
+            entry["algorithm"] or "-",
             f"{entry['unity_score']:.2f}",
             f"{np.mean(entry['scores']):.2f}",
             f"{np.mean(entry['scores']) - entry['unity_score']:+.2f}",
@@ -191,29 +191,23 @@ def fidelity_table(fidelity: Mapping) -> str:
         for entry in fidelity["trained"]
     ]
     off = [float(line[-1]) for line in lines]
-    lines.append(
-        [
-            "mean of all (of absolute differences)",
-            "",
-            "",
-            "",
-            f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})",
-        ]
-    )
+    if off:
+        mean = f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})"
+        lines.append(["mean of all (of absolute differences)", "", "", "", mean])
     for entry in fidelity["per_arm"]:
         unity, here = np.mean(entry["unity"]), np.mean(entry["here"])
         lines.append(
             [
                 f"{entry['source']}, {len(entry['unity'])} arms on the goals that they had in "
                 f"Unity; correlation of their scores {max(entry['correlations']):.2f}",
-                entry["algorithm"],
+                entry["algorithm"] or "-",
                 f"{unity:.2f}",
                 f"{here:.2f}",
                 f"{here - unity:+.2f}",
             ]
         )
-    for where, name in (("unity", "Unity"), ("here", "here")):
-        found = fidelity["random"][where]
+    for where, found in fidelity.get("random", {}).items():
+        name = "Unity" if where == "unity" else "here"
         score = f"{found['mean']:.3f}"
         lines.append(
             [

@@ -168,7 +168,41 @@ def mirrors_report() -> str:
     )
 
 
-REPORTS = {"mirrors": mirrors_report}
+def extensions_report() -> str:
+    """The tables of doc/extensions.ipynb."""
+    variants = read_plan("extensions")
+    names = {"default": "`default`", "td3": "TD3", "d4pg": "D4PG", "crossq": "CrossQ"}
+    head = [
+        "agent",
+        "training scores of 1-20, mean (95 %)",
+        "first training score of 30: episode, median (range)",
+        "seconds until then",
+        "seeds that ended learning",
+        "without noise after that, mean (95 %)",
+    ]
+    lines = []
+    for name, title in names.items():
+        evaluations = after_learning("evaluation")(variants[name])
+        ended = evaluations[np.isfinite(evaluations)]
+        lines.append(
+            [
+                title,
+                mean_and_interval(mean_score(20)(variants[name])),
+                median_and_range(first_at_30(variants[name])),
+                median_and_range(seconds_until_30(variants[name])),
+                f"{len(ended)} of {len(evaluations)}",
+                mean_and_interval(ended) if len(ended) > 1 else "-",
+            ]
+        )
+    pairs = [
+        (f"{names[name]} - `default`", variants[name], variants["default"])
+        for name in ("td3", "d4pg", "crossq")
+    ]
+    compared = comparisons_table(pairs, [mean_score(20)] * len(pairs), margin=1.0)
+    return f"{as_markdown(head, lines)}\n\n{compared}"
+
+
+REPORTS = {"mirrors": mirrors_report, "extensions": extensions_report}
 
 
 def main() -> None:

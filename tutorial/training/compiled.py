@@ -55,14 +55,20 @@ def networks(ddpg: Any) -> dict[str, torch.nn.Module]:
     return {name: value for name, value in vars(ddpg).items() if isinstance(value, torch.nn.Module)}
 
 
+def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
+    """The optimisers among a learner's attributes, by name."""
+    kind = torch.optim.Optimizer
+    return {name: value for name, value in vars(ddpg).items() if isinstance(value, kind)}
+
+
+def parameter_groups(ddpg: Any) -> list[dict]:
+    """Those of the optimisers, with their parameters and settings."""
+    return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
+
+
 def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
     """Those that an optimiser changes; the others are targets."""
-    trained = {
-        id(parameter)
-        for optimizer in optimizers(ddpg).values()
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    }
+    trained = {id(parameter) for group in parameter_groups(ddpg) for parameter in group["params"]}
     return {
         name: network
         for name, network in networks(ddpg).items()
@@ -70,45 +76,27 @@ def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
     }
 
 
-def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
-    """The optimisers among a learner's attributes, by name."""
-    return {
-        name: value
-        for name, value in vars(ddpg).items()
-        if isinstance(value, torch.optim.Optimizer)
-    }
+def state_of(ddpg: Any, with_optimizers: bool = True) -> list[list[torch.Tensor]]:
+    """All tensors of networks and then of optimisers, in lists of one kind, each tensor once."""
+    found, known = {}, set()
 
+    def add(tensor, *kind):
+        if id(tensor) not in known:
+            known.add(id(tensor))
+            found.setdefault((*kind, tensor.dtype), []).append(tensor)
 
-def kinds(ddpg: Any) -> tuple[list[list[torch.Tensor]], list[list[torch.Tensor]]]:
-    """All tensors of networks, and of optimisers, in lists of one kind, each tensor once."""
-
-    def by_type(tensors):
-        found = {}
-        for tensor in tensors:
-            if id(tensor) not in known:
-                known.add(id(tensor))
-                found.setdefault(tensor.dtype, []).append(tensor)
-        return list(found.values())
-
-    known, of_networks, of_optimizers = set(), [], []
-    for network in networks(ddpg).values():
-        of_networks += by_type(network.parameters()) + by_type(network.buffers())
-    for optimizer in optimizers(ddpg).values():
-        for group in optimizer.param_groups:
-            states = [optimizer.state.get(parameter, {}) for parameter in group["params"]]
-            for field in dict.fromkeys(name for state in states for name in state):
-                tensors = [
-                    state[field] for state in states if isinstance(state.get(field), torch.Tensor)
-                ]
-                of_optimizers += by_type(tensors)
-    return of_networks, of_optimizers
-
-
-def tensors_for(name: str, ddpg: Any) -> list[torch.Tensor]:
-    """The tensors that a method may use: `learn` those of the optimisers, too."""
-    of_networks, of_optimizers = kinds(ddpg)
-    lists = of_networks + of_optimizers if name == "learn" else of_networks
-    return [tensor for tensors in lists for tensor in tensors]
+    for name, network in networks(ddpg).items():
+        for tensor in network.parameters():
+            add(tensor, name)
+        for tensor in network.buffers():
+            add(tensor, name, "buffers")
+    for name, optimizer in optimizers(ddpg).items() if with_optimizers else ():
+        for k, group in enumerate(optimizer.param_groups):
+            for parameter in group["params"]:
+                for field, value in optimizer.state.get(parameter, {}).items():
+                    if isinstance(value, torch.Tensor):
+                        add(value, name, k, field)
+    return list(found.values())
 
 
 class Learner:
@@ -263,7 +251,6 @@ def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
     return copied
 
 
-CALLS = {}  # compiled calls by what was recorded
 TRIES = 5  # steps until two in succession must have been the same
 
 
@@ -288,7 +275,7 @@ class CompiledLearner(Learner):
         try:
             if reason := why_no_jax():
                 raise CannotRecord(reason)
-            self.phase_facts = facts_of_phase(ddpg)
+            self.facts = facts_of(ddpg)
             self.try_once()
         except CannotRecord as reason:
             self.give_way(reason)
@@ -315,11 +302,8 @@ class CompiledLearner(Learner):
 
     # ------------------------------------------------------------------------------- its numbers
 
-    def layout(self, ddpg: Any) -> tuple[tuple, list[list[torch.Tensor]], int]:
-        """Groups of tensors, the tensors, and how many of the groups are of networks."""
-        of_networks, of_optimizers = kinds(ddpg)
-        lists = of_networks + of_optimizers
-        groups = tuple(
+    def groups_of(self, lists: Sequence[Sequence[torch.Tensor]]) -> tuple:
+        return tuple(
             translation().Group(
                 tuple(tuple(tensor.shape) for tensor in tensors),
                 tensors[0].dtype,
@@ -331,14 +315,15 @@ class CompiledLearner(Learner):
             )
             for k, tensors in enumerate(lists)
         )
-        return groups, lists, len(of_networks)
 
     def load(self) -> None:
         """Take over the numbers of the notebook's learner, unless those here are newer."""
         if self.vectors is None:
             import jax
 
-            self.groups, self.lists, self.number = self.layout(self.ddpg)
+            self.lists = state_of(self.ddpg)
+            self.groups = self.groups_of(self.lists)
+            self.number = len(state_of(self.ddpg, with_optimizers=False))
             self.vectors = jax.device_put(
                 [
                     group.vector([tensor.detach().numpy() for tensor in tensors], np)
@@ -376,7 +361,7 @@ class CompiledLearner(Learner):
             copied = copy.deepcopy(self.synced())
         except Exception as error:
             raise CannotRecord(f"the learner cannot be copied ({error})") from None
-        for group in groups_of(copied):
+        for group in parameter_groups(copied):
             group |= {"lr": torch.tensor(float(group["lr"]))} | {
                 name: False for name in ("foreach", "fused") if name in group
             }
@@ -392,55 +377,46 @@ class CompiledLearner(Learner):
 
     def settled(self, copied: Any, name: str, arguments: Sequence) -> tuple[tuple, Recorded]:
         """Record calls on a copy until two in succession are the same."""
+        learns = name == "learn"  # other methods use the networks alone
         given = [
             torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
             for value in arguments
         ]
         others = [value for value in given if isinstance(value, torch.Tensor)]
+
+        def rates():
+            return [group["lr"] for group in parameter_groups(copied)]
+
+        def call():
+            found = results_of(copied, *given) if learns else [getattr(copied, name)(*given)]
+            if not all(isinstance(rate, torch.Tensor) for rate in rates()):
+                raise CannotRecord(f"{name} itself sets a learning rate")
+            return [*state_of(copied, learns), rates(), found]
+
         last = None
         for _ in range(TRIES):
-            groups, state = self.groups_for(name, copied), tensors_for(name, copied)
-            rates = [group["lr"] for group in groups_of(copied)] if name == "learn" else []
-
-            def call():
-                found = (
-                    results_of(copied, *given)
-                    if name == "learn"
-                    else [getattr(copied, name)(*given)]
-                )
-                now = [group["lr"] for group in groups_of(copied)] if name == "learn" else []
-                if not all(isinstance(rate, torch.Tensor) for rate in now):
-                    raise CannotRecord(f"{name} itself sets a learning rate")
-                return [*tensors_for(name, copied), *found, *now]
-
-            before = facts_of(copied)
-            found = record(call, [*state, *rates, *others], translation().ALLOWED)
-            end = len(found.outputs) - len(rates)
-            recorded = found._replace(outputs=found.outputs[:end])
-            after = facts_of(copied)
+            lists, before = state_of(copied, learns), all_facts(copied)
+            groups = self.groups_of(lists)
+            shared = [k for k, group in enumerate(groups) if group.shared]
+            found = record(call, [*lists, rates(), others], shared, translation().ALLOWED)
+            after = all_facts(copied)
             changed = [fact for fact, value in after.items() if before.get(fact, self) != value]
-            settled = found.key == last and self.groups_for(name, copied) == groups
-            if settled and not changed:
-                if found.outputs[end:] != found.inputs[len(state) :][: len(rates)]:
+            if found == last and not changed and self.groups_of(state_of(copied, learns)) == groups:
+                if found.outputs[-2] != found.inputs[-2]:
                     raise CannotRecord(f"{name} itself changes a learning rate")
-                if name != "learn" and found.outputs[: len(state)] != found.inputs[: len(state)]:
+                if not learns and found.outputs[:-1] != found.inputs[:-1]:
                     raise CannotRecord(f"{name} changes the networks")
-                apart = translation().differing(recorded, groups)
+                apart = {k for k in shared if len(set(found.outputs[k])) > 1}
                 if not apart:
-                    translation().check(recorded, groups)
-                    return groups, recorded
+                    translation().check(found, groups)
+                    return groups, found
                 self.apart |= apart
-            last = found.key
+            last = found
         raise CannotRecord(
             f"{name} changes {changed[0]}"
             if changed
             else f"two calls of {name} one after the other do different things"
         )
-
-    def groups_for(self, name: str, ddpg: Any) -> tuple:
-        """Groups of the tensors that a method may use."""
-        groups, _, number = self.layout(ddpg)
-        return groups if name == "learn" else groups[:number]
 
     # ----------------------------------------------------------------------------------- calls
 
@@ -455,14 +431,10 @@ class CompiledLearner(Learner):
             try:
                 self.load()
                 groups, recorded = self.entry(name, *arguments)
-                call, used, random = compiled_call(groups, recorded)
-                return np.asarray(
-                    call(
-                        [self.vectors[k] for k in used],
-                        [value for value in arguments if value is not None],
-                        seeds() if random else None,
-                    )
-                )
+                call, random = compiled_call(groups, recorded)
+                given = [value for value in arguments if value is not None]
+                seed = seeds() if random else None
+                return np.asarray(call(self.vectors[: len(groups)], given, seed))
             except CannotRecord as reason:
                 self.give_way(reason)
         return getattr(super(), name)(*arguments)
@@ -474,155 +446,146 @@ class CompiledLearner(Learner):
             try:
                 self.notice_changes()
                 self.load()
-                variants = sorted(set(with_actor.tolist()))
-                sample = rows[0], weights[0], noise[0]
-                ready, recordings = self.ready(variants, sample)
-                if not ready and self.waited:  # their own state is another than the made-up one
-                    self.entries.clear()
-                    ready, recordings = self.ready(variants, sample)
-                if ready:
-                    return self.compiled_phase(
-                        variants, recordings, rows, weights, noise, with_actor
-                    )
+                entries = {
+                    variant: self.entry("learn", rows[0], weights[0], noise[0], variant)
+                    for variant in sorted(set(with_actor.tolist()))
+                }
+                if all(groups == self.groups for groups, _ in entries.values()):
+                    recordings = tuple((variant, each) for variant, (_, each) in entries.items())
+                    return self.compiled_phase(recordings, rows, weights, noise, with_actor)
                 # Until every optimiser has its averages, PyTorch computes: they begin differently.
-                self.waited = bool(with_actor.any())
+                if self.waited:  # their own state is another than the made-up one: record anew
+                    self.entries.clear()
+                self.waited = True
                 self.synced()
                 self.take_over()
             except CannotRecord as reason:
                 self.give_way(reason)
         return super().learn_phase(rows, weights, noise, with_actor)
 
-    def ready(self, variants: Sequence[bool], sample: Sequence) -> tuple[bool, list[Recorded]]:
-        """Whether the learner has all the tensors that its recordings have, and the recordings."""
-        entries = [self.entry("learn", *sample, variant) for variant in variants]
-        return all(groups == self.groups for groups, _ in entries), [each for _, each in entries]
-
     def notice_changes(self) -> None:
         """Record anew where something has changed that a recording holds, such as a setting."""
-        now = facts_of_phase(self.ddpg)
-        if now != self.phase_facts:
+        if (now := facts_of(self.ddpg)) != self.facts:
             self.changes += 1
             if self.changes > TRIES:
                 raise CannotRecord("the learner's attributes change from phase to phase")
             self.entries.clear()
-            self.phase_facts = now
+            self.facts = now
 
-    def compiled_phase(self, variants, recordings, rows, weights, noise, with_actor):
-        call, changed, random = compiled_phase(self.groups, tuple(variants), recordings)
-        fixed = [None if k in changed else vector for k, vector in enumerate(self.vectors)]
-        rates = np.array([float(group["lr"]) for group in groups_of(self.ddpg)], np.float32)
-        new, found = call(
-            [self.vectors[k] for k in changed],
-            fixed,
-            rates,
-            seeds(len(rows)) if random else None,
-            aligned(rows),
-            weights,
-            noise,
-            with_actor,
+    def compiled_phase(self, recordings, rows, weights, noise, with_actor):
+        call, random = compiled_phase(self.groups, recordings, pattern_of(with_actor))
+        rates = np.array([float(group["lr"]) for group in parameter_groups(self.ddpg)], np.float32)
+        seed = seeds(len(rows)) if random else None
+        self.vectors, found = call(
+            self.vectors, rates, (seed, aligned(rows), weights, noise, with_actor)
         )
-        for k, vector in zip(changed, new, strict=True):
-            self.vectors[k] = vector
         self.newer = True
         found = np.asarray(found)
         return found[:, :-2], found[:, -2:]
 
 
+@functools.cache
 def compiled_call(groups, recorded: Recorded):
-    """A recording without changes, compiled; which vectors it takes, and whether it is random."""
-    key = groups, recorded.key
-    if key not in CALLS:
-        import jax
+    """A recording without changes, compiled, and whether it is random."""
+    import jax
 
-        library = translation()
-        used = library.used_groups(recorded, groups)
+    library = translation()
 
-        def call(vectors, others, seed):
-            given = dict(zip(used, vectors, strict=True))
-            return library.Translation(
-                recorded, groups, [given.get(k) for k in range(len(groups))], others, seed
-            ).results()[0]
+    def call(vectors, others, seed):
+        inputs = [*vectors, [None] * len(recorded.inputs[-2]), others]
+        return library.Translation(recorded, groups, inputs, seed).outputs()[-1][0]
 
-        CALLS[key] = jax.jit(call, compiler_options=options()), used, library.is_random(recorded)
-    return CALLS[key]
+    return jax.jit(call, compiler_options=options()), library.is_random(recorded)
 
 
-def compiled_phase(groups, variants: tuple[bool, ...], recordings: Sequence[Recorded]):
-    """Learning steps as one call; which vectors it changes, and whether it is random."""
-    key = groups, variants, *(recorded.key for recorded in recordings)
-    if key not in CALLS:
-        import jax
+def pattern_of(with_actor: np.ndarray) -> tuple[bool | None, ...]:
+    """What the steps of a phase repeat, such as (False, True); (None,) if it is long."""
+    flags = tuple(with_actor.tolist())
+    for length in range(1, 5):
+        if flags == flags[:length] * (len(flags) // length):
+            return flags[:length]
+    return (None,)
 
-        library = translation()
-        changed = sorted(
-            {k for recorded in recordings for k in library.changed_groups(recorded, groups)}
-        )
 
-        def phase(vectors, fixed, rates, seeds, rows, weights, noise, with_actor):
-            def step(vectors, inputs):
-                rows, weights, noise, with_actor, seed = inputs
-                now = list(fixed)
-                for k, vector in zip(changed, vectors, strict=True):
-                    now[k] = vector
+@functools.cache
+def compiled_phase(groups, recordings, pattern: tuple[bool | None, ...]):
+    """Learning steps as one call, and whether they are random.
 
-                def run(recorded):
-                    new, (errors, *losses) = library.Translation(
-                        recorded, groups, now, [*rates, rows, weights, noise], seed
-                    ).outputs()
-                    found = jax.numpy.append(errors, jax.numpy.stack(losses))
-                    return [new[k].astype(now[k].dtype) for k in changed], found
+    The steps of a pattern follow each other in the call. XLA orders the operations of a branch
+    (`lax.cond`) less strictly, and computes some of them in a second thread.
 
-                if len(recordings) == 1:
-                    return run(recordings[0])
+    Args:
+        recordings: pairs of `with_actor` and the recording of such a step.
+        pattern: `with_actor` of the first steps, and then again; None, where it is known later.
+    """
+    import jax
+
+    library, recorded = translation(), dict(recordings)
+
+    def phase(vectors, rates, data):
+        def step(with_actor, vectors, inputs):
+            seed, *others, decided = inputs
+            if with_actor is None:
                 return jax.lax.cond(
-                    with_actor, lambda: run(recordings[1]), lambda: run(recordings[0])
+                    decided, *(lambda v=v: step(v, vectors, inputs) for v in (True, False))
                 )
+            given = [*vectors, list(rates), others]
+            *new, _, (errors, *losses) = library.Translation(
+                recorded[with_actor], groups, given, seed
+            ).outputs()
+            found = jax.numpy.append(errors, jax.numpy.stack(losses))
+            return [a.astype(b.dtype) for a, b in zip(new, vectors, strict=True)], found
 
-            return jax.lax.scan(step, vectors, (rows, weights, noise, with_actor, seeds))
+        def steps(vectors, inputs):
+            found = []
+            for k, with_actor in enumerate(pattern):
+                vectors, one = step(with_actor, vectors, jax.tree.map(lambda x, k=k: x[k], inputs))
+                found.append(one)
+            return vectors, jax.numpy.stack(found)
 
-        CALLS[key] = (
-            jax.jit(phase, donate_argnums=0, compiler_options=options()),
-            changed,
-            any(library.is_random(recorded) for recorded in recordings),
+        blocks = jax.tree.map(
+            lambda x: x.reshape(len(x) // len(pattern), len(pattern), *x.shape[1:]), data
         )
-    return CALLS[key]
+        vectors, found = jax.lax.scan(steps, vectors, blocks)
+        return vectors, found.reshape(-1, found.shape[-1])
+
+    call = jax.jit(phase, donate_argnums=0, compiler_options=options())
+    return call, any(map(library.is_random, recorded.values()))
 
 
 # ------------------------------------------------------------------- what a recording cannot hold
 
 
-def groups_of(ddpg: Any) -> list[dict]:
-    """The parameter groups of a learner's optimisers."""
-    return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
-
-
-def facts_of_phase(ddpg: Any) -> dict:
+def facts_of(ddpg: Any) -> dict[str, Any]:
     """Numbers and the like that a recording holds, and that may change between two phases."""
     facts = {
-        name: value if isinstance(value, PLAIN) else id(value) for name, value in vars(ddpg).items()
+        f"self.{name}": value if isinstance(value, PLAIN) else id(value)
+        for name, value in vars(ddpg).items()
     }
-    for k, group in enumerate(groups_of(ddpg)):
-        facts |= {(k, name): value for name, value in group.items() if name not in ("params", "lr")}
+    for k, group in enumerate(parameter_groups(ddpg)):
+        facts |= {
+            f"{name} of parameter group {k}": value
+            for name, value in group.items()
+            if name not in ("params", "lr")
+        }
     return facts
 
 
-def facts_of(ddpg: Any) -> dict[str, Any]:
+def all_facts(ddpg: Any) -> dict[str, Any]:
     """What a learner knows beside tensors, and the notebook's variables, as far as it is plain."""
-    facts = {f"self.{name}": plain(value) for name, value in vars(ddpg).items()}
-    for name, network in networks(ddpg).items():
-        for path, module in network.named_modules():
-            facts |= {
-                f"{name}.{path}.{key}": plain(value)
-                for key, value in vars(module).items()
-                if not key.startswith("_")
-            }
-    facts |= {
-        f"{type(ddpg).__name__}.{name}": plain(value) for name, value in vars(type(ddpg)).items()
-    }
-    return facts | {
+    facts = {
         name: plain(value, 0)
         for name, value in inspect.unwrap(type(ddpg).learn).__globals__.items()
     }
+    owners = {type(ddpg).__name__: type(ddpg)} | {
+        f"{name}.{path}": module
+        for name, network in networks(ddpg).items()
+        for path, module in network.named_modules()
+    }
+    for name, owner in owners.items():
+        facts |= {f"{name}.{key}": plain(value) for key, value in vars(owner).items()}
+    facts |= {f"contents of self.{key}": plain(value) for key, value in vars(ddpg).items()}
+    return facts_of(ddpg) | facts
 
 
 PLAIN = (bool, int, float, str, bytes, type(None))

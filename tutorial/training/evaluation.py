@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from tutorial.training import episodes
+from reacher.episode import Policy, rollout
 from tutorial.training.environments import GYMNASIUM, open_environment
 from tutorial.training.protocols import SavedEnvironment
 from tutorial.training.randomness import own_randomness
@@ -67,9 +67,9 @@ class Evaluation:
         return episode % self.every == 0
 
     def rollout(
-        self, policy: episodes.Policy, earlier: int = 0
+        self, policy: Policy, earlier: int = 0
     ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """One episode of a policy, as `episodes.rollout` yields it.
+        """One episode of a policy, as `reacher.episode.rollout` yields it.
 
         Args:
             earlier: evaluations before this one, whose goals are passed over.
@@ -78,11 +78,29 @@ class Evaluation:
             self.environment.restore(self._start)
             for _ in range(earlier):
                 self.environment.reset(train_mode=True)
-            return list(episodes.rollout(self.environment, policy))
+            return list(rollout(self.environment, policy))
 
-    def scores(self, policy: episodes.Policy, earlier: int = 0) -> np.ndarray:
+    def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
         """Each agent's sum of rewards over such an episode, (agents,)."""
         return functools.reduce(np.add, (rewards for *_, rewards in self.rollout(policy, earlier)))
+
+
+def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
+    """Discounted sums of the rewards to come, without the end, whose future is cut off.
+
+    Args:
+        rewards: (decisions, agents) of one episode.
+
+    Returns:
+        (decisions - k, agents), with the smallest k after which less than 1 % of a reward counts.
+    """
+    returns, future = np.zeros_like(rewards), 0.0
+    for t in reversed(range(len(rewards))):
+        returns[t] = future = rewards[t] + discount * future
+    unknown = 1
+    while discount**unknown > 0.01:
+        unknown += 1
+    return returns[:-unknown]
 
 
 def values_over_torques(

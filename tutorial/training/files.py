@@ -1,4 +1,4 @@
-"""The versions of the formats of files, and what is written into them."""
+"""The version of the format of states, and what is written into files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-RUN_FORMAT = 1  # of hyperparameters.json
 STATE_FORMAT = 3  # of the training states; 1 had flat optimisers, 2 learned without an end
 
 

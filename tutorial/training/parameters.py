@@ -12,21 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from reacher.physics import MAX_AGENTS
 from tutorial.training.presets import PRESETS
 
-# What hyperparameters were called before version 2: files with these names are read as they are,
-# and whoever types one is told the new name.
-RENAMED = {
-    "act_steps": "train_freq",
-    "learn_steps": "gradient_steps",
-    "late_score": "anneal_score",
-    "late_episodes": "anneal_episodes",
-    "late_learn_steps": "anneal_gradient_steps",
-    "late_learning_rate": "anneal_lr_factor",
-    "replay_ratio": "max_samples_per_insert",
-    "importance_start": "importance_exponent_start",
-    "importance_end": "importance_exponent_end",
-    "importance_decisions": "importance_anneal_steps",
-}
-
 
 class Parameters(BaseModel):
     """The notebook's parameters cell: what each may be."""

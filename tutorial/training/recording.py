@@ -2,7 +2,7 @@
 
 PyTorch runs the function as always, its backward passes and optimisers included, while a
 `TorchDispatchMode` notes every operation of ATen, PyTorch's library of operations. Operations in
-place become new values, and views of what they changed are taken anew, as
+place become new values, and views are taken anew from what was changed, as
 `torch.func.functionalize` does it. What a recording cannot hold raises `CannotRecord`.
 """
 
@@ -10,32 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import io
 import sys
 import sysconfig
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-# How a view's new value gets back into the tensor that it is a view of: operation and arguments.
-INVERSE = {
-    "detach.default": lambda whole, part: part,
-    "alias.default": lambda whole, part: part,
-    "t.default": lambda whole, part: ("t.default", part),
-    "transpose.int": lambda whole, part, a, b: ("transpose.int", part, a, b),
-    "view.default": lambda whole, part, *_: ("view.default", part, list(whole.shape)),
-    "_unsafe_view.default": lambda whole, part, *_: ("view.default", part, list(whole.shape)),
-    "unsqueeze.default": lambda whole, part, dim: ("squeeze.dim", part, dim),
-    "squeeze.dim": lambda whole, part, *_: ("view.default", part, list(whole.shape)),
-    "select.int": lambda whole, part, *how: ("select_scatter.default", whole, part, *how),
-    "slice.Tensor": lambda whole, part, *how: ("slice_scatter.default", whole, part, *how),
-}
-SAME = ("detach.default", "alias.default", "lift_fresh.default", "lift.default")  # another tensor
 READS = ("item", "tolist", "numpy", "__array__", "__bool__", "__float__", "__int__", "__index__")
 
 
@@ -44,41 +29,59 @@ class CannotRecord(Exception):
 
 
 class Node:
-    """A value: an input, a constant, or the result of an operation."""
+    """A value: an input, a constant, or the result of an operation.
 
-    __slots__ = ("args", "dtype", "kwargs", "shape", "target", "where")
+    There is one node for each computation: what was computed alike is the same node, also in two
+    recordings, which are equal if their outputs are.
+    """
 
-    def __init__(self, target, args, kwargs, tensor, where=""):
-        self.target, self.args, self.kwargs, self.where = target, args, kwargs, where
-        self.shape, self.dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
+    __slots__ = ("args", "dtype", "kwargs", "number", "shape", "target", "where")
+    known: ClassVar[dict[tuple, Node]] = {}
 
+    def __new__(cls, target, args=(), tensor=None, where="", kwargs=None):
+        shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
+        told = args[0].numpy().tobytes() if target == "constant" else repr((args, kwargs))
+        key = target, told, shape, dtype, where
+        if key not in cls.known:
+            node = cls.known[key] = super().__new__(cls)
+            node.target, node.args, node.kwargs, node.where = target, args, kwargs or {}, where
+            node.shape, node.dtype, node.number = shape, dtype, len(cls.known)
+        return cls.known[key]
 
-class Known:
-    """A tensor, its newest value, and where it is a view: of what, and by which operation."""
-
-    __slots__ = ("base", "how", "node", "tensor", "version")
-
-    def __init__(self, tensor, node, version, base=None, how=None):
-        self.tensor, self.node, self.version, self.base, self.how = tensor, node, version, base, how
+    def __repr__(self):
+        return f"%{self.number}"
 
 
 class Recorded(NamedTuple):
-    """A recorded call: nodes of its inputs and of its results, in their order."""
+    """A recorded call: the nodes of its inputs and outputs, in lists as they were given."""
 
-    inputs: list[Node]
-    outputs: list[Node]
-    key: str  # equal for recordings that compute the same
+    inputs: tuple[tuple[Node, ...], ...]
+    outputs: tuple[tuple[Node, ...], ...]
 
     def nodes(self) -> list[Node]:
-        return in_order(self.outputs)
+        """All that the outputs need, each after those that it needs itself."""
+        found, waiting = set(), [node for column in self.outputs for node in column]
+        while waiting:
+            if (node := waiting.pop()) not in found:
+                found.add(node)
+                leaves = tree_leaves((node.args, node.kwargs))
+                waiting += [value for value in leaves if isinstance(value, Node)]
+        return sorted(found, key=lambda node: node.number)
 
 
-def record(function: Callable, inputs: Sequence[torch.Tensor], allowed: Container[str]) -> Recorded:
+Lists = Sequence[Sequence[torch.Tensor]]
+
+
+def record(
+    function: Callable[[], Lists], inputs: Lists, shared: Container[int], allowed: Container[str]
+) -> Recorded:
     """Run a function without arguments, and record what it does with tensors.
 
     Args:
-        function: returns tensors.
-        inputs: tensors whose values may be others at the next call. The function changes them.
+        function: returns lists of tensors.
+        inputs: lists of tensors whose values may be others at the next call. The function may
+            change them.
+        shared: numbers of the lists whose tensors are all equal, and stay so.
         allowed: names of operations that may be in a recording, such as "add.Tensor"; others are
             decomposed into these where PyTorch knows how.
 
@@ -86,7 +89,14 @@ def record(function: Callable, inputs: Sequence[torch.Tensor], allowed: Containe
         CannotRecord: the function does something that no recording can hold.
         Exception: what the function raised.
     """
-    tape = Tape(inputs, allowed)
+    tape = Tape(allowed)
+    nodes = tuple(
+        tuple(
+            tape.know(tensor, Node("input", (g, 0 if g in shared else k), tensor)).node
+            for k, tensor in enumerate(tensors)
+        )
+        for g, tensors in enumerate(inputs)
+    )
     compiling = torch.compiler._is_compiling_flag
     torch.compiler._is_compiling_flag = True  # an optimiser then takes its numbers from tensors
     try:
@@ -94,71 +104,59 @@ def record(function: Callable, inputs: Sequence[torch.Tensor], allowed: Containe
             found = function()
     finally:
         torch.compiler._is_compiling_flag = compiling
-    outputs = [tape.read(tensor) for tensor in found]
-    return Recorded(tape.inputs, outputs, key_of(tape.inputs, outputs))
+    return Recorded(nodes, tuple(tuple(map(tape.read, tensors)) for tensors in found))
+
+
+class Known:
+    """A tensor with its newest value, or a view: of what, and by which operation."""
+
+    def __init__(self, node, base=None, how=None):
+        self.node, self.base, self.how = node, base, how
 
 
 class Tape(TorchDispatchMode):
     """Notes the operations of a context."""
 
-    def __init__(self, inputs, allowed):
+    def __init__(self, allowed: Container[str]):
         super().__init__()
-        self.allowed, self.known, self.versions = allowed, {}, {}
-        self.inputs = [Node("input", (), {}, tensor) for tensor in inputs]
-        for tensor, node in zip(inputs, self.inputs, strict=True):
-            self.know(tensor, node)
-        self.constants = set()
+        self.allowed, self.draws, self.constants = allowed, 0, set()
+        self.known, self.kept, self.owners = {}, [], {}
 
-    def know(self, tensor, node, base=None, how=None):
-        version = self.versions.setdefault(storage(tensor), 0)
-        self.known[id(tensor)] = Known(tensor, node, version, base, how)
+    def know(self, tensor: torch.Tensor, *what: Any) -> Known:
+        self.known[id(tensor)] = entry = Known(*what)
+        self.kept.append(tensor)  # or its id might be that of another one
+        if entry.base is None:
+            self.owners.setdefault(storage(tensor), set()).add(id(tensor))
+        return entry
 
-    def entry(self, tensor):
+    def entry(self, tensor: torch.Tensor) -> Known:
         if id(tensor) not in self.known:  # from outside
-            self.know(tensor, Node("constant", (tensor.detach().clone(),), {}, tensor))
+            self.know(tensor, Node("constant", (tensor.detach().clone(),), tensor))
             self.constants.add(id(tensor))
         return self.known[id(tensor)]
 
-    def read(self, tensor):
+    def read(self, tensor: torch.Tensor) -> Node:
         """The node of a tensor's value now."""
-        return self.newest(self.entry(tensor))
+        entry = self.entry(tensor)
+        if entry.base is None:
+            return entry.node
+        whole = self.read(entry.base)
+        return entry.how(whole) if entry.how else whole
 
-    def newest(self, entry):
-        version = self.versions[storage(entry.tensor)]
-        if entry.version != version:
-            if entry.base is None:
-                raise CannotRecord(f"two tensors that share memory are changed in {where()}")
-            make, args, kwargs = entry.how
-            entry.node = make(self.newest(entry.base), args, kwargs)
-            entry.version = version
-        return entry.node
-
-    def write(self, tensor, node):
+    def write(self, tensor: torch.Tensor, node: Node) -> None:
         """Give a tensor a new value, and with it all that it is a view of."""
-        chain = [self.entry(tensor)]
-        while chain[-1].base is not None:
-            chain.append(chain[-1].base)
-        if id(chain[-1].tensor) in self.constants:
+        entry = self.entry(tensor)
+        if entry.base is not None:
+            whole = self.read(entry.base)
+            self.write(entry.base, with_part(whole, node, self.read(tensor)))
+        elif id(tensor) in self.constants:
             raise CannotRecord(
-                "a tensor outside of the networks and optimisers is changed in " + where()
+                f"a tensor outside of the networks and optimisers is changed in {where()}"
             )
-        wholes = [self.newest(entry) for entry in chain[1:]]
-        self.versions[storage(tensor)] += 1
-        for k, entry in enumerate(chain):
-            entry.node, entry.version = node, self.versions[storage(tensor)]
-            if k < len(wholes):
-                node = self.inverted(entry, wholes[k], node)
-
-    def inverted(self, entry, whole, part):
-        name, args = entry.how[0].name, entry.how[1]
-        if name not in INVERSE:
-            raise CannotRecord(f"a part of a tensor is changed ({name}) in {where()}")
-        found = INVERSE[name](whole, part, *args)
-        return (
-            found
-            if isinstance(found, Node)
-            else Node(found[0], found[1:], {}, entry.base.tensor, where())
-        )
+        elif len(self.owners[storage(tensor)]) > 1:
+            raise CannotRecord(f"two tensors that share memory are changed in {where()}")
+        else:
+            entry.node = node
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -170,73 +168,65 @@ class Tape(TorchDispatchMode):
         if name.startswith("_foreach_"):
             with self:
                 return one_by_one(name.removeprefix("_foreach_"), args, kwargs)
-        changed = [
-            argument.name
-            for argument in func._schema.arguments
-            if argument.alias_info and argument.alias_info.is_write
-        ]
-        target = f"{name.removesuffix('_') if changed else name}.{func._overloadname}"
-        if changed == ["out"]:
+        if name in ("detach", "alias", "lift", "lift_fresh"):  # another tensor with this memory
+            result = func(*args, **kwargs)
+            if not name.startswith("lift"):
+                self.know(result, None, args[0])
+            elif id(result) not in self.known:  # that of a number
+                self.know(result, Node("constant", (result.detach().clone(),), result))
+            return result
+        written = [each.name for each in func._schema.arguments if each.is_write]
+        target = f"{name.removesuffix('_') if written else name}.{func._overloadname}"
+        if written == ["out"]:
             target = f"{name}.default"
-        if target in SAME:
-            return self.another(func, target, args, kwargs)
-        if target not in self.allowed or changed not in ([], ["self"], ["out"]):
+        if target not in self.allowed or written not in ([], ["self"], ["out"]):
             with self:
                 found = decompositions().get(func, func.decompose)(*args, **kwargs)
             if found is NotImplemented:
                 raise CannotRecord(f"the operation {name} has no translation, in {where()}")
             return found
-        given = {name: value for name, value in kwargs.items() if name != "out"}
-        nodes, options = tree_map(self.argument, (args, given))
-        result = func(*args, **kwargs)
-        if changed:
-            tensor = kwargs.get("out", args[0] if args else None)
-            self.write(tensor, Node(target, tuple(nodes), options, tensor, where()))
+        given = {key: value for key, value in kwargs.items() if key != "out"}
+        nodes, options = tree_map(self.argument, (tuple(args), given))
+        if torch.Tag.nondeterministic_seeded in func.tags:  # another one each time
+            options["draw"] = self.draws = self.draws + 1
+        result, place = func(*args, **kwargs), where()
+        if written:
+            changed = kwargs.get("out", args[0] if args else None)
+            self.write(changed, Node(target, nodes, changed, place, options))
             return result
-        self.note(result, target, nodes, options, args)
-        return result
-
-    def argument(self, value):
-        return self.read(value) if isinstance(value, torch.Tensor) else value
-
-    def another(self, func, target, args, kwargs):
-        """A second tensor with the memory of the first, or with that of a number's tensor."""
-        result = func(*args, **kwargs)
-        if target.startswith("lift"):
-            if result is not args[0] or id(result) not in self.known:
-                self.know(result, Node("constant", (result.detach().clone(),), {}, result))
-        else:
-            make = Make(target, None)
-            self.know(result, self.read(args[0]), self.entry(args[0]), (make, (), {}))
-        return result
-
-    def note(self, result, target, nodes, options, args):
-        """Note the result of an operation, one tensor or several."""
-        several = not isinstance(result, torch.Tensor)
-        whole = Node(target, tuple(nodes), options, None if several else result, where())
-        for k, tensor in enumerate(result if several else [result]):
+        for k, tensor in enumerate([result] if isinstance(result, torch.Tensor) else result):
             if tensor is None:
                 continue
-            make = Make(target, k if several else None, tensor)
-            node = Node("getitem", (whole, k), {}, tensor, whole.where) if several else whole
+
+            def taken(*first, tensor=tensor, k=k):
+                arguments = (*first, *nodes[len(first) :])
+                if isinstance(result, torch.Tensor):
+                    return Node(target, arguments, tensor, place, options)
+                return Node("getitem", (Node(target, arguments, None, place, options), k), tensor)
+
             base = args[0] if args and isinstance(args[0], torch.Tensor) else None
             if base is not None and storage(base) == storage(tensor):
-                self.know(tensor, node, self.entry(base), (make, tuple(nodes[1:]), options))
+                self.know(tensor, None, base, taken)
             else:
-                self.know(tensor, node)
+                self.know(tensor, taken())
+        return result
+
+    def argument(self, value: Any) -> Any:
+        return self.read(value) if isinstance(value, torch.Tensor) else value
 
 
-class Make:
-    """Takes a view once more."""
-
-    def __init__(self, name, index, tensor=None):
-        self.name, self.index, self.tensor = name, index, tensor
-
-    def __call__(self, base, args, kwargs):
-        if self.tensor is None:  # detach
-            return base
-        node = Node(self.name, (base, *args), kwargs, self.tensor, "")
-        return node if self.index is None else Node("getitem", (node, self.index), {}, self.tensor)
+def with_part(whole: Node, part: Node, view: Node) -> Node:
+    """The value of a tensor after a view of it has got a new one."""
+    name, place = view.target.partition(".")[0], where()
+    if view is whole:  # detached
+        return part
+    if name in ("t", "transpose"):
+        return Node(view.target, (part, *view.args[1:]), whole, place)
+    if name in ("view", "_unsafe_view", "unsqueeze", "squeeze"):
+        return Node("view.default", (part, list(whole.shape)), whole, place)
+    if name in ("select", "slice"):
+        return Node(f"{name}_scatter.default", (whole, part, *view.args[1:]), whole, place)
+    raise CannotRecord(f"a part of a tensor is changed ({name}) in {place}")
 
 
 class NumbersStayTensors(TorchFunctionMode):
@@ -263,7 +253,7 @@ class NoPrinting(io.StringIO):
         raise CannotRecord(f"something is printed in {where()}")
 
 
-def one_by_one(name, args, kwargs):
+def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:
     """An operation on lists of tensors (torch._foreach_...), tensor by tensor."""
 
     def at(k):
@@ -273,7 +263,7 @@ def one_by_one(name, args, kwargs):
     return None if name.endswith("_") else found
 
 
-def storage(tensor):
+def storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
@@ -296,50 +286,3 @@ def decompositions() -> Mapping:
     table = {**decomposition_table, **core_aten_decompositions()}
     # Biases before a batch normalisation have no gradient but rounding, which Adam makes large.
     return {name: made for name, made in table.items() if "batch_norm" not in str(name)}
-
-
-# -------------------------------------------------------------------------------- sets of nodes
-
-
-def in_order(outputs: Sequence[Node]) -> list[Node]:
-    """All nodes that outputs need, each after those that it needs."""
-    found, waiting = {}, [(node, False) for node in reversed(outputs)]
-    while waiting:
-        node, ready = waiting.pop()
-        if ready:
-            found[node] = None
-        elif node not in found:
-            waiting.append((node, True))
-            waiting += [
-                (value, False)
-                for value in tree_leaves((node.args, node.kwargs))
-                if isinstance(value, Node) and value not in found
-            ]
-    return list(found)
-
-
-def key_of(inputs: Sequence[Node], outputs: Sequence[Node]) -> str:
-    """A digest, equal for two recordings if they compute the same in the same order."""
-    number = {node: ("input", k) for k, node in enumerate(inputs)}
-    lines = []
-    for k, node in enumerate(in_order(outputs)):
-        if node not in number:
-            args = node.args
-            if node.target == "constant":
-                args = args[0].numpy().tobytes()
-            number[node] = k
-            lines.append(
-                (
-                    node.target,
-                    repr(
-                        tree_map(
-                            lambda value: number[value] if isinstance(value, Node) else value,
-                            (args, node.kwargs),
-                        )
-                    ),
-                    tuple(node.shape or ()),
-                    str(node.dtype),
-                )
-            )
-    told = [tuple(node.shape) for node in inputs], lines, [number[node] for node in outputs]
-    return hashlib.sha256(repr(told).encode()).hexdigest()

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from reacher.files import write_whole
-from tutorial.training.files import RUN_FORMAT, cannot_write, shortened, to_bytes
-from tutorial.training.parameters import RENAMED
+from reacher.run_file import RUN_FORMAT, read_run_file
+from tutorial.training.files import cannot_write, shortened, to_bytes
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
@@ -140,7 +140,7 @@ def load_hyperparameters(folder: Path, fields: Mapping[str, FieldInfo] | None = 
         FileNotFoundError, ValueError: no such file, or it does not hold what it should.
     """
     path = Path(folder) / "hyperparameters.json"
-    settings = read_run_file(path)["hyperparameters"]
+    settings = read_run_file(path.parent)["hyperparameters"]
     return settings if fields is None else completed(path, settings, before_of(fields), REMOVED)
 
 
@@ -151,7 +151,7 @@ def load_about(folder: Path) -> dict:
         FileNotFoundError, ValueError: no such file, or it does not hold what it should.
     """
     path = Path(folder) / "hyperparameters.json"
-    facts = facts_in(read_run_file(path))
+    facts = facts_in(read_run_file(path.parent))
     return completed(path, facts, dict.fromkeys(facts, REQUIRED) | DEFAULTS_OF_OLD_RUNS)
 
 
@@ -219,33 +219,6 @@ def facts_in(content: Mapping) -> dict:
     }
 
 
-def read_run_file(path: Path) -> dict:
-    """Contents of `hyperparameters.json`.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged, or of a newer format.
-    """
-    if not path.exists():
-        raise FileNotFoundError(
-            f"no {path}: nothing is known of this run; train first (train = True, resume = False)"
-        )
-    try:
-        content = json.loads(path.read_text())
-        newer = content.get("format", 1) > RUN_FORMAT
-        content["hyperparameters"] = {
-            RENAMED.get(name, name): value for name, value in content["hyperparameters"].items()
-        }
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error!r}") from None
-    if newer:
-        raise ValueError(
-            f"{path} has format {content['format']}, and this version reads up to "
-            f"{RUN_FORMAT}: get a newer version of this project"
-        )
-    return content
-
-
 def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> None:
     """Check that a run to resume has the settings that it began with.
 
@@ -256,7 +229,7 @@ def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> N
         ValueError: it is damaged, or a setting differs; names each that does.
     """
     path = Path(folder) / "hyperparameters.json"
-    content = read_run_file(path)
+    content = read_run_file(path.parent)
     fields = before_of(type(settings).model_fields)
     facts = {name: DEFAULTS_OF_OLD_RUNS.get(name, REQUIRED) for name in metadata}
     earlier = completed(path, content["hyperparameters"], fields, REMOVED) | completed(
@@ -281,7 +254,7 @@ def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> N
 def keep_engine(folder: Path, engine: str) -> None:
     """Write which engine a run goes on with, and warn where it is another one."""
     path = Path(folder) / "hyperparameters.json"
-    content = read_run_file(path)
+    content = read_run_file(path.parent)
     earlier = content.get("engine", DEFAULTS_OF_OLD_RUNS["engine"])
     if earlier != engine:
         warnings.warn(

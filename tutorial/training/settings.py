@@ -17,8 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from reacher.run_file import RENAMED
 from reacher.task import OBSERVATION_SIZE
-from tutorial.training.parameters import RENAMED, wrong_fields
+from tutorial.training.parameters import wrong_fields
 from tutorial.training.presets import PRESETS
 
 NO_MIRRORS = "only the arms, with 33 observations, have mirrors that we know"
