@@ -178,10 +178,10 @@ def test_a_number_betrays_a_bug(name, number, bound):
         seen = np.random.default_rng(0).standard_normal((40, 20, 33)).astype(np.float32)
         for step in seen:
             actions = agent.act(step)
-            agent.remember(step, actions, actions[:, 0])
+            agent.remember(step, actions, step[:, 0])
         space["store_new_transitions"](agent)
         for _ in range(3):
-            space["learning_phase"](agent, 10)
+            space["learning_phase"](agent, 2)  # few, in which a good actor does not saturate
         measured[which] = symptoms.numbers_of(agent, 20)[number]
     assert measured[name] > bound > measured[BUGS[name].base]
 
