@@ -2,8 +2,8 @@
 
     python -m tutorial.report.ablations
 
-The present default is also evaluated without noise. Of version 1 there are training scores alone,
-with exploration on: an agent without noise pays nothing for it.
+The default without mirrors is also evaluated without noise. Of version 1 there are training scores
+alone, with exploration on: an agent without noise pays nothing for it.
 """
 
 from __future__ import annotations
@@ -121,12 +121,12 @@ def folders_with_scores(folder: Path) -> list[Path]:
 
 
 def present() -> str:
-    """The part of the page about the present default."""
+    """The part of the page about the default without mirrors."""
     folders = folders_with_scores(FOLDER)
     groups = {folder.name: present_measures(folder) for folder in [DEFAULT, *folders]}
     texts = {folder.name: as_text(changes(folder, DEFAULT)) for folder in folders}
     return f"""\
-## Compared with the present default
+## Compared with the default without mirrors
 
 All runs have 20 arms and the compiled engine. *Mean of 1-100* is of training scores, which \
 contain noise until learning ends, and *without noise* of the evaluations at episodes 55 to 100. \
@@ -136,7 +136,7 @@ The other questions are those that its search left open. We asked some of them o
 defaults too, with the same sign of the effect and other verdicts, because those varied more \
 between seeds.
 
-The default, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): \
+The default without mirrors, {len(groups[DEFAULT.name])} seeds (95 %, BCa bootstrap): \
 {means(groups[DEFAULT.name], PRESENT_MEASURES)}.
 
 {differences_table(DEFAULT.name, groups, texts, PRESENT_MEASURES)}
@@ -171,7 +171,8 @@ def version_1() -> str:
     return f"""\
 ## Compared with version 1's default
 
-Where the present default differs, this one has `{as_text(changes(V1_FOLDER / BASE, DEFAULT))}`. \
+Where the default without mirrors differs, this one has \
+`{as_text(changes(V1_FOLDER / BASE, DEFAULT))}`. \
 So learning never ends; once the score is high, it takes one gradient step in ten decisions, at a \
 tenth of the rates. It has quaternions among the inputs and 20 arms, and PyTorch computes it. \
 Scores are *training* scores, with exploration on, so an agent without noise has an advantage. We \
