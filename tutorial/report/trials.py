@@ -144,7 +144,18 @@ def comparisons_table(
     return as_markdown(head, lines)
 
 
+MIRRORS = ("none", "samples", "canonical")
 AGENTS = {"default": 20, "fast": 20, "one_arm": 60}  # episodes of the primary measure
+
+
+def mirrors_table() -> str:
+    """What the mirrors bring `default` with twenty arms and with one."""
+    variants, low = read_plan("mirrors"), low_arms("mirrors")
+    chosen = {
+        agent: {name: variants[name] for name in (f"{agent}_{kind}" for kind in MIRRORS)}
+        for agent in ("default", "one_arm")
+    }
+    return "\n\n".join(summary_table(chosen[agent], AGENTS[agent], low) for agent in chosen)
 
 
 def mirrors_report() -> str:
@@ -153,7 +164,7 @@ def mirrors_report() -> str:
     pairs = [
         (f"{agent}, {mirrors}", variants[f"{agent}_{mirrors}"], variants[f"{agent}_none"])
         for agent in AGENTS
-        for mirrors in ("samples", "canonical")
+        for mirrors in MIRRORS[1:]
     ]
     measures = [mean_score(AGENTS[title.split(",")[0]]) for title, *_ in pairs]
     low = low_arms("mirrors")
