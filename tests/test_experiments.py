@@ -107,14 +107,13 @@ def test_each_ablation_changes_something_of_the_default(notebook, folder, names)
 
 
 def test_ablations_change_the_default_without_mirrors_and_nothing_else(notebook):
-    """What CONTRIBUTING.md says of ABLATIONS; those of version 1 have a name that says so."""
+    """Those of version 1 have a name that says so."""
     usual = notebook.make_hyperparameters("default", runner.NO_MIRRORS).model_dump()
     for name, overrides in runner.ABLATIONS.items():
         experiment = runner.EXPERIMENTS[f"ablations/{name}"]
         settings = notebook.make_hyperparameters(experiment.preset, experiment.overrides)
         assert settings.model_dump() == usual | overrides and experiment.engine == "auto"
         assert (CHECKPOINTS / "ablations" / name).is_dir()
-    assert "a line in `ABLATIONS`," in (PROJECT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_page_of_ablations_is_that_of_the_score_files():

@@ -9,7 +9,7 @@ import pytest
 
 from tutorial.experiments import trials
 from tutorial.experiments.trials import PLANS, Trial
-from tutorial.paths import CHECKPOINTS
+from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import trials as report
 
 SHORT = Trial(
@@ -87,3 +87,10 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         for seed, episodes in zip(variant["seed"], variant["episode"], strict=True):
             assert set(seed) == {seed[0]}
             assert episodes.tolist() == list(range(1, expected[name, int(seed[0])] + 1))
+
+
+@pytest.mark.parametrize("plan", ["mirrors", "mirrors_tuned"])
+def test_the_page_of_the_mirrors_has_the_tables_of_the_runs(plan):
+    page = (PROJECT / "doc" / "mirrors.md").read_text()
+    for line in report.REPORTS[plan]().splitlines():
+        assert line in page
