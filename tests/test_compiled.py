@@ -281,7 +281,11 @@ EDITS = [
     ("loss", "(weights * td_errors.square()).sum() / weights.sum()"),
     ("targets", "    targets = targets.clamp(-0.5, 0.5)\n{}"),
     ("actor's loss", "{} + actor(observations, noise).square().mean()"),
-    ("actor's loss", "{} / critic(observations, actor(observations)).abs().mean().detach()"),
+    (  # of TD3+BC; alone the factor would change nothing, because Adam divides it out
+        "actor's loss",
+        "{} / critic(observations, actor(observations)).abs().mean().detach()"
+        " + actor(observations).square().mean()",
+    ),
     ("actor's loss", "{} + sum(p.square().sum() for p in actor.parameters())"),
     ("optimizer", "Adam(network.parameters(), betas=(0.5, 0.99), eps=1e-3)"),
     ("optimizer", "Adam(network.parameters(), amsgrad=True, eps=1e-2)"),
@@ -625,8 +629,9 @@ def digest(notebook):
 
 
 def test_two_processes_compute_the_same_bits(notebook):
+    """With one thread of PyTorch in both, as the notebook has it: with two, last bits differ."""
     code = "import test_compiled; print(test_compiled.digest(definitions()))"
-    assert in_another_process(code) == digest(notebook) + "\n"
+    assert in_another_process(code, OMP_NUM_THREADS="1") == digest(notebook) + "\n"
 
 
 # ------------------------------------------------------------------------- where it cannot be used

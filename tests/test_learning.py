@@ -714,10 +714,10 @@ def test_every_option_acts_and_learns(notebook, defaults, overrides):
 
 
 def test_the_options_above_are_all_options(notebook):
-    """A new choice in the hyperparameters must be added to the list."""
+    """A new choice in the hyperparameters must be added to the list; test_mirrors has those."""
     for name, field in notebook.Hyperparameters.model_fields.items():
         choices = typing.get_args(field.annotation)
-        if typing.get_origin(field.annotation) is typing.Literal:
+        if typing.get_origin(field.annotation) is typing.Literal and name != "mirrors":
             tried = {options.get(name, field.default) for options in OPTIONS}
             assert tried == set(choices), name
 

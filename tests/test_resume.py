@@ -840,7 +840,9 @@ def test_a_state_and_the_settings_are_all_that_is_needed(small, uncut, cut):
 def test_other_environments_go_on_as_well(notebook, small, tmp_path):
     """Gymnasium's, through the same interface."""
     pytest.importorskip("gymnasium")
-    settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 50})
+    settings = notebook.make_hyperparameters(
+        "default", small_training.SMALL | {"train_freq": 50}, has_mirrors=False
+    )
 
     def train(name, episodes, resume=False):
         with open_environment("gymnasium:Pendulum-v1", ARMS, 3) as environment:
