@@ -12,6 +12,7 @@ from reacher.drawing.page import inline
 from reacher.episode import evaluate_policy, rollout
 from reacher.files import write_whole
 from reacher.watch import watch_page
+from tutorial import exercises
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import diagrams, figures, study, summaries, tables, trials
@@ -42,6 +43,7 @@ from tutorial.training.run_files import (
     save_networks,
 )
 from tutorial.training.saving import save_state
+from tutorial.training.schedules import other_noise_factor
 from tutorial.training.scores import (
     SOLVED_SCORE,
     ScoreFile,

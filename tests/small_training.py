@@ -92,6 +92,7 @@ def train(
     folder = Path(folder)
     environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
+    agent.reward_threshold = reward_threshold
     notebook.train_agent(
         environment,
         agent,
@@ -99,11 +100,10 @@ def train(
         episodes,
         stop_when_solved,
         save_every,
-        TrainingState(folder).exists(),
-        after_episode,
-        reward_threshold,
-        keep_state,
-        {"seed": 0},
+        resume=TrainingState(folder).exists(),
+        after_episode=after_episode,
+        keep_state=keep_state,
+        metadata={"seed": 0},
     )
     return agent
 

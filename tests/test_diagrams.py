@@ -74,18 +74,8 @@ def test_the_arm_has_the_sizes_of_the_task():
 
 
 def test_the_flow_begins_and_ends_at_the_arms():
-    """Each box that learns or acts is there, and something is drawn by priority."""
+    """Each box that learns or acts is there, and something is sampled by priority."""
     texts = [text.get_text() for text in diagrams.draw_flow().axes[0].texts]
-    for word in ("arms", "windows", "replay", "batch", "critic", "target", "actor", "NoisyNet"):
+    for word in ("arms", "windows", "replay", "batch", "critic", "target", "actor", "noise"):
         assert [text for text in texts if word in text], word
-    assert "draw by\npriority" in texts
-
-
-def test_noise_is_drawn_over_its_seconds():
-    traces = {"white": np.array([1.0, -1.0, 2.0]), "Ornstein-Uhlenbeck": np.arange(3.0)}
-    panels = diagrams.draw_noise(traces, 0.08).axes
-    for axes, (name, trace) in zip(panels, traces.items(), strict=True):
-        seconds, drawn = axes.lines[1].get_data()
-        np.testing.assert_allclose(seconds, [0.0, 0.08, 0.16])
-        np.testing.assert_array_equal(drawn, trace)
-        assert axes.get_title(loc="left") == name
+    assert "sample by\npriority" in texts

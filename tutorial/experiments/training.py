@@ -175,7 +175,6 @@ def train_agent(
             stop_when_solved=False,
             save_every=10**6,
             after_episode=timed,
-            reward_threshold=reward_threshold,
         )
     if len(scores) < episodes:
         raise KeyboardInterrupt(f"after {len(scores)} of {episodes} episodes")

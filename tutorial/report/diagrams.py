@@ -66,17 +66,18 @@ def box(
     width: float = 2.6,
     height: float = 1.0,
     color: str = BLUE,
+    strong: bool = False,
 ) -> None:
-    """A rounded box with text in its middle."""
+    """A rounded box with text in its middle; a strong one stands out."""
     axes.add_patch(
         FancyBboxPatch(
             (x - width / 2, y - height / 2),
             width,
             height,
-            linewidth=1.3,
+            linewidth=2.6 if strong else 1.3,
             boxstyle="round,pad=0.05,rounding_size=0.15",
             edgecolor=color,
-            facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.12),
+            facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.45 if strong else 0.12),
         )
     )
     axes.text(x, y, text, ha="center", va="center", fontsize=9)
@@ -198,20 +199,28 @@ def draw_mirrors() -> Figure:
     return figure
 
 
-def draw_flow() -> Figure:
-    """How data flows: arms, windows, memory, learner, and back to the arms."""
+PARTS = {"mirrors": ("actor", "critic"), "n-step": "windows", "replay": "replay", "noise": "noise"}
+
+
+def draw_flow(part: str = "") -> Figure:
+    """How data flows: arms, windows, replay buffer, learner, and back to the arms.
+
+    Args:
+        part: one of PARTS, which stands out; empty: none does.
+    """
+    strong = PARTS[part] if part else ()
     figure, axes = blank(9, 3.9, 18.6, 8.0)
     box(axes, 2.0, 6.2, "20 arms", 2.8)
-    box(axes, 7.0, 6.2, "n-step windows", 3.2)
-    box(axes, 12.6, 6.2, "replay memory\nwith a sum tree", 3.4, 1.4)
+    box(axes, 7.0, 6.2, "n-step windows", 3.2, strong="windows" in strong)
+    box(axes, 12.6, 6.2, "replay buffer\nwith a sum tree", 3.4, 1.4, strong="replay" in strong)
     box(axes, 16.8, 3.4, "batch of 64", 2.8)
-    box(axes, 12.6, 3.4, "critic  Q", 2.6, color=ORANGE)
+    box(axes, 12.6, 3.4, "critic  Q", 2.6, color=ORANGE, strong="critic" in strong)
     box(axes, 12.6, 0.9, "target networks", 3.4, color=GREY)
-    box(axes, 7.0, 3.4, "actor  μ", 2.6, color=GREEN)
-    box(axes, 2.0, 3.4, "NoisyNet and\naction noise", 3.0, 1.4, color=GREEN)
+    box(axes, 7.0, 3.4, "actor  μ", 2.6, color=GREEN, strong="actor" in strong)
+    box(axes, 2.0, 3.4, "exploration:\nnoise", 3.0, 1.4, color=GREEN, strong="noise" in strong)
     arrow(axes, (3.5, 6.2), (5.3, 6.2), "s, a, r", (0, 0.55))
     arrow(axes, (8.7, 6.2), (10.8, 6.2), "transition", (0, 0.55))
-    arrow(axes, (14.4, 6.2), (16.8, 4.0), "draw by\npriority", (0.9, 0.45), bend=-0.3)
+    arrow(axes, (14.4, 6.2), (16.8, 4.0), "sample by\npriority", (0.9, 0.45), bend=-0.3)
     arrow(axes, (15.3, 3.4), (14.0, 3.4))
     arrow(axes, (12.6, 4.0), (12.6, 5.4), "|TD error|", (-1.15, 0.0), color=ORANGE)
     arrow(axes, (11.2, 3.4), (8.4, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
@@ -291,7 +300,7 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
     axes.text(
         place(1)[0] + 0.8,
         place(1)[1] + 0.1,
-        f"draw {value:g}",
+        f"number {value:g}",
         fontsize=9,
         color=ORANGE,
         va="center",
@@ -374,32 +383,6 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
     return figure
 
 
-def draw_noise(traces: dict[str, np.ndarray], seconds: float) -> Figure:
-    """Noise of one torque over time, by kind.
-
-    Args:
-        traces: (decisions,) by name.
-        seconds: from one decision to the next.
-    """
-    figure, panels = plt.subplots(
-        len(traces),
-        1,
-        figsize=(8, 1.5 * len(traces)),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-    )
-    for axes, (name, trace), color in zip(
-        panels, traces.items(), (BLUE, ORANGE, GREEN), strict=False
-    ):
-        axes.axhline(0, color="0.8", linewidth=1)
-        axes.plot(seconds * np.arange(len(trace)), trace, color=color, linewidth=1.2)
-        axes.set_title(name, fontsize=10, loc="left")
-    panels[-1].set_xlabel("time (s)")
-    figure.supylabel("noise (in units of an action)", fontsize=10)
-    return figure
-
-
 def draw_value_chain(
     states: int, sweeps: Sequence[int], n_steps: Sequence[int], discount: float = 0.9
 ) -> Figure:
@@ -432,5 +415,5 @@ def draw_value_chain(
     panels[-1].set(
         xlabel="cell of the chain; the reward waits behind the last one", xticks=range(0, states, 2)
     )
-    figure.supylabel("after so many sweeps", fontsize=9)
+    figure.supylabel("sweeps", fontsize=9)
     return figure

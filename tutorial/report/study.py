@@ -43,6 +43,14 @@ def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndar
     }
 
 
+def cell_curves(
+    folder: Path, task: str, n_step: int, replay: str, noisy_layers: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evaluations of one cell of a task: episodes (k,) and scores (seeds, k)."""
+    runs = curves(folder / f"{task}.csv")[str(n_step), replay, str(noisy_layers)].values()
+    return next(iter(runs))[0], np.array([scores for _, scores in runs])
+
+
 def measures(episodes: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """The three measures of one run.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import filelock
@@ -47,10 +47,11 @@ class TrainingRun:
         environment: Environment,
         past: History,
         evaluation: Evaluation | None,
+        after_episode: Callable[[Agent, list[float]], None] | None,
         bar: tqdm,
     ) -> None:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
-        self.evaluation, self.bar = evaluation, bar
+        self.evaluation, self.after_episode, self.bar = evaluation, after_episode, bar
         self.folder, self.scores = states.folder.parent, past.scores
         self.saved = len(past.scores) if states.files else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
@@ -86,6 +87,8 @@ class TrainingRun:
         if self.evaluation and self.evaluation.due(len(self.scores)):
             self.evaluate(self.evaluation)
         self.is_playing = True
+        if self.after_episode:
+            self.after_episode(self.agent, self.scores)
 
     def evaluate(self, evaluation: Evaluation) -> None:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
@@ -137,6 +140,7 @@ def training_run(
     keep_state: bool = False,
     metadata: Mapping[str, object] | None = None,
     evaluation: Evaluation | None = None,
+    after_episode: Callable[[Agent, list[float]], None] | None = None,
 ) -> Iterator[TrainingRun]:
     """A context with a new TrainingRun, or, with resume, one that goes on.
 
@@ -149,6 +153,7 @@ def training_run(
         keep_state: write a last state at the end instead, so that the training can be made longer.
         metadata: of the run, beside the hyperparameters, such as its seed.
         evaluation: for `evaluation.csv`, or None.
+        after_episode: called with the agent and the scores so far, or None.
 
     Raises:
         ValueError: the folder cannot be written, another training runs in it, there is nothing to
@@ -169,7 +174,7 @@ def training_run(
         run = None
         try:
             with progress_bar(max_episodes, len(past.scores)) as bar:
-                run = TrainingRun(states, agent, environment, past, evaluation, bar)
+                run = TrainingRun(states, agent, environment, past, evaluation, after_episode, bar)
                 try:
                     yield run
                     run.end(keep_state)
