@@ -74,8 +74,11 @@ def test_the_arm_has_the_sizes_of_the_task():
 
 
 def test_the_flow_begins_and_ends_at_the_arms():
-    """Each box that learns or acts is there, and something is sampled by priority."""
-    texts = [text.get_text() for text in diagrams.draw_flow().axes[0].texts]
-    for word in ("arms", "windows", "replay", "batch", "critic", "target", "actor", "noise"):
-        assert [text for text in texts if word in text], word
-    assert "sample by\npriority" in texts
+    """Each box that learns or acts is there, and an improvement appears with its part."""
+    words = ["arms", "replay", "batch", "critic", "target", "actor", "noise"]
+    new = {"mirrors": "quarter", "n-step": "windows", "replay": "sum tree", "noise": "NoisyNet"}
+    for part in diagrams.PARTS:
+        texts = [text.get_text() for text in diagrams.draw_flow(part).axes[0].texts]
+        words += [new[part]] if part else []
+        for word in (*words, *new.values()):
+            assert any(word in text for text in texts) == (word in words), (part, word)

@@ -7,6 +7,7 @@ import ast
 import base64
 import functools
 import linecache
+import os
 import re
 import sys
 import types
@@ -48,13 +49,19 @@ def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
     return defaults | notebook.metadata.get("papermill", {}).get("parameters", {})
 
 
-def carry_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Attach the pictures of `doc/` that its Markdown links, so that it shows them anywhere."""
+def carry_pictures(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Make a copy for another folder show what is in `doc/`: pictures go along, links are changed.
+
+    Args:
+        folder: of the copy.
+    """
+    pages = os.path.relpath(DOC, folder).replace(os.sep, "/")
     for cell in notebook.cells:
         for name in set(re.findall(r"\]\(doc/(\S+\.png)\)", cell.source)):
             picture = base64.b64encode((DOC / name).read_bytes()).decode()
             cell.setdefault("attachments", {})[name] = {"image/png": picture}
             cell.source = cell.source.replace(f"](doc/{name})", f"](attachment:{name})")
+        cell.source = cell.source.replace("](doc/", f"]({pages}/")
 
 
 def link_pictures(notebook: nbformat.NotebookNode) -> None:
@@ -66,12 +73,13 @@ def link_pictures(notebook: nbformat.NotebookNode) -> None:
                 cell.source = cell.source.replace(f"](attachment:{name})", f"](doc/{name})")
         if not cell.get("attachments", True):
             del cell["attachments"]
+        cell.source = re.sub(r"\]\([^)\s]*/doc/(?=[\w.]+)", "](doc/", cell.source)
 
 
 def copy_notebook(path: Path) -> None:
     """Write a copy with its pictures, and sign it: Jupyter then runs the scripts of its pages."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    carry_pictures(notebook)
+    carry_pictures(notebook, path.parent)
     nbformat.write(notebook, path)
     NotebookNotary().sign(notebook)
 

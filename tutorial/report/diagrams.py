@@ -199,36 +199,49 @@ def draw_mirrors() -> Figure:
     return figure
 
 
-PARTS = {"mirrors": ("actor", "critic"), "n-step": "windows", "replay": "replay", "noise": "noise"}
+PARTS = ("", "mirrors", "n-step", "replay", "noise")  # in the order in which the agent gets them
 
 
 def draw_flow(part: str = "") -> Figure:
-    """How data flows: arms, windows, replay buffer, learner, and back to the arms.
+    """How data flows: arms, replay buffer, learner, and back to the arms.
 
     Args:
-        part: one of PARTS, which stands out; empty: none does.
+        part: the improvement that stands out, one of PARTS, with those before it; empty: DDPG
+            without any of them.
     """
-    strong = PARTS[part] if part else ()
+    have = PARTS[1 : PARTS.index(part) + 1]
+
+    def strong(name):
+        return {"strong": name == part}
+
     figure, axes = blank(9, 3.9, 18.6, 8.0)
     box(axes, 2.0, 6.2, "20 arms", 2.8)
-    box(axes, 7.0, 6.2, "n-step windows", 3.2, strong="windows" in strong)
-    box(axes, 12.6, 6.2, "replay buffer\nwith a sum tree", 3.4, 1.4, strong="replay" in strong)
-    box(axes, 16.8, 3.4, "batch of 64", 2.8)
-    box(axes, 12.6, 3.4, "critic  Q", 2.6, color=ORANGE, strong="critic" in strong)
+    if "n-step" in have:
+        box(axes, 7.0, 6.2, "n-step windows", 3.2, **strong("n-step"))
+        arrow(axes, (3.5, 6.2), (5.3, 6.2), "s, a, r", (0, 0.55))
+        arrow(axes, (8.7, 6.2), (10.8, 6.2), "transition", (0, 0.55))
+    else:
+        arrow(axes, (3.5, 6.2), (10.8, 6.2), "transition", (0, 0.55))
+    buffer, sampled = ("replay buffer", "sample")
+    if "replay" in have:
+        buffer, sampled = "replay buffer\nwith a sum tree", "sample by\npriority"
+        arrow(axes, (12.6, 4.2), (12.6, 5.4), "|TD error|", (-1.15, 0.0), color=ORANGE)
+    box(axes, 12.6, 6.2, buffer, 3.4, 1.4, **strong("replay"))
+    arrow(axes, (14.4, 6.2), (16.8, 4.0), sampled, (0.9, 0.45), bend=-0.3)
+    box(axes, 16.8, 3.4, "batch", 2.8)
+    mirrored = "\nin one quarter" if "mirrors" in have else ""
+    box(axes, 12.6, 3.4, f"critic  Q{mirrored}", 2.8, 1.3, ORANGE, **strong("mirrors"))
     box(axes, 12.6, 0.9, "target networks", 3.4, color=GREY)
-    box(axes, 7.0, 3.4, "actor  μ", 2.6, color=GREEN, strong="actor" in strong)
-    box(axes, 2.0, 3.4, "exploration:\nnoise", 3.0, 1.4, color=GREEN, strong="noise" in strong)
-    arrow(axes, (3.5, 6.2), (5.3, 6.2), "s, a, r", (0, 0.55))
-    arrow(axes, (8.7, 6.2), (10.8, 6.2), "transition", (0, 0.55))
-    arrow(axes, (14.4, 6.2), (16.8, 4.0), "sample by\npriority", (0.9, 0.45), bend=-0.3)
-    arrow(axes, (15.3, 3.4), (14.0, 3.4))
-    arrow(axes, (12.6, 4.0), (12.6, 5.4), "|TD error|", (-1.15, 0.0), color=ORANGE)
-    arrow(axes, (11.2, 3.4), (8.4, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
-    arrow(axes, (5.6, 3.4), (3.6, 3.4), "torques", (0, 0.55), color=GREEN)
+    box(axes, 7.0, 3.4, f"actor  μ{mirrored}", 2.8, 1.3, GREEN, **strong("mirrors"))
+    noise = "NoisyNet and\naction noise" if "noise" in have else "action noise"
+    box(axes, 2.0, 3.4, noise, 3.0, 1.4, GREEN, **strong("noise"))
+    arrow(axes, (15.3, 3.4), (14.1, 3.4))
+    arrow(axes, (11.1, 3.4), (8.5, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
+    arrow(axes, (5.5, 3.4), (3.6, 3.4), "torques", (0, 0.55), color=GREEN)
     arrow(axes, (2.0, 4.2), (2.0, 5.6), color=GREEN)
-    arrow(axes, (13.0, 1.5), (13.0, 2.8), "target y", (0.95, 0))
-    arrow(axes, (12.2, 2.8), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
-    arrow(axes, (7.0, 2.8), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
+    arrow(axes, (13.0, 1.5), (13.0, 2.65), "target y", (0.95, 0))
+    arrow(axes, (12.2, 2.65), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
+    arrow(axes, (7.0, 2.65), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
     return figure
 
 
