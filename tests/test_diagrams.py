@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from reacher import task
-from tutorial.report import diagrams
+from reacher.drawing.style import PALETTE
+from tutorial.paths import CHECKPOINTS
+from tutorial.report import diagrams, interactive
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +86,33 @@ def test_the_flow_begins_and_ends_at_the_arms():
         words += [new[part]] if part else []
         for word in (*words, *new.values()):
             assert any(word in text for text in texts) == (word in words), (part, word)
+
+
+# ---------------------------------------------------------------------------- interactive figures
+
+
+def test_interactive_figures_are_small_and_leave_no_figure_open(notebook):
+    tree = np.zeros(16)
+    notebook.tree_update(tree, np.arange(8), np.arange(8.0))
+    made = [
+        interactive.value_chain(),
+        interactive.sum_tree(tree, 4.5),
+        interactive.study_curves(CHECKPOINTS / "study"),
+    ]
+    assert not plt.get_fignums()  # else a notebook would show the drawing a second time
+    assert sum(len(figure.data) for figure in made) < 200_000
+    for figure in made:
+        assert figure.data.count("<img") == figure.data.count("<iframe") == 1
+
+
+@pytest.mark.parametrize("leaves, value", [(4, 10.0), (4, -0.5), (4, np.nan), (3, 1), (16, 1)])
+def test_a_tree_that_cannot_be_shown_is_a_clear_error(leaves, value):
+    tree = np.zeros(2 * leaves)
+    tree[1] = 10.0
+    with pytest.raises(ValueError, match="not (6|32|10|-0.5|nan)$"):
+        interactive.sum_tree(tree, value)
+
+
+def test_interactive_figures_have_the_colours_of_all_figures():
+    used = set(re.findall(r"#[0-9a-fA-F]{6}", (interactive.ASSETS / "figure.css").read_text()))
+    assert len(used) == 4 and used <= set(PALETTE)

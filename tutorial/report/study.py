@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from reacher.drawing.style import PALETTE
+from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.task import MAX_SCORE
 from tutorial.report import statistics
 from tutorial.report.statistics import FACTORS
@@ -20,6 +21,7 @@ MARGIN = 0.05  # share of the largest area under the curve: smaller effects are 
 LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
 MEASURES = ("area", "end", "half")
+CELLS = list(itertools.product(*(map(str, LEVELS[factor]) for factor in FACTORS)))
 COLORS = dict(zip(FACTORS, PALETTE, strict=False))
 
 
@@ -77,10 +79,7 @@ def table(path: Path) -> dict[str, np.ndarray]:
     seeds = sorted(set.intersection(*(set(runs) for runs in cells.values())))
     values = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
     for cell, runs in cells.items():
-        place = tuple(
-            [*map(str, LEVELS[factor])].index(level)
-            for factor, level in zip(FACTORS, cell, strict=True)
-        )
+        place = np.unravel_index(CELLS.index(cell), (2, 2, 2))
         for k, seed in enumerate(seeds):
             for name, value in measures(*runs[seed]).items():
                 values[name][(*place, k)] = value
@@ -293,5 +292,32 @@ def draw(effects_by_task: Mapping) -> Figure:
     figure.supxlabel(
         "what it adds to the area under the evaluation curve (share of the most possible)",
         fontsize=10,
+    )
+    return figure
+
+
+def draw_curves(folder: Path) -> Figure:
+    """Interquartile means of the evaluations: tasks across, a line for each of the eight cells."""
+    figure, panels = plt.subplots(
+        1, len(TASKS), figsize=(9, 3.2), sharey=True, layout="constrained"
+    )
+    for axes, (task, title) in zip(panels, TASKS.items(), strict=True):
+        cells = curves(folder / f"{task}.csv")
+        for cell in CELLS:
+            n, replay, noisy = levels_as_text(cell)
+            episodes, scores = zip(*cells[cell].values(), strict=True)
+            axes.plot(
+                episodes[0],
+                statistics.interquartile_mean(scores, axis=0),
+                color=BLUE if replay == "uniform" else ORANGE,
+                linestyle="-" if n == "1" else "--",
+                linewidth=2.5 if noisy == "on" else 1.2,
+                label=f"n = {n}, {replay}, NoisyNet {noisy}",
+            )
+        axes.set_title(title, fontsize=10)
+    panels[0].set(ylim=(0, 41), ylabel="score without noise")
+    figure.supxlabel("episode of training", fontsize=10)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), ncols=4, fontsize=8, loc="outside upper center"
     )
     return figure
