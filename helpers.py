@@ -41,7 +41,6 @@ from tutorial.training.run_files import (
     save_hyperparameters,
     save_networks,
 )
-from tutorial.training.saving import save_state
 from tutorial.training.scores import (
     SOLVED_SCORE,
     ScoreFile,
@@ -58,4 +57,3 @@ from tutorial.training.settings import (
     require_mirrors,
     setting,
 )
-from tutorial.training.states import TrainingState

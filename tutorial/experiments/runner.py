@@ -39,6 +39,7 @@ from tutorial.notebook import cell_with_tag, definitions
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
 from tutorial.training.scores import read_scores
+from tutorial.training.states import TrainingState
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Run:
             "max_episodes": experiment.max_episodes,
             "overrides": experiment.overrides,
             "stop_when_solved": experiment.stop_when_solved,
-            "resume": any((self.output(out) / "state").glob("state_*.json")),
+            "resume": TrainingState(self.output(out)).exists(),
             "env_location": experiment.env_location,
             "engine": experiment.engine,
             "out_dir": str(out / self.name),

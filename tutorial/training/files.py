@@ -1,12 +1,10 @@
-"""The version of the format of states, and what is written into files."""
+"""What is written into files, and what is said where that fails."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
-
-STATE_FORMAT = 3  # of the training states; 1 had flat optimisers, 2 learned without an end
 
 
 def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
@@ -18,15 +16,8 @@ def cannot_write(folder: Path, error: Exception) -> ValueError:
     """The error for a folder that cannot be made or written, with names of a length to read."""
     reason = getattr(error, "strerror", None) or str(error)  # without the name of a file
     file = getattr(error, "filename", None)
-    metadata = f" ({shortened(file)})" if file and str(file) != str(folder) else ""
+    where = f" ({str(file)[:200]})" if file and str(file) != str(folder) else ""
     return ValueError(
-        f"cannot write into {shortened(folder)}: {reason}{metadata}; make space there, "
-        "or choose another out_dir"
+        f"cannot write into {str(folder)[:200]}: {reason}{where}; make space there, or choose "
+        "another out_dir"
     )
-
-
-def shortened(name: object, longest: int = 200) -> str:
-    """A name as text, without its middle where it is long."""
-    text = str(name)
-    half = longest // 2
-    return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
