@@ -55,9 +55,7 @@ class UnityRandom:
         return self.words[-1]
 
 
-def goal_generators(
-    seed: int, num_agents: int, goals: str = "own"
-) -> list[np.random.Generator] | list[UnityRandom]:
+def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]:
     """One generator for each arm, or one that all arms share, in a list.
 
     That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.

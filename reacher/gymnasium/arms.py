@@ -26,7 +26,7 @@ from reacher.task import (
     Task,
 )
 
-METADATA = {
+METADATA: dict[str, Any] = {
     "render_modes": ["human", "rgb_array"],
     "render_fps": 1 / DECISION_SECONDS,
 }
@@ -41,8 +41,12 @@ class _Arms:
         parameters: `goal_size` and `goal_speed`.
     """
 
+    metadata: dict[str, Any]
+    render_mode: str | None
     _is_reset = _is_closed = False  # here, since close() may follow a constructor that failed
-    _picture = _window = _drawn_size = None
+    _picture: Any = None
+    _window: Any = None
+    _drawn_size: float | None = None
 
     def __init__(self, num_arms: int, render_mode: str | None, **parameters: float) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
@@ -278,8 +282,8 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._is_over = False
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:
+    @property  # type: ignore[misc]  # as Gymnasium's vector environments have it
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The arms' generators."""
         return tuple(self._task.generators)
 
@@ -358,52 +362,6 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
         self._show()
         return self._frames() if self.render_mode == "rgb_array" else None
 
-    def call(self, name: str, *arguments: Any, **options: Any) -> tuple:
-        """A method's result, or an attribute, once for each arm, as Gymnasium's own have it.
-
-        Args:
-            name: "render", or an attribute. Arms are not reset, stepped or closed one by one.
-            arguments, options: of the method.
-
-        Raises:
-            AttributeError: there is no such name.
-            ValueError: the name of something that all arms do together.
-        """
-        if name in ("reset", "step", "close"):
-            raise ValueError(f"all arms {name} together: call {name}() of the vector environment")
-        if name in ("observation_space", "action_space"):
-            name = f"single_{name}"
-        found = getattr(self, name)
-        if callable(found):
-            found = found(*arguments, **options)
-        return found if name in ("render", "np_random") and found else (found,) * self.num_envs
-
-    def get_attr(self, name: str) -> tuple:
-        """An attribute, once for each arm; see `call`."""
-        return self.call(name)
-
-    def set_attr(self, name: str, values: Any) -> None:
-        """Change `goal_size` of all arms, from the next reset on.
-
-        Args:
-            name: "goal_size".
-            values: a number, or a list of the same number for each arm.
-
-        Raises:
-            AttributeError: another name.
-            ValueError: no number from 0 to 1e6, not one for each arm, or different ones.
-        """
-        if name != "goal_size":
-            raise AttributeError(f"only goal_size can be set, not {name!r}")
-        if isinstance(values, (list, tuple, np.ndarray)):
-            if len(values) != self.num_envs or len(set(values)) != 1:
-                raise ValueError(
-                    f"goal_size is the same for all {self.num_envs} arms: give one number, or a "
-                    f"list of the same number for each, not {values!r}"
-                )
-            values = values[0]
-        self.goal_size = values
-
     def _masked_infos(self) -> dict[str, Any]:
         return self._masked(self._infos())
 
@@ -442,7 +400,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
             ]
         else:
             self._task.generators = goal_generators(seed, self.num_envs)
-        self._np_random_seed = seed
+        self._np_random_seed = seed  # type: ignore[assignment]  # or a list
 
 
 def _require_no_options(options) -> None:
