@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -35,7 +34,7 @@ import nbformat
 import psutil
 
 from reacher.files import write_whole
-from tutorial.notebook import cell_with_tag, definitions
+from tutorial.notebook import cell_with_tag, definitions, papermill_command
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
 from tutorial.training.scores import read_scores
@@ -199,21 +198,8 @@ class Run:
             "engine": experiment.engine,
             "out_dir": str(out / self.name),
         }
-        return [
-            sys.executable,
-            "-m",
-            "papermill",
-            str(self.training_notebook(out)),
-            str(out / f"{self.file_name}.ipynb"),
-            "-y",
-            json.dumps(parameters),
-            "--kernel",
-            "python3",
-            "--no-progress-bar",
-            "--no-request-save-on-cell-execute",
-            "--cwd",
-            str(PROJECT),
-        ]
+        output = out / f"{self.file_name}.ipynb"
+        return papermill_command(self.training_notebook(out), output, parameters)
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Execute the notebook; return what is to be stored, file by file.
