@@ -126,6 +126,17 @@ class _Arms:
             self._drawn_size = self.goal_size
         return tuple(self._picture.frame(arm) for arm in self._task.observe())
 
+    def _rendered(self) -> tuple[np.ndarray, ...] | None:
+        """What `render` shows or returns, arm by arm."""
+        self._require_reset("render")
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                f"render() of {self} without a render_mode: give one to gymnasium.make, "
+                "such as render_mode='rgb_array'"
+            )
+        self._show()
+        return self._frames() if self.render_mode == "rgb_array" else None
+
     def _show(self) -> None:
         """Show the arms as they are now, if that was asked for."""
         if self.render_mode != "human":
@@ -223,11 +234,8 @@ class ReacherEnv(_Arms, gymnasium.Env):
 
     def render(self) -> np.ndarray | None:
         """The picture of this moment, (480, 480, 3) uint8, in the mode "rgb_array"; else None."""
-        self._require_reset("render")
-        if self.render_mode is None:
-            _warn_of_render(self)
-        self._show()
-        return self._frames()[0] if self.render_mode == "rgb_array" else None
+        pictures = self._rendered()
+        return pictures[0] if pictures else None
 
     def close(self) -> None:
         """End the environment and its window. It may be called again."""
@@ -356,11 +364,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Pictures of this moment, (480, 480, 3) uint8 each, in the mode "rgb_array"; else None."""
-        self._require_reset("render")
-        if self.render_mode is None:
-            _warn_of_render(self)
-        self._show()
-        return self._frames() if self.render_mode == "rgb_array" else None
+        return self._rendered()
 
     def _masked_infos(self) -> dict[str, Any]:
         return self._masked(self._infos())
@@ -409,10 +413,3 @@ def _require_no_options(options) -> None:
             f"reset() has no such options: {options!r}; goal_size and goal_speed are "
             "arguments of gymnasium.make"
         )
-
-
-def _warn_of_render(env) -> None:
-    gymnasium.logger.warn(
-        f"render() of {env} without a render_mode: give one to gymnasium.make, "
-        "such as render_mode='rgb_array'"
-    )
