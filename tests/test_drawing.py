@@ -286,10 +286,10 @@ def test_mujoco_gl_is_respected(monkeypatch):
 
 def test_a_backend_that_ends_its_process_ends_no_other(monkeypatch):
     monkeypatch.setattr(backends, "TRIAL", "import os; os.abort()")
-    assert not backends._works.__wrapped__("osmesa", ())
+    assert not backends.works.__wrapped__("osmesa")
     monkeypatch.setattr(backends, "TRIAL", "import time; time.sleep(60)")
     monkeypatch.setattr(backends, "LONGEST_TRIAL", 0.2)
-    assert not backends._works.__wrapped__("osmesa", ())
+    assert not backends.works.__wrapped__("osmesa")
 
 
 BACKEND_PROGRAM = """
