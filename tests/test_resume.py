@@ -174,7 +174,7 @@ class WritesHalf:
 
 
 def announce_writes(announce, monkeypatch):
-    """Call `announce` before everything that tutorial.training.files writes."""
+    """Call `announce` before everything that reacher.files writes."""
 
     def opened(path, mode="r", *arguments, **options):
         file = open(path, mode, *arguments, **options)

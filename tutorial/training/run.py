@@ -17,15 +17,16 @@ from tqdm.std import tqdm
 from reacher.files import write_whole
 from tutorial.training import compiled
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.files import cannot_write, to_bytes
 from tutorial.training.progress import progress_bar, show_progress
 from tutorial.training.protocols import Agent, Environment
 from tutorial.training.run_files import (
     begin_run,
+    cannot_write,
     keep_engine,
     require_same_run,
     require_state,
     save_networks,
+    to_bytes,
 )
 from tutorial.training.saving import History, restore_state, save_state
 from tutorial.training.scores import ScoreFile

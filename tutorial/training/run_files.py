@@ -12,11 +12,10 @@ import torch
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from reacher.files import write_whole
 from reacher.run_file import RUN_FORMAT, read_run_file
-from tutorial.training.files import cannot_write, to_bytes
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
@@ -81,6 +80,17 @@ def begin_run(folder: Path, hyperparameters: Mapping, **metadata: object) -> Non
         save_hyperparameters(folder, hyperparameters, **metadata)
     except (OSError, ValueError) as error:  # the last: a name that cannot be
         raise cannot_write(folder, error) from None
+
+
+def cannot_write(folder: Path, error: Exception) -> ValueError:
+    """The error for a folder that cannot be made or written, with names of a length to read."""
+    reason = getattr(error, "strerror", None) or str(error)  # without the name of a file
+    file = getattr(error, "filename", None)
+    where = f" ({str(file)[:200]})" if file and str(file) != str(folder) else ""
+    return ValueError(
+        f"cannot write into {str(folder)[:200]}: {reason}{where}; make space there, or choose "
+        "another out_dir"
+    )
 
 
 def require_state(folder: Path) -> None:
@@ -248,6 +258,11 @@ def keep_engine(folder: Path, engine: str) -> None:
         )
         content["engine"] = engine
         write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
+    """Tensors as the content of a safetensors file."""
+    return save({name: tensor.detach().clone() for name, tensor in tensors.items()})
 
 
 def save_networks(folder: Path, suffix: str = "", **networks: torch.nn.Module) -> None:
