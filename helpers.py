@@ -25,7 +25,6 @@ from tutorial.training.evaluation import (
     returns_that_followed,
     values_over_torques,
 )
-from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters
 from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves
@@ -41,8 +40,8 @@ from tutorial.training.run_files import (
     run_folder,
     save_hyperparameters,
     save_networks,
+    to_bytes,
 )
-from tutorial.training.saving import save_state
 from tutorial.training.schedules import other_noise_factor
 from tutorial.training.scores import (
     SOLVED_SCORE,
@@ -60,4 +59,3 @@ from tutorial.training.settings import (
     require_mirrors,
     setting,
 )
-from tutorial.training.states import TrainingState

@@ -78,7 +78,7 @@ def test_sb3_environment_hands_on_truncation_and_last_observation():
 def test_candidates_take_turns_and_the_order_alternates():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    seconds = measure.time_in_turn(calls, Options(quick=True, repetitions=3))
+    seconds = measure.time_in_turn(calls, Options(quick=True))
     assert "".join(order) == "abbaab"
     assert [len(values) for values in seconds.values()] == [3, 3]
 

@@ -183,7 +183,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
         tmp_path / "in.ipynb",
         "print('before')",
         "from pathlib import Path; state = Path(out_dir) / preset / f'seed{seed}' / 'state'",
-        "state.mkdir(parents=True); (state / 'state_0000040.json').touch()",
+        "state.mkdir(parents=True); (state / 'state_0000040.pt').touch()",
         "print('now')",
         "import time; time.sleep(600)",
     )

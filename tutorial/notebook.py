@@ -6,19 +6,20 @@ python -m tutorial.notebook COPY    a copy for another folder, which Jupyter tru
 import ast
 import base64
 import functools
+import json
 import linecache
 import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK
+from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK, PROJECT
 
 
 def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> int:
@@ -82,6 +83,13 @@ def copy_notebook(path: Path) -> None:
     carry_pictures(notebook, path.parent)
     nbformat.write(notebook, path)
     NotebookNotary().sign(notebook)
+
+
+def papermill_command(source: Path, output: Path, parameters: Mapping[str, Any]) -> list[str]:
+    """The command that executes a notebook with parameters in the project's folder."""
+    options = "--kernel python3 --no-progress-bar --no-request-save-on-cell-execute --cwd".split()
+    given = [str(source), str(output), "-y", json.dumps(parameters)]
+    return [sys.executable, "-m", "papermill", *given, *options, str(PROJECT)]
 
 
 class NotebookDefinitions(types.ModuleType):

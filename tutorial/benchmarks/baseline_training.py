@@ -18,12 +18,12 @@ import torch
 
 from tutorial.benchmarks import trainings
 from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
-from tutorial.benchmarks.measure import Options, Recorder
+from tutorial.benchmarks.measure import SEEDS, Options, Recorder
 from tutorial.paths import PROJECT
 from tutorial.report.tables import as_markdown
 
 TITLE = "The same task by other agents"
-SECONDS = 30.0  # of a baseline's training: twice what ours took, or nearly
+SECONDS = 30  # of a baseline's training: twice what ours took, or nearly
 FIRST_SEED = 3100  # fresh: nothing was chosen by what these seeds did
 EXPLANATION = f"""\
 Seconds and decisions (each one of all 20 arms) until an episode first scores 30, at most 40
@@ -75,7 +75,7 @@ def in_own_process(name: str, seed: int, options: Options) -> dict:
         "--episodes",
         str(options.size(EPISODES, 1)),
         "--time-limit",
-        str(options.time_limit),
+        str(options.size(SECONDS, 20)),
     ]
     done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True)
     if done.returncode:
@@ -106,7 +106,7 @@ def this_project(preset: str, seed: int, options: Options) -> dict:
 
 def run(options: Options, recorder: Recorder) -> None:
     """Train all with one seed after another."""
-    for seed in range(FIRST_SEED, FIRST_SEED + options.size(options.seeds, 1)):
+    for seed in range(FIRST_SEED, FIRST_SEED + options.size(SEEDS, 1)):
         for preset in trainings.PRESETS:
             if not recorder.has(f"this notebook, {preset}/{seed}"):
                 recorder.put(f"this notebook, {preset}/{seed}", this_project(preset, seed, options))

@@ -249,88 +249,7 @@ def trials_of_the_extensions() -> list[Trial]:
     ]
 
 
-def trials_of_the_tuning() -> list[Trial]:
-    """Settings that may have to change with a canonical frame: doc/mirrors.md."""
-    default: dict[str, dict[str, Any]] = {
-        "default": {},
-        "gradient_steps_20": {"gradient_steps": 20},
-        "gradient_steps_40": {"gradient_steps": 40},
-        "anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
-        "anneal_episodes_4": {"anneal_episodes": 4},
-        "anneal_episodes_12": {"anneal_episodes": 12},
-        "anneal_score_39": {"anneal_score": 39.0},
-        "gradient_steps_60": {"gradient_steps": 60},
-        "gradient_steps_40_score_39": {"gradient_steps": 40, "anneal_score": 39.0},
-        "gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
-        "gradient_steps_40_10": {"gradient_steps": 40, "anneal_gradient_steps": 10},
-    }
-    fast: dict[str, dict[str, Any]] = {
-        "fast": {},
-        "fast_anneal_episodes_4": {"anneal_episodes": 4},
-        "fast_gradient_steps_60": {"gradient_steps": 60},
-        "fast_n_step_3": {"n_step": 3},
-        "fast_gradient_steps_80": {"gradient_steps": 80},
-        "fast_gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
-        "fast_gradient_steps_60_anneal_episodes_4": {"gradient_steps": 60, "anneal_episodes": 4},
-    }
-    return [
-        Trial(
-            "mirrors_tuning",
-            name,
-            seed,
-            preset,
-            {"mirrors": "canonical"} | BEFORE[preset] | overrides,
-            episodes=60,
-        )
-        for seed in range(8100, 8104)
-        for preset, variants in (("default", default), ("fast", fast))
-        for name, overrides in variants.items()
-    ]
-
-
-STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first
-
-
-def trials_of_the_second_tuning() -> list[Trial]:
-    """What may keep the lowest arm high: doc/mirrors.md."""
-    default: dict[str, dict[str, Any]] = {
-        "default": {},
-        "anneal_episodes_16": {"anneal_episodes": 16},
-        "anneal_gradient_steps_40": {"anneal_gradient_steps": 40},
-        "policy_delay_1": {"policy_delay": 1},
-        "batch_size_128": {"batch_size": 128},
-        "discount_0.95": {"discount": 0.95},
-        "batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
-        "batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
-    }
-    fast: dict[str, dict[str, Any]] = {
-        "fast": {},
-        "fast_policy_delay_1": {"policy_delay": 1},
-        "fast_batch_size_128": {"batch_size": 128},
-        "fast_anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
-        "fast_n_step_2": {"n_step": 2},
-        "fast_batch_size_128_gradient_steps_40": {"batch_size": 128, "gradient_steps": 40},
-        "fast_batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
-        "fast_batch_size_128_gradient_steps_40_policy_delay_1": {
-            "batch_size": 128,
-            "gradient_steps": 40,
-            "policy_delay": 1,
-        },
-        "fast_batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
-    }
-    return [
-        Trial(
-            "mirrors_tuning_2",
-            name,
-            seed,
-            preset,
-            BEFORE[preset] | STEPS[preset] | overrides,
-            episodes=60,
-        )
-        for seed in range(8104, 8107)
-        for preset, variants in (("default", default), ("fast", fast))
-        for name, overrides in variants.items()
-    ]
+STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first round
 
 
 def trials_of_the_choices() -> list[Trial]:
@@ -412,8 +331,6 @@ def trials_of_the_bugs() -> list[Trial]:
 
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
-    "mirrors_tuning": trials_of_the_tuning,
-    "mirrors_tuning_2": trials_of_the_second_tuning,
     "mirrors_tuned": trials_of_the_choices,
     "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,

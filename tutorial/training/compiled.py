@@ -588,11 +588,11 @@ def plain(value: Any, depth: int = 2) -> Any:
 @contextlib.contextmanager
 def the_same_chance_afterwards():
     """Leave the random generators of Python, NumPy and PyTorch as they were."""
-    facts, tensors = random_states()
+    states = random_states()
     try:
         yield
     finally:
-        restore_random_states(**facts, **tensors)
+        restore_random_states(states)
 
 
 def seeds(*shape: int) -> np.ndarray:

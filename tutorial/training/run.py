@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -16,17 +17,18 @@ from tqdm.std import tqdm
 from reacher.files import write_whole
 from tutorial.training import compiled
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.files import cannot_write, to_bytes
 from tutorial.training.progress import progress_bar, show_progress
 from tutorial.training.protocols import Agent, Environment
 from tutorial.training.run_files import (
     begin_run,
+    cannot_write,
     keep_engine,
     require_same_run,
     require_state,
     save_networks,
+    to_bytes,
 )
-from tutorial.training.saving import History, below, restore_state, save_state
+from tutorial.training.saving import History, restore_state, save_state
 from tutorial.training.scores import ScoreFile
 from tutorial.training.settings import RareSettings
 from tutorial.training.states import TrainingState
@@ -53,7 +55,7 @@ class TrainingRun:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
         self.evaluation, self.after_episode, self.bar = evaluation, after_episode, bar
         self.folder, self.scores = states.folder.parent, past.scores
-        self.saved = len(past.scores) if states.files else None  # episodes of the newest state
+        self.saved = len(past.scores) if states.exists() else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
         if evaluation:
             self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")
@@ -78,9 +80,8 @@ class TrainingRun:
             save_networks(self.folder, "_last", **self.networks())
         if self.scores[-1] == max(self.scores):
             self.past.best = {
-                f"{name}.{key}": tensor.detach().clone()
+                name: copy.deepcopy(network.state_dict())
                 for name, network in self.networks().items()
-                for key, tensor in network.state_dict().items()
             }
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
@@ -104,11 +105,8 @@ class TrainingRun:
 
     def save_best(self) -> None:
         """Write the weights of the best episode."""
-        for name in compiled.trained_networks(self.agent.ddpg):
-            write_whole(
-                self.folder / f"{name}_best.safetensors",
-                to_bytes(below(f"{name}.", self.past.best)),
-            )
+        for name, weights in self.past.best.items():
+            write_whole(self.folder / f"{name}_best.safetensors", to_bytes(weights))
 
     def save_state(self) -> None:
         """Write a state to go on from, unless the newest is of this moment."""
