@@ -122,11 +122,15 @@ def neighbour(ddpg, seed=0):
 
 
 def differences(one, other):
-    """The largest difference of each network."""
+    """The largest difference of each network, running statistics included."""
     return {
         name: max(
             (a - b).abs().max().item()
-            for a, b in zip(network.parameters(), getattr(other, name).parameters(), strict=True)
+            for a, b in zip(
+                network.state_dict().values(),
+                getattr(other, name).state_dict().values(),
+                strict=True,
+            )
         )
         for name, network in compiled.networks(one).items()
     }
@@ -177,6 +181,23 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
         # each other; terms are of the order of 1 to 10 here.
         np.testing.assert_allclose(found, expected, rtol=0, atol=3 * 10 * 128 * ROUNDING)
     assert learner.engine == "compiled"
+
+
+@pytest.mark.parametrize("normalization", ["nn.BatchNorm1d(outputs)", "nn.GroupNorm(4, outputs)"])
+def test_other_normalizations_learn_the_same(notebook, defaults, monkeypatch, normalization):
+    """Running statistics and counts of batches too, in training and in evaluation mode.
+
+    The gradient of a bias before a batch normalization is rounding and nothing else. Adam divides
+    it by its size, which makes steps of it, unless epsilon is large beside it.
+    """
+    kind = edited(
+        notebook,
+        *("normalization", normalization),
+        *("optimizer", "Adam(network.parameters(), eps=1e-3)"),
+    )
+    monkeypatch.setattr(notebook, "DDPG", kind)
+    inputs = {"input_normalization": "batch"} if "Batch" in normalization else {}
+    test_both_engines_learn_the_same(notebook, defaults, inputs)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do was not looked at")
@@ -426,7 +447,15 @@ def test_random_operations_are_drawn_anew_in_every_step_and_kept(notebook, defau
 
 
 LEFT_TO_PYTORCH = [  # what is told, and the edit
-    ("in Actor.forward", "normalization", "nn.GroupNorm(4, outputs)"),
+    (
+        "median has no translation, in Actor.forward",
+        *("return self.layers(observations)", "{}.median(1, keepdim=True).values.expand(-1, 2)"),
+    ),
+    (  # the modes that learning leaves behind count
+        "td_errors changes the networks",
+        *("normalization", "nn.BatchNorm1d(outputs)"),
+        *("            network.eval()", "            network.train()"),
+    ),
     ("torch.float64", "loss", "td_errors.double().square().mean().float()"),
     ("something is printed in DDPG.learn", "step", "        print('step')\n{}"),
     ("(item) in DDPG.learn", "step", "        if loss_of_critic.item() > 1e9: pass\n{}"),
