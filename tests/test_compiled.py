@@ -183,21 +183,15 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
     assert learner.engine == "compiled"
 
 
-@pytest.mark.parametrize("normalization", ["nn.BatchNorm1d(outputs)", "nn.GroupNorm(4, outputs)"])
-def test_other_normalizations_learn_the_same(notebook, defaults, monkeypatch, normalization):
+def test_batch_normalization_learns_the_same(notebook, defaults, monkeypatch):
     """Running statistics and counts of batches too, in training and in evaluation mode.
 
-    The gradient of a bias before a batch normalization is rounding and nothing else. Adam divides
-    it by its size, which makes steps of it, unless epsilon is large beside it.
+    The gradient of a bias before a normalization is rounding and nothing else. Adam divides it by
+    its size, which makes steps of it, unless epsilon is large beside it.
     """
-    kind = edited(
-        notebook,
-        *("normalization", normalization),
-        *("optimizer", "Adam(network.parameters(), eps=1e-3)"),
-    )
+    kind = edited(notebook, "optimizer", "Adam(network.parameters(), eps=1e-3)")
     monkeypatch.setattr(notebook, "DDPG", kind)
-    inputs = {"input_normalization": "batch"} if "Batch" in normalization else {}
-    test_both_engines_learn_the_same(notebook, defaults, inputs)
+    test_both_engines_learn_the_same(notebook, defaults, small_training.BATCH)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do was not looked at")
@@ -447,10 +441,7 @@ def test_random_operations_are_drawn_anew_in_every_step_and_kept(notebook, defau
 
 
 LEFT_TO_PYTORCH = [  # what is told, and the edit
-    (
-        "median has no translation, in Actor.forward",
-        *("return self.layers(observations)", "{}.median(1, keepdim=True).values.expand(-1, 2)"),
-    ),
+    ("in Actor.forward", "normalization", "nn.GroupNorm(4, outputs)"),
     (  # the modes that learning leaves behind count
         "td_errors changes the networks",
         *("normalization", "nn.BatchNorm1d(outputs)"),
