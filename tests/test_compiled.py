@@ -122,11 +122,15 @@ def neighbour(ddpg, seed=0):
 
 
 def differences(one, other):
-    """The largest difference of each network."""
+    """The largest difference of each network, running statistics included."""
     return {
         name: max(
             (a - b).abs().max().item()
-            for a, b in zip(network.parameters(), getattr(other, name).parameters(), strict=True)
+            for a, b in zip(
+                network.state_dict().values(),
+                getattr(other, name).state_dict().values(),
+                strict=True,
+            )
         )
         for name, network in compiled.networks(one).items()
     }
@@ -177,6 +181,17 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
         # each other; terms are of the order of 1 to 10 here.
         np.testing.assert_allclose(found, expected, rtol=0, atol=3 * 10 * 128 * ROUNDING)
     assert learner.engine == "compiled"
+
+
+def test_batch_normalization_learns_the_same(notebook, defaults, monkeypatch):
+    """Running statistics and counts of batches too, in training and in evaluation mode.
+
+    The gradient of a bias before a normalization is rounding and nothing else. Adam divides it by
+    its size, which makes steps of it, unless epsilon is large beside it.
+    """
+    kind = edited(notebook, "optimizer", "Adam(network.parameters(), eps=1e-3)")
+    monkeypatch.setattr(notebook, "DDPG", kind)
+    test_both_engines_learn_the_same(notebook, defaults, small_training.BATCH)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do was not looked at")
@@ -427,6 +442,11 @@ def test_random_operations_are_drawn_anew_in_every_step_and_kept(notebook, defau
 
 LEFT_TO_PYTORCH = [  # what is told, and the edit
     ("in Actor.forward", "normalization", "nn.GroupNorm(4, outputs)"),
+    (  # the modes that learning leaves behind count
+        "td_errors changes the networks",
+        *("normalization", "nn.BatchNorm1d(outputs)"),
+        *("            network.eval()", "            network.train()"),
+    ),
     ("torch.float64", "loss", "td_errors.double().square().mean().float()"),
     ("something is printed in DDPG.learn", "step", "        print('step')\n{}"),
     ("(item) in DDPG.learn", "step", "        if loss_of_critic.item() > 1e9: pass\n{}"),
