@@ -176,8 +176,8 @@ def test_what_is_imported_is_declared():
         "beautifulsoup4",  # of jupyter
         "click",  # of papermill
         "packaging",
-        "annotated-types",
-        "fonttools",  # of pytest, pydantic and matplotlib
+        "annotated-types",  # of pytest and pydantic
+        "docutils",  # of sphinx
         "no-such-package",
     }  # a test wants it missing
     distributions = packages_distributions()
