@@ -15,6 +15,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     study        train what the study of doc/study.md has not, or print its results: --report
     watch        write runs/watch.html, arms to play with: watch runs/default/seed0
     pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
+    site         write README, notebooks and pages of doc/ as a web site into _site/
     pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
     constraints  write tutorial/constraints.txt anew, from the newest versions
@@ -34,6 +35,7 @@ from tutorial.paths import NOTEBOOK, PROJECT, RUNS
 
 OLDEST, NEWEST = (3, 11), (3, 14)
 VENV = PROJECT / ".venv"
+SITE = PROJECT / "_site"
 CONSTRAINTS = PROJECT / "tutorial" / "constraints.txt"
 REQUIREMENTS = PROJECT / "requirements.txt"
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
@@ -149,6 +151,13 @@ def lint(*options):
     call(python(), "-m", "mypy")
 
 
+def site(*options):
+    """Without a network. A link between pages that leads nowhere is an error."""
+    call(python(), "-m", "sphinx", "-q", "-W", "-c", "doc", ".", SITE, *options)
+    shutil.copy(SITE / "README.html", SITE / "index.html")
+    call(python(), "-m", "reacher.watch", "--out", SITE / "play.html")
+
+
 def bench(*options):
     """In an environment of its own, for its packages want other versions."""
     folder = VENV / "bench"
@@ -182,6 +191,7 @@ TASKS = {
     "study": program("tutorial.experiments.study"),
     "watch": program("reacher.watch"),
     "pdf": program("tutorial.report.print"),
+    "site": site,
     "pictures": program("tutorial.report.pictures"),
     "bench": bench,
     "constraints": constraints,
