@@ -264,17 +264,48 @@ def assert_alike(pictures, expected):
         assert (np.abs(one.astype(int) - other).max(axis=-1) > 8).mean() < 1e-4
 
 
-def test_a_new_goal_size_holds_from_the_next_reset_on_in_pictures_too():
+def test_attributes_of_many_arms_are_had_as_of_gymnasiums_own():
     envs = make_vec(3, goal_size=7.0, render_mode="rgb_array")
-    twin = SyncVectorEnv([lambda: make(goal_size=9.0, render_mode="rgb_array")] * 3)
-    envs.reset(seed=[1, 2, 3])
-    envs.goal_size = 9.0
+    twin = SyncVectorEnv([lambda: make(goal_size=7.0, render_mode="rgb_array")] * 3)
+    for one in (envs, twin):
+        one.reset(seed=[1, 2, 3])
+        assert one.get_attr("goal_size") == one.call("goal_size") == (7.0,) * 3
+        assert one.get_attr("render_mode") == ("rgb_array",) * 3
+        one.set_attr("goal_size", 9.0)
+        assert one.get_attr("goal_size") == (9.0,) * 3
+        one.set_attr("goal_size", [8, 8, 8])
+    assert_alike(envs.call("render"), twin.call("render"))
+    assert envs.get_attr("action_space") == twin.get_attr("action_space")
+    assert envs.get_attr("observation_space") == twin.get_attr("observation_space")
+    numbers = [[one.random() for one in each.get_attr("np_random")] for each in (envs, twin)]
+    assert numbers[0] == numbers[1]
+    # The new size holds from the next reset on, in pictures too.
     assert_same(envs.reset(seed=[4, 5, 6]), twin.reset(seed=[4, 5, 6]))
     assert_alike(envs.render(), twin.render())
     for actions in random_actions(40, 3):
         assert_same(envs.step(actions), twin.step(actions))
-    with pytest.raises(ValueError, match="number from 0 to 1e"):
-        envs.goal_size = -1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda envs: envs.get_attr("colour"), AttributeError, "colour"),
+        (lambda envs: envs.call("step", 0), ValueError, r"call step\(\) of the vector environment"),
+        (
+            lambda envs: envs.set_attr("goal_speed", 2),
+            AttributeError,
+            "only goal_size.*'goal_speed'",
+        ),
+        (lambda envs: envs.set_attr("goal_size", [1, 2]), ValueError, r"same for all 2.*\[1, 2\]"),
+        (lambda envs: envs.set_attr("goal_size", [1]), ValueError, r"same for all 2.*\[1\]"),
+        (lambda envs: envs.set_attr("goal_size", -1), ValueError, "number from 0 to 1e"),
+    ],
+)
+def test_what_cannot_be_had_of_many_arms_is_said(call, error, message):
+    envs = make_vec(2)
+    with pytest.raises(error, match=message):
+        call(envs)
+    assert envs.get_attr("goal_size") == (5.0, 5.0)
 
 
 # --------------------------------------------------------------------------------------- variants

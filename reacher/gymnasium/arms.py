@@ -366,6 +366,52 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
         """Pictures of this moment, (480, 480, 3) uint8 each, in the mode "rgb_array"; else None."""
         return self._rendered()
 
+    def call(self, name: str, *arguments: Any, **options: Any) -> tuple:
+        """A method's result, or an attribute, once for each arm, as Gymnasium's own have it.
+
+        Args:
+            name: "render", or an attribute. Arms are not reset, stepped or closed one by one.
+            arguments, options: of the method.
+
+        Raises:
+            AttributeError: there is no such name.
+            ValueError: the name of something that all arms do together.
+        """
+        if name in ("reset", "step", "close"):
+            raise ValueError(f"all arms {name} together: call {name}() of the vector environment")
+        if name in ("observation_space", "action_space"):
+            name = f"single_{name}"
+        found = getattr(self, name)
+        if callable(found):
+            found = found(*arguments, **options)
+        return found if name in ("render", "np_random") and found else (found,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple:
+        """An attribute, once for each arm; see `call`."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Change `goal_size` of all arms, from the next reset on.
+
+        Args:
+            name: "goal_size".
+            values: a number, or a list of the same number for each arm.
+
+        Raises:
+            AttributeError: another name.
+            ValueError: no number from 0 to 1e6, not one for each arm, or different ones.
+        """
+        if name != "goal_size":
+            raise AttributeError(f"only goal_size can be set, not {name!r}")
+        if isinstance(values, (list, tuple, np.ndarray)):
+            if len(values) != self.num_envs or len(set(values)) != 1:
+                raise ValueError(
+                    f"goal_size is the same for all {self.num_envs} arms: give one number, or a "
+                    f"list of the same number for each, not {values!r}"
+                )
+            values = values[0]
+        self.goal_size = values
+
     def _masked_infos(self) -> dict[str, Any]:
         return self._masked(self._infos())
 
