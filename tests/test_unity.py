@@ -805,9 +805,30 @@ def test_build_of_another_version(build, call, version, message):
                 time.sleep(1000)
     """)
     with pytest.raises(UnityError, match=message) as error:
-        open_unity(path)
+        open_unity(path, timeout=5)
     assert "API-4 (v0.4): download the course's own build" in str(error.value)
     build.assert_gone()
+
+
+def test_a_call_before_the_player_s_does_not_stop_the_opening(build):
+    path = build("""
+        #!python
+        import grpc, sys, time
+        from reacher.unity import messages
+        from reacher.unity.server import main
+        with grpc.insecure_channel("localhost:" + sys.argv[-1]) as channel:
+            call = channel.unary_unary("/communicator_objects.UnityToExternalProto/Exchange",
+                                       messages.UnityMessage.SerializeToString,
+                                       messages.UnityMessage.FromString)
+            try:
+                call(messages.UnityMessage(), timeout=5)
+            except grpc.RpcError:
+                pass
+        time.sleep(3)  # meanwhile the client looks after its player
+        main(["--num-agents", "1", *sys.argv[1:]])
+    """)
+    with open_unity(path) as env:
+        assert len(env.reset()["ReacherBrain"].agents) == 1
 
 
 def test_player_whose_window_is_closed(build):

@@ -251,10 +251,11 @@ class _Communicator(unityagents.communicator.Communicator):
                 return message.unity_output
 
     def _check_player(self, deadline: float, connecting: bool) -> None:
-        process = self._environment.proc1
-        if connecting and self._player.unknown_call is not None:
-            self._fail_version(f"the call {self._player.unknown_call}")
-        if process is not None and process.poll() is not None:
+        process, unknown = self._environment.proc1, connecting and self._player.unknown_call
+        is_over = process is not None and process.poll() is not None
+        if unknown and (is_over or time.monotonic() > deadline):  # not before: anybody can call
+            self._fail_version(f"the call {unknown}")
+        if process is not None and is_over:
             code = process.returncode
             how = (
                 f"by signal {-code} ({signal.strsignal(-code)})"
