@@ -34,15 +34,6 @@ def test_pay_of_an_episode():
     assert "not reached" in summaries.reward_summary(np.zeros((50, 2)))
 
 
-def test_draws_of_episodes():
-    draws = np.zeros((20, 3), dtype=int)  # of the last eight no transition was kept
-    draws[:5, 2], draws[5:12, 0] = 10, 10  # ten transitions each: drawn twice, or never
-    lines = summaries.draws_summary({"draws": draws}).splitlines()
-    assert lines[0] == "transitions of episode  1: sampled   2.0 times on average,  0 % never"
-    assert lines[2].endswith("sampled   0.0 times on average, 100 % never")
-    assert lines[3] == "of all samples, 100 % were of the first five episodes"
-
-
 @pytest.mark.parametrize("number", [2, 4, 7])
 def test_every_preset_is_in_its_figure(number):
     """With a colour of its own as long as there are any."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
-from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
 from reacher.task import DECISION_SECONDS
 from tutorial.training.scores import SOLVED_SCORE, moving_average
@@ -407,49 +407,6 @@ def plot_action_values(
     panels[0].set_ylabel(names[1])
     panels[0].legend(loc="lower left", fontsize=8)
     return figure
-
-
-def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
-    """What `tutorial.experiments.diagnostics` recorded: noise, priorities, draws."""
-    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
-    episode = np.arange(1, len(inside["score"]) + 1)
-    for name, color in (("hidden", COLORS["score"]), ("output", COLORS["average"])):
-        sigma = inside[f"sigma_{name}"]
-        panels[0].plot(episode, sigma / sigma[0], color=color, label=f"{name} layer")
-    panels[0].set(xlabel="episode", ylabel="mean |sigma|, episode 1 = 1", ylim=(0, None))
-    panels[0].legend(frameon=False)
-    for number, histogram, shade in zip(
-        inside["priority_episodes"],
-        inside["priority_histograms"],
-        (LIGHT_BLUE, BLUE, ORANGE),
-        strict=True,
-    ):
-        panels[1].stairs(
-            100 * histogram / histogram.sum(),
-            inside["priority_edges"],
-            color=shade,
-            label=f"after episode {number}",
-        )
-    panels[1].set(
-        xscale="log",
-        xlabel="priority: |TD error| + epsilon (scaled)",
-        ylabel="share of the buffer (%)",
-    )
-    panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
-    panels[1].legend(loc="upper left", frameon=False)
-    drawn = mean_draws(inside)
-    panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
-    panels[2].set(
-        xlabel="episode that brought the transition", ylabel="times sampled, mean", yscale="log"
-    )
-    panels[2].xaxis.get_major_locator().set_params(integer=True)
-    return figure
-
-
-def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
-    """How often the transitions of each episode with learning were drawn, on average."""
-    draws = inside["draws"][inside["draws"].any(axis=1)]
-    return draws @ np.arange(draws.shape[1]) / draws.sum(axis=1)
 
 
 def plot_fidelity(fidelity: Mapping) -> Figure:
