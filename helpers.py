@@ -15,7 +15,7 @@ from reacher.watch import watch_page
 from tutorial import exercises
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import diagrams, figures, interactive, study, summaries, tables, trials
+from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms
 from tutorial.training import compiled, layers

@@ -177,7 +177,7 @@ def write_page(notebook: Path, page: Path) -> None:
     from sphinx.application import Sphinx  # here, because it takes a second
 
     content = nbformat.read(notebook, as_version=4)
-    carry_pictures(content)
+    carry_pictures(content, page.parent)
     texts = "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown")
     title = re.search(r"^# (.+)", texts, re.MULTILINE)
     settings = {"root_doc": "page", "html_title": title[1] if title else notebook.stem}
