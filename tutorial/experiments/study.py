@@ -237,7 +237,7 @@ def runs_of_the_pilot() -> list[StudyRun]:
 
 
 def runs_of_the_sweep() -> list[StudyRun]:
-    """Other settings of some cells, to see that those of the study favour none of them."""
+    """Other settings of some cells, to see that those of the study favor none of them."""
 
     def rates(factor):
         return {name: factor * 1e-3 for name in ("actor_learning_rate", "critic_learning_rate")}

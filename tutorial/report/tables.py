@@ -11,9 +11,9 @@ from tutorial.report import statistics
 from tutorial.training.scores import SOLVED_SCORE, first_at, solved_at
 
 BROKEN = {  # trainings that are, or should be, wrong: their folders in checkpoints/, by title
-    "no normalisation at all": "ablations_v1/no_norm_no_scale",
+    "no normalization at all": "ablations_v1/no_norm_no_scale",
     "time limit as the end": "ablations_v1/terminal_at_limit",
-    "batch normalisation": "ablations_v1/batch_norm",
+    "batch normalization": "ablations_v1/batch_norm",
     "report A as given": "reacher_arm",
 }
 REPORTS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save
 
-STATE_FORMAT = 3  # of the training states; 1 had flat optimisers, 2 learned without an end
+STATE_FORMAT = 3  # of the training states; 1 had flat optimizers, 2 learned without an end
 
 
 def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:

@@ -1,6 +1,6 @@
 """What the future of a training depends on: taken from an agent, and given back to one.
 
-That is the four networks, the averages of the optimisers, the memory with its priorities, all
+That is the four networks, the averages of the optimizers, the memory with its priorities, all
 random generators, the counters, and the environment. Between two episodes that is all: the n-step
 windows are empty then, and noise that has a memory begins anew.
 """
@@ -129,7 +129,7 @@ def require_savable(name: str, values: np.ndarray) -> None:
         require_finite(name, values)
     except FloatingPointError as error:
         raise FloatingPointError(
-            f"{error}: no state is saved. Where it is an optimiser's, gradients are too large to "
+            f"{error}: no state is saved. Where it is an optimizer's, gradients are too large to "
             "be squared in single precision: choose a smaller reward_scale, or limit them by "
             "actor_gradient_clip and critic_gradient_clip"
         ) from None
@@ -284,7 +284,7 @@ def require_averages(facts: Facts) -> None:
 def require_tensors(facts: Facts, tensors: Mapping[str, torch.Tensor], agent: Agent) -> None:
     """Raise ValueError where a tensor is missing, unknown, of another shape or type, or not finite.
 
-    What may be missing is missing as a whole: averages of an optimiser before its first step, the
+    What may be missing is missing as a whole: averages of an optimizer before its first step, the
     best weights before the first episode, and new transitions.
     """
     expected, optional = expected_tensors(facts, tensors, agent)
@@ -349,7 +349,7 @@ def expected_tensors(
 
 
 def learner_tensors(ddpg: DDPG) -> dict[str, torch.Tensor]:
-    """Networks and optimisers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
+    """Networks and optimizers as one flat dictionary, `<network>.<name>` as PyTorch names them."""
     tensors = {
         f"{name}.{key}": tensor
         for name, network in compiled.networks(ddpg).items()
@@ -366,7 +366,7 @@ def learner_tensors(ddpg: DDPG) -> dict[str, torch.Tensor]:
 
 
 def averages_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.Tensor]]:
-    """What an optimiser has of each parameter, by its number, once it has made a step."""
+    """What an optimizer has of each parameter, by its number, once it has made a step."""
     stepped = copy.deepcopy(optimizer)
     for group in stepped.param_groups:
         for weight in group["params"]:
@@ -379,7 +379,7 @@ def averages_of(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, torch.T
 
 
 def restore_learner(ddpg: DDPG, tensors: Mapping[str, torch.Tensor]) -> None:
-    """The opposite: set networks and optimisers to what learner_tensors returned."""
+    """The opposite: set networks and optimizers to what learner_tensors returned."""
     for name, network in compiled.networks(ddpg).items():
         network.load_state_dict(below(f"{name}.", tensors))
     for name, optimizer in compiled.optimizers(ddpg).items():
