@@ -22,7 +22,7 @@ NORMALIZATIONS = {
 }
 MIRROR_SIGNS = "frame.signs"  # of the weights
 GOAL_X, GOAL_Z = 26, 28  # of an observation
-EPSILON = 1e-5  # of the normalisations, as in PyTorch
+EPSILON = 1e-5  # of the normalizations, as in PyTorch
 NAMED = ("best", "last")
 
 Actor = Callable[[np.ndarray], np.ndarray]

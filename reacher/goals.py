@@ -1,7 +1,7 @@
 """Where the goals' random numbers come from: NumPy's generators, or a copy of Unity's.
 
 The Unity build draws all goals from one stream, `UnityEngine.Random`, which `unityagents`' seed
-initialises. With `goals="unity"` the embedded environment draws the same numbers in the same
+initializes. With `goals="unity"` the embedded environment draws the same numbers in the same
 order, so that reset k of seed s has the goals that it has in Unity. `goals="own"` gives every arm
 a stream of its own by NumPy, as trainings want it: seeds are independent of each other, and what
 arm 3 sees does not depend on how many other arms there are.

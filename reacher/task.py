@@ -123,7 +123,7 @@ class Task:
 
     @property
     def distance(self) -> np.ndarray:
-        """From each hand's centre to its goal's, (agents,), m."""
+        """From each hand's center to its goal's, (agents,), m."""
         return np.linalg.norm(self.physics.hand - self._goal, axis=1)
 
     @property
@@ -139,7 +139,7 @@ class Task:
         | 0-2   | upper arm: position                           | m                        |
         | 3-6   | upper arm: orientation, quaternion x, y, z, w | -                        |
         | 7-9   | upper arm: angular velocity                   | rad/s                    |
-        | 10-12 | upper arm: velocity of its centre of mass     | m/s                      |
+        | 10-12 | upper arm: velocity of its center of mass     | m/s                      |
         | 13-25 | forearm: the same thirteen numbers            |                          |
         | 26-28 | goal: position                                | m                        |
         | 29-31 | hand as the forearm sees it, always 0, 1, 0   | of 3 m                   |

@@ -7,7 +7,9 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -192,8 +194,61 @@ def test_the_kept_tables_are_those_of_the_list():
             assert episodes == list(range(task.every, task.episodes + 1, task.every))
 
 
+def areas_of(**effects):
+    """Areas (2, 2, 2, 3 seeds) of 0.1 plus effects of factors, by the letters n, p and N."""
+    area = np.full((2, 2, 2, 3), 0.1) + np.array([-0.01, 0.0, 0.01])
+    for letters, effect in effects.items():
+        on = tuple(1 if letter in letters else slice(None) for letter in "npN")
+        area[on] += effect
+    return area
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")  # all seeds have the same effect
+def test_simple_effects_by_hand():
+    """n adds 0.2, and 0.3 less where both others are on."""
+    effects = report.simple_effects(areas_of(n=0.2, npN=-0.3))
+    of_n = {on: effect["effect"] for on, effect in effects["n_step"].items()}
+    others = "replay", "noisy_layers"
+    assert of_n == pytest.approx(
+        {(): 0.2, others[:1]: 0.2, others[1:]: 0.2, others: -0.1}, abs=1e-12
+    )
+    of_replay = {on: effect["effect"] for on, effect in effects["replay"].items()}
+    assert of_replay == pytest.approx(
+        {(): 0, ("n_step",): 0, ("noisy_layers",): 0, ("n_step", "noisy_layers"): -0.3}, abs=1e-12
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")  # all seeds have the same effect
+def test_the_three_way_interaction_by_hand(tmp_path):
+    """Also where all other effects are there, and larger."""
+    area = areas_of(n=0.1, p=0.2, N=0.05, np=0.1, pN=-0.1, npN=-0.3)
+    for place in np.ndindex(2, 2, 2):
+        cell = tuple(levels[k] for levels, k in zip(study.LEVELS.values(), place, strict=True))
+        for seed, share in enumerate(area[place]):
+            run = StudyRun("standard", cell, seed)
+            run.store({run.table_name: lines_of(run, [40.04 * share] * 2)}, tmp_path)
+    line = report.three_way_table(tmp_path).splitlines()[-1]
+    assert line.startswith("| standard task | -0.300 (-0.300 to -0.300) |")
+
+
+def test_the_figure_has_every_run():
+    figure = report.draw_cells(study.RESULTS)
+    points = [
+        line.get_ydata() for axes in figure.axes for line in axes.lines if line.get_marker() == "o"
+    ]
+    areas = [values["area"] for values in report.tables(study.RESULTS).values()]
+    np.testing.assert_allclose(np.ravel(points), np.ravel(areas))
+    below = [axes for axes in figure.axes if axes.get_ylim()[1] < 1]
+    assert len(below) == len(study.TASKS) and np.max(areas) < below[0].get_ylim()[1]
+    plt.close(figure)
+
+
 def test_the_page_says_what_the_tables_say():
-    """Every line of the tables of doc/study.md that `--report` prints."""
-    page = (DOC / "study.md").read_text().splitlines()
-    lines = report.results_text(study.RESULTS).splitlines()
-    assert len(lines) > 60 and [line for line in lines if line and line not in page] == []
+    """Every line that `--report` prints is in doc/study.md, and its other numbers are of these."""
+    page = (DOC / "study.md").read_text()
+    printed = report.results_text(study.RESULTS)
+    lines = printed.splitlines()
+    assert len(lines) > 100 and set(filter(None, lines)) <= set(page.splitlines())
+    text = page.split("## References")[0]
+    numbers = re.findall(r"[+-]?\b\d\.\d{3,}(?: \(.*? to [^ ]*?\d(?=[;)]))?|\d+ of \d+", text)
+    assert len(numbers) > 50 and [number for number in numbers if number not in printed] == []

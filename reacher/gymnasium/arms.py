@@ -218,7 +218,7 @@ class ReacherEnv(_Arms, gymnasium.Env):
 
         Returns:
             observation (33,) float32, reward, False (terminated), False (truncated; the time limit
-            is Gymnasium's), and an info of three numbers: `distance` between the centres of hand
+            is Gymnasium's), and an info of three numbers: `distance` between the centers of hand
             and goal, m; `touching`, whether they overlap at this moment; `is_success`, whether the
             rewards of this episode so far amount to 30, the score that counts as solved.
 

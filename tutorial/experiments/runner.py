@@ -350,7 +350,7 @@ def train_and_store(run: Training, out: Path, results: Path, call: Callable[...,
 def train_here(runs: Iterable[Training], out: Path, workers: int, results: Path) -> Outcomes:
     """Train on this machine, some at a time; yield each when it is stored.
 
-    On Ctrl-C, or when it is closed, what waits is cancelled and what runs is stopped.
+    On Ctrl-C, or when it is closed, what waits is canceled and what runs is stopped.
     """
     processes, pool = Processes(), ThreadPoolExecutor(workers)
     try:
