@@ -101,8 +101,8 @@ def require_state(folder: Path) -> None:
         exists = False
     if not exists:
         raise ValueError(
-            f"resume = True, but {str(folder)[:200]} holds no training state. A "
-            "training that ended by itself keeps one only with keep_state = True; "
+            f"resume = True, but {str(folder)[:200]} holds no training state of "
+            "this version. A training that ended by itself keeps one only with keep_state = True; "
             "begin with resume = False"
         )
 
