@@ -136,8 +136,13 @@ def differences(one, other):
     }
 
 
+def tensors_of(ddpg):
+    """All tensors of networks and optimisers, by name."""
+    return dict(saving.tensors_in(saving.learner_state(ddpg)))
+
+
 def same_bits(one, other):
-    one, other = saving.learner_tensors(one), saving.learner_tensors(other)
+    one, other = tensors_of(one), tensors_of(other)
     assert one.keys() == other.keys()
     return all(torch.equal(one[name], other[name]) for name in one)
 
@@ -592,8 +597,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(notebook, defaults, edit):
     learner, others = compiled.CompiledLearner(make(0)), [make(1), make(2)]
     train(learner, 5, phase=2)
     for other in others:
-        saved = saving.learner_tensors(learner.ddpg)
-        saving.restore_learner(other, {name: tensor.clone() for name, tensor in saved.items()})
+        saving.restore_learner(other, copy.deepcopy(saving.learner_state(learner.ddpg)))
         assert same_bits(learner.ddpg, other)
     resumed, plain = compiled.CompiledLearner(others[0]), compiled.Learner(others[1])
     for each in (learner, resumed, plain):
@@ -642,7 +646,7 @@ def digest(notebook):
     ddpg = make_ddpg(notebook, defaults, actor_hidden=(128, 128), critic_hidden=(128, 128))
     learner = compiled.CompiledLearner(ddpg)
     train(learner, 20)
-    arrays = [tensor.numpy() for tensor in saving.learner_tensors(ddpg).values()]
+    arrays = [tensor.numpy() for tensor in tensors_of(ddpg).values()]
     arrays.append(learner.act(make_rows(20)[:, :3].copy(), np.ones((20, ddpg.noise_size), "f4")))
     arrays.append(learner.td_errors(make_rows(20)))
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()

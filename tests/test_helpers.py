@@ -254,24 +254,15 @@ def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
         assert all(map(torch.equal, kept, before.state_dict().values()))
 
 
-@pytest.mark.parametrize(
-    "weights, words",
-    [
-        (lambda tensor: tensor.fill_(np.nan), "float32 from nan"),
-        (lambda tensor: tensor.fill_(-np.inf), "from -inf"),
-        (lambda tensor: tensor > 0, "torch.bool"),
-        (lambda tensor: tensor.to(torch.int64), "torch.int64"),
-        (lambda tensor: tensor.double(), "torch.float64"),
-    ],
-)
-def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, weights, words):
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, value):
     tensors = network().state_dict()
-    tensors["0.weight"] = weights(tensors["0.weight"].clone())
+    tensors["0.weight"] = torch.full_like(tensors["0.weight"], value)
     path = tmp_path / "actor.safetensors"
     helpers.write_whole(path, helpers.to_bytes(tensors))
     target = network()
     before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
-    with pytest.raises(ValueError, match=f"holds no weights: 0.weight .*{words}") as error:
+    with pytest.raises(ValueError, match="holds no weights: 0.weight is not finite") as error:
         helpers.load_network(path, target)
     assert str(path) in str(error.value)
     assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
@@ -283,7 +274,7 @@ def test_weights_of_another_network_change_nothing(tmp_path):
     helpers.save_networks(tmp_path, actor=other)
     target = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 5))
     before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
-    with pytest.raises(ValueError, match=r"1.bias is \(4,\) in the file and \(5,\) in this"):
+    with pytest.raises(ValueError, match=r"another network(?s:.*)1.bias.*\[4\].*\[5\]"):
         helpers.load_network(tmp_path / "actor.safetensors", target)
     assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
 

@@ -16,11 +16,12 @@ import sys
 import numpy as np
 import torch
 
+from reacher.task import EPISODE_DECISIONS
 from tutorial.benchmarks import trainings
-from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
 from tutorial.benchmarks.measure import SEEDS, Options, Recorder
 from tutorial.paths import PROJECT
 from tutorial.report.tables import as_markdown
+from tutorial.training.scores import first_at
 
 TITLE = "The same task by other agents"
 SECONDS = 30  # of a baseline's training: twice what ours took, or nearly
@@ -52,13 +53,21 @@ BASELINES = {
 }
 
 
-def train_baseline(name: str, arms: ArmsEnv, seed: int) -> dict:
-    """Train one of `BASELINES` until the record of its arms says stop; return the record."""
-    library, algorithm, like_ours = BASELINES[name]
-    from tutorial.benchmarks import sb3_training
+def progress(scores, seconds) -> dict:
+    """What is recorded of a training: scores, seconds, and the first episode at 30, if any.
 
-    sb3_training.train(library, algorithm, like_ours, arms, seed)
-    return progress(arms.scores, arms.seconds)
+    Args:
+        scores: (episodes,) mean over the arms.
+        seconds: (episodes,) s since the training began.
+    """
+    first = first_at(scores)
+    return {
+        "scores": [round(float(score), 3) for score in scores],
+        "seconds": [round(float(second), 3) for second in seconds],
+        "first episode at 30": first,
+        "decisions to 30": first and first * EPISODE_DECISIONS,
+        "seconds to 30": first and round(float(seconds[first - 1]), 3),
+    }
 
 
 def in_own_process(name: str, seed: int, options: Options) -> dict:
@@ -170,8 +179,14 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # so has SBX
-    arms = ArmsEnv(options.num_agents, options.seed, options.episodes, options.time_limit)
-    record = train_baseline(options.name, arms, options.seed)
+    from tutorial.benchmarks import sb3_training  # whose libraries may be missing
+
+    library, algorithm, like_ours = BASELINES[options.name]
+    arms = sb3_training.ArmVecEnv(
+        options.num_agents, options.seed, options.episodes, options.time_limit
+    )
+    sb3_training.train(library, algorithm, like_ours, arms, options.seed)
+    record = progress(arms.scores, arms.seconds)
     print(record["scores"])
     print(json.dumps(record))
 

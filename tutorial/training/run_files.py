@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -101,8 +102,8 @@ def require_state(folder: Path) -> None:
         exists = False
     if not exists:
         raise ValueError(
-            f"resume = True, but {str(folder)[:200]} holds no training state. A "
-            "training that ended by itself keeps one only with keep_state = True; "
+            f"resume = True, but {str(folder)[:200]} holds no training state of "
+            "this version. A training that ended by itself keeps one only with keep_state = True; "
             "begin with resume = False"
         )
 
@@ -283,26 +284,12 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
         raise FileNotFoundError(f"no {path}: train first (train = True)")
     try:
         weights = load_file(path)
+        copy.deepcopy(network).load_state_dict(weights)  # what does not fit changes only a copy
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from None
-    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
-    found = {name: tensor.shape for name, tensor in weights.items()}
-    if found != expected:
-        name = min(
-            name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
-        )
-        shapes = [
-            tuple(shapes[name]) if name in shapes else "missing" for shapes in (found, expected)
-        ]
-        raise ValueError(
-            f"{path} holds the weights of another network: {name} is {shapes[0]} in "
-            f"the file and {shapes[1]} in this network"
-        )
-    for name, tensor in network.state_dict().items():
-        if weights[name].dtype != tensor.dtype or not weights[name].isfinite().all():
-            raise ValueError(
-                f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
-                f"and is {weights[name].dtype} from {weights[name].min().item()} to "
-                f"{weights[name].max().item()}"
-            )
+    except RuntimeError as error:
+        raise ValueError(f"{path} holds the weights of another network: {error}") from None
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{path} holds no weights: {name} is not finite")
     network.load_state_dict(weights)

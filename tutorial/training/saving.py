@@ -85,7 +85,7 @@ def save_state(
         "facts": json.dumps(facts),
         "learner": learner_state(agent.learner.synced()),
         "replay": replay_state(agent.replay, is_needed=agent.anneal_factor() > 0),
-        "new_transitions": [torch.from_numpy(np.concatenate(waiting))] if waiting else [],
+        "new_transitions": torch.from_numpy(np.concatenate(waiting)) if waiting else None,
         "best": past.best,
         "randomness": random_states(),
     }
@@ -150,7 +150,8 @@ def restore_state(states: TrainingState, agent: Agent, environment: Environment)
         restore_learner(agent.ddpg, state["learner"])
         agent.learner.take_over()
         restore_replay(agent.replay, state["replay"])
-        agent.new_transitions = [rows.numpy() for rows in state["new_transitions"]]
+        waiting = state["new_transitions"]
+        agent.new_transitions = [] if waiting is None else [waiting.numpy()]
         for name in COUNTERS:
             setattr(agent, name, facts[name])
         restore_random_states(state["randomness"])

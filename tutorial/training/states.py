@@ -102,7 +102,9 @@ def unpacked(content: bytes) -> dict[str, Any]:
             if (part := archive.testzip()) is not None:
                 raise Damaged(f"{part} has another checksum")
         state = torch.load(io.BytesIO(content), weights_only=True)
-        return {"format": state["format"], **state}
+        if "format" not in state:
+            raise Damaged("another program wrote it")
+        return state
     except MemoryError:
         raise
     except Exception as error:  # zipfile, pickle and PyTorch have no error in common
