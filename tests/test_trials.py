@@ -125,9 +125,11 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
             assert episodes.tolist() == list(range(1, expected[name, int(seed[0])] + 1))
 
 
-@pytest.mark.parametrize("plan", ["mirrors", "mirrors_tuned"])
-def test_the_page_of_the_mirrors_has_the_tables_of_the_runs(plan):
-    page = (PROJECT / "doc" / "mirrors.md").read_text()
+@pytest.mark.parametrize(
+    "plan, page", [("mirrors", "mirrors"), ("mirrors_tuned", "mirrors"), ("pilot", "questions")]
+)
+def test_a_page_has_the_tables_of_the_runs(plan, page):
+    page = (PROJECT / "doc" / f"{page}.md").read_text()
     for line in report.REPORTS[plan]().splitlines():
         assert line in page
 
