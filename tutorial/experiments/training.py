@@ -126,6 +126,7 @@ def train_agent(
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
     definitions: Any = None,
+    action_size: int = 4,
 ) -> Agent:
     """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
 
@@ -140,6 +141,7 @@ def train_agent(
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
         definitions: of an edited notebook; None: those of the notebook.
+        action_size: numbers of an action.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
@@ -148,7 +150,7 @@ def train_agent(
     generator = seed_everything(seed)
     agent = definitions.Agent(
         definitions.OBSERVATION_SCALE if scale is None else scale,
-        4,
+        action_size,
         arms,
         settings,
         generator,

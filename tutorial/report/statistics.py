@@ -155,7 +155,7 @@ def contrasts(values: np.ndarray) -> dict[str, np.ndarray]:
     return by_effect
 
 
-def sign_flip_test(differences: np.ndarray) -> float:
+def sign_flip_test(differences: np.ndarray, draws: int = DRAWS) -> float:
     """p, two-sided, of a permutation test that differences have a mean of 0.
 
     If a factor does nothing, its two levels can change places within every pair of runs that share
@@ -163,6 +163,7 @@ def sign_flip_test(differences: np.ndarray) -> float:
 
     Args:
         differences: (pairs, seeds), as `contrasts` returns them.
+        draws: of signs by chance; exact where there are no more ways than that.
     """
     differences = np.asarray(differences, dtype=float)
     test = stats.permutation_test(
@@ -170,7 +171,7 @@ def sign_flip_test(differences: np.ndarray) -> float:
         lambda x, axis: np.mean(x, axis=axis),
         permutation_type="samples",
         vectorized=True,
-        n_resamples=DRAWS,
+        n_resamples=draws,
         rng=np.random.default_rng(0),
     )
     return float(test.pvalue)

@@ -34,10 +34,12 @@ def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> st
     return f"{middle} ({low} to {high})"
 
 
-def mean_and_interval(values: Sequence[float]) -> str:
+def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
     """Mean over seeds with its 95 % interval (BCa bootstrap)."""
-    low, high = statistics.interval(values)
-    return f"{np.mean(values):.2f} ({low:.2f} to {high:.2f})"
+    mean, low, high = (
+        f"{end:.{digits}f}" for end in (np.mean(values), *statistics.interval(values))
+    )
+    return f"{mean} ({low} to {high})"
 
 
 def presets_table(trainings: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> str:
