@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from reacher import task
 from tutorial.report import diagrams
@@ -14,6 +15,12 @@ from tutorial.report import diagrams
 def no_figure_stays_open():
     yield
     plt.close("all")
+
+
+def test_a_notebook_keeps_a_drawing_as_svg_too():
+    """In few bytes: six of them are in the notebook, beside the PNG of GitHub and of the PDF."""
+    formats, _ = DisplayFormatter().format(diagrams.draw_flow())
+    assert formats["image/svg+xml"].startswith("<?xml") and len(formats["image/svg+xml"]) < 60_000
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 2.9, 3.0, 4.5, 9.9])
