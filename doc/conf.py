@@ -61,6 +61,10 @@ def prepare(app, page, source):
 
     Files that are not on the site are shown by the repository's host.
     """
+    if app.config.root_doc != root_doc:
+        return  # a run's page, alone
+    if "/" not in page:  # `doc/study.md` is a link, also in the notebook
+        source[0] = re.sub(r"(?<!\[)`(doc/\w+\.(?:md|ipynb))`", r"[`\1`](\1)", source[0])
     if app.env.doc2path(page).suffix != ".md":
         return
 

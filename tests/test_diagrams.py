@@ -7,6 +7,7 @@ import re
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from reacher import task
 from reacher.drawing.style import PALETTE
@@ -18,6 +19,12 @@ from tutorial.report import diagrams, interactive
 def no_figure_stays_open():
     yield
     plt.close("all")
+
+
+def test_a_notebook_keeps_a_drawing_as_svg_too():
+    """In few bytes: six of them are in the notebook, beside the PNG of GitHub and of the PDF."""
+    formats, _ = DisplayFormatter().format(diagrams.draw_flow())
+    assert formats["image/svg+xml"].startswith("<?xml") and len(formats["image/svg+xml"]) < 60_000
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 2.9, 3.0, 4.5, 9.9])

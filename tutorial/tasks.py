@@ -153,7 +153,9 @@ def lint(*options):
 
 def site(*options):
     """Without a network. A link between pages that leads nowhere is an error."""
-    call(python(), "-m", "sphinx", "-q", "-W", "-c", "doc", ".", SITE, *options)
+    call(
+        python(), "-m", "sphinx", "-q", "-W", "-c", "doc", "-d", VENV / "site", ".", SITE, *options
+    )
     shutil.copy(SITE / "README.html", SITE / "index.html")
     call(python(), "-m", "reacher.watch", "--out", SITE / "play.html")
 

@@ -6,7 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const picture of document.querySelectorAll("article img")) {
     if (picture.closest("a")) continue;
     const show = () => { dialog.replaceChildren(picture.cloneNode()); dialog.showModal(); };
-    Object.assign(picture, { tabIndex: 0, title: "Enlarge", onclick: show });
+    Object.assign(picture, { role: "button", tabIndex: 0, title: "Enlarge", onclick: show });
     picture.classList.add("zooms");
     picture.onkeydown = (event) => event.key === "Enter" && show();
   }

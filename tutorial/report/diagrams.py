@@ -5,6 +5,7 @@ Each draws what it is given and returns the figure; nothing in them is measured 
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +22,19 @@ GREY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 0, "shrinkB": 0}
 
 
+class Drawing(Figure):
+    """A figure that a notebook keeps as SVG, too, which a web page can enlarge."""
+
+    def _repr_svg_(self) -> str:
+        file = io.StringIO()
+        with plt.rc_context({"svg.hashsalt": "drawing"}):  # the same identifiers each time
+            self.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+        return file.getvalue()
+
+
 def blank(width: float, height: float, right: float, top: float) -> tuple[Figure, Axes]:
     """A figure without axes, its drawing units 0 to right and 0 to top, equal both ways."""
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained", FigureClass=Drawing)
     axes.set(xlim=(0, right), ylim=(0, top), aspect="equal")
     axes.axis("off")
     return figure, axes
@@ -86,7 +97,12 @@ def box(
 def draw_arm() -> Figure:
     """One arm with its joints, torques, goal and reward, seen from the side."""
     figure, panels = plt.subplots(
-        1, 2, figsize=(9, 4.2), layout="constrained", width_ratios=[1.15, 1]
+        1,
+        2,
+        figsize=(9, 4.2),
+        layout="constrained",
+        width_ratios=[1.15, 1],
+        FigureClass=Drawing,
     )
     side, above = panels
     shoulder, elbow = np.array([0.0, 0.0]), 7 * np.array([0.62, -0.785])
@@ -167,7 +183,7 @@ def draw_arm() -> Figure:
 
 def draw_mirrors() -> Figure:
     """One arm from above with its three mirror images, and how the goals of all four move."""
-    figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
+    figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained", FigureClass=Drawing)
     elbow, hand, goal = (np.array(place) for place in ((3.5, 2.2), (5.0, 6.0), (5.2, 6.1)))
     around = np.linspace(0, 2 * np.pi, 200)
     panel.plot(8 * np.sin(around), 8 * np.cos(around), color=GREY, linewidth=0.8, linestyle=":")

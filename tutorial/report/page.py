@@ -141,7 +141,7 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
     """
     for cell, following in itertools.pairwise(notebook.cells):
         found = re.search(
-            r"^\*(Figure \d+.*?[.:])(?=\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
+            r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
         )
         if cell.cell_type != "code" or not found:
             continue
