@@ -78,12 +78,12 @@ def picture(driver):
 @pytest.mark.parametrize("name", FULLEST)
 def test_it_fits_a_phone_and_asks_for_nothing(inside, width, name):
     width(390)
-    driver = inside(name)
+    driver = inside(name, '<body style="margin: 0 31px">')  # as the notebook's page has them
     driver.execute_script(FULLEST[name])
     across, down = value(driver, "[innerWidth, innerHeight]")
     page = "document.documentElement"
     assert value(driver, f"[{page}.scrollWidth, {page}.scrollHeight]") == [across, down]
-    assert across < 390
+    assert across == 390 - 62
     assert value(driver, "performance.getEntriesByType('resource').length") == 0
 
 
@@ -115,7 +115,7 @@ def test_value_reaches_the_first_cell_after_20_over_n_sweeps(inside, n):
     driver = inside("chain")
     driver.execute_script("figure.set({n: arguments[0]})", n)
     button, sweeps = driver.find_element("id", "sweep"), 0
-    while button.is_enabled():
+    while button.is_enabled() and sweeps < 21:
         assert "does not know" in text(driver, "#said")
         driver.execute_script("arguments[0].click()", button)
         sweeps += 1
@@ -151,10 +151,14 @@ def test_the_chain_plays_from_the_keyboard(inside):
 
 
 def test_it_finds_the_leaves_that_the_notebook_finds(inside, notebook):
-    """A hundred trees with a number each, a third of the priorities 0."""
+    """A hundred trees with a number each, a third of the priorities 0.
+
+    Half of the numbers are the sum itself, where rounding may carry them.
+    """
     driver, generator = inside("tree"), np.random.default_rng(0)
     priorities = generator.uniform(0, 9, (100, 8)) * (generator.random((100, 8)) > 1 / 3)
     numbers, expected = generator.random(100) * priorities.sum(1), []
+    numbers[:50] = priorities[:50].sum(1)
     for row, number in zip(priorities, numbers, strict=True):
         tree = np.zeros(16)
         notebook.tree_update(tree, np.arange(8), row)

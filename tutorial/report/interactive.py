@@ -57,7 +57,8 @@ def sum_tree(tree: np.ndarray, value: float) -> HTML:
     still = diagrams.draw_tree(tree, value)
     priorities = [float(priority) for priority in tree[leaves:]]
     title = "The path of a number from the root of a sum tree to a leaf"
-    return _figure("sum_tree", title, 630, still, priorities=priorities, number=float(value))
+    height = 444 + 62 * (leaves.bit_length() - 1)  # a GAP of sum_tree.js for each level
+    return _figure("sum_tree", title, height, still, priorities=priorities, number=float(value))
 
 
 def study_curves(folder: Path) -> HTML:

@@ -60,6 +60,6 @@ byId("switches").innerHTML = Object.entries(GROUPS).map(([group, names]) => `<fi
   + '<fieldset><legend>Show</legend><label><input type="checkbox" name="others">all eight</label><label><input type="checkbox" name="runs">single runs</label></fieldset>';
 byId("switches").addEventListener("change", ({ target: { name, type, value, checked } }) =>
   set({ [name]: type === "checkbox" ? checked : name === "task" ? value : Number(value) }));
-addEventListener("resize", draw);
+new ResizeObserver(draw).observe(byId("curves"));
 draw();
 window.figure = { state, set, measures };

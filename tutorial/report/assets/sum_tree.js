@@ -68,6 +68,6 @@ byId("leaves").addEventListener("input", ({ target }) => {
 byId("number").addEventListener("input", ({ target }) => set({ number: target.valueAsNumber }));
 byId("play").addEventListener("click", count);
 byId("tree").style.height = `${GAP * depth + 2 * RADIUS + 6}px`;
-addEventListener("resize", draw);
+new ResizeObserver(draw).observe(byId("tree"));
 draw();
 window.figure = { state, set, sums, find };

@@ -18,8 +18,9 @@ function draw() {
     : `${after} value has reached ${reached} of ${data.states} cells. The first cell does not know of the reward yet.`;
   byId("sweep").disabled = values[0] > 0;
   byId("play").textContent = timer ? "Pause" : "Play";
-  const cells = rows.flatMap((row, sweep) => [`<span>${sweep}</span>`, ...row.map((value) =>
-    `<i${value > 0 ? " data-reached" : ""} style="background: color-mix(in srgb, var(--first) ${100 * value}%, var(--field))"></i>`), `<b>${sweep ? "" : "1"}</b>`]);
+  const cell = (value) => `<i${value > 0 ? " data-reached" : ""} style="background: color-mix(in srgb, var(--first) ${100 * value}%, var(--field))"></i>`;
+  const cells = Array.from({ length: data.states + 1 }, (_, sweep) => [`<span>${sweep}</span>`,
+    ...rows[sweep]?.map(cell) ?? new Array(data.states).fill("<i></i>"), `<b>${sweep ? "" : "1"}</b>`].join(""));
   byId("chain").style.gridTemplateColumns = `4em repeat(${data.states}, minmax(0, 1fr)) 1.4em`;
   byId("chain").innerHTML = `<span>sweep</span><span style="grid-column: span ${data.states - 6}">first cell</span>`
     + `<span style="grid-column: span 7; text-align: right">last cell, reward</span>${cells.join("")}`;
