@@ -555,6 +555,19 @@ def test_a_whole_state_that_holds_something_else_is_a_clear_error(small, cut, pa
     assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"best_score": 99.0}, {"env_steps": 0}, {"evaluations": ["900,1,1,1,1,1"]}, {"scores": []}],
+    ids=str,
+)
+def test_a_state_whose_numbers_contradict_each_other_is_a_clear_error(small, cut, change):
+    state = torch.load(newest(cut))
+    forged = state | {"facts": json.dumps(json.loads(state["facts"]) | change)}
+    torch.save(forged, newest(cut))
+    with pytest.raises(ValueError, match="holds no state of this training"):
+        small(cut)
+
+
 # ---------------------------------------------------------------------- reading fails for a while
 
 

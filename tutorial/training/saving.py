@@ -140,6 +140,7 @@ def restore_state(states: TrainingState, agent: Agent, environment: Environment)
         settings = completed(states.folder, facts["settings"], fields)
         if json.loads(json.dumps(settings)) != agent.settings.model_dump(mode="json"):
             raise ValueError("its settings are others")
+        require_possible(facts)
         if facts["environment"] is not None and isinstance(environment, SavedEnvironment):
             environment.restore(facts["environment"])
         else:
@@ -159,6 +160,25 @@ def restore_state(states: TrainingState, agent: Agent, environment: Environment)
         return History(best=state["best"], **past)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{states.folder} holds no state of this training: {error}") from error
+
+
+def require_possible(facts: Mapping[str, Any]) -> None:
+    """Raise ValueError where the counters and scores of a state contradict each other."""
+    played, lines = len(facts["scores"]), facts["lines"]
+    if played != len(lines) or played > facts["episodes"] or facts["env_steps"] < played:
+        raise ValueError(
+            f"{played} scores in {len(lines)} lines, {facts['episodes']} episodes and "
+            f"{facts['env_steps']} decisions do not belong together"
+        )
+    if any(not 0 < int(line.partition(",")[0]) <= played for line in facts["evaluations"]):
+        raise ValueError(f"an evaluation after more than {played} episodes")
+    best = facts["best_score"]
+    if (
+        played == facts["episodes"]
+        and best is not None
+        and best > max(facts["scores"], default=0) + 1e-9
+    ):
+        raise ValueError(f"a best score of {best} above all scores")
 
 
 def learner_state(ddpg: DDPG) -> dict[str, Any]:
