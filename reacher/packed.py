@@ -1,6 +1,6 @@
 """Networks of a run for the page: numbers in a row, what a script needs to evaluate them.
 
-Scaling of inputs and batch normalisation, which are affine after training, go into the linear
+Scaling of inputs and batch normalization, which are affine after training, go into the linear
 layers; what is left is linear layers, LayerNorm, (leaky) ReLU and a tanh.
 """
 
@@ -119,7 +119,7 @@ def _packed(
 
 
 def _affine(weights: Mapping[str, np.ndarray], name: str, kind: str) -> tuple:
-    """Factor and shift of a scaling of inputs, or of a batch normalisation after training."""
+    """Factor and shift of a scaling of inputs, or of a batch normalization after training."""
     if kind == "none":
         return np.ones(1), np.zeros(1)
     if kind == "fixed":

@@ -42,7 +42,7 @@ PHYSICS_STEP = 0.02  # s; the model's time step, and the Unity build's
 GRAVITY = 9.81  # m/s^2
 ANGULAR_DRAG = 0.05  # 1/s
 MAX_ANGULAR_VELOCITY = 7.0  # rad/s
-HAND_OFFSET = 3.0  # m, from the forearm's centre along its own +y
+HAND_OFFSET = 3.0  # m, from the forearm's center along its own +y
 
 
 class Physics:
@@ -53,10 +53,10 @@ class Physics:
 
     Attributes:
         num_agents: number of arms.
-        position: (2 * num_agents, 3) centre of each capsule, m.
+        position: (2 * num_agents, 3) center of each capsule, m.
         quaternion: (2 * num_agents, 4) orientation in MuJoCo's order w, x, y, z.
         rotation: (2 * num_agents, 3, 3) the same as matrices from body to world axes.
-        velocity: (2 * num_agents, 6) angular velocity, rad/s, then velocity of the centre of
+        velocity: (2 * num_agents, 6) angular velocity, rad/s, then velocity of the center of
             mass, m/s, as PhysX holds them: after the joints acted, before the bodies moved.
     """
 
@@ -132,7 +132,7 @@ class Physics:
 
     @property
     def hand(self) -> np.ndarray:
-        """Centres of the hands, (num_agents, 3), m."""
+        """Centers of the hands, (num_agents, 3), m."""
         return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
 
 
@@ -196,7 +196,7 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
     """Write the torque about each joint's axis that the wrenches on the bodies amount to.
 
     Args:
-        wrench: (2 * arms, 6) force, N, and torque, N m, at each body's centre of mass.
+        wrench: (2 * arms, 6) force, N, and torque, N m, at each body's center of mass.
         axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
         center_of_mass: (2 * arms, 3) m.
         torques: (4 * arms,) written, N m.
@@ -222,7 +222,7 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
 
 @njit
 def body_velocities(rates, axis, anchor, center_of_mass, velocity):
-    """Write each body's angular velocity and the velocity of its centre of mass.
+    """Write each body's angular velocity and the velocity of its center of mass.
 
     Args:
         rates: (4 * arms,) joint rates, rad/s: two of the shoulder, two of the elbow.

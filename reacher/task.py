@@ -12,6 +12,7 @@ ends there, and an agent should go on counting on the rewards that would have fo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Task:
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)
         self.decisions = 0
-        self.generators = goal_generators(seed, num_agents, goals)
+        self.generators: list[Any] = goal_generators(seed, num_agents, goals)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step
         self._goal = np.zeros((num_agents, 3))  # m
@@ -122,7 +123,7 @@ class Task:
 
     @property
     def distance(self) -> np.ndarray:
-        """From each hand's centre to its goal's, (agents,), m."""
+        """From each hand's center to its goal's, (agents,), m."""
         return np.linalg.norm(self.physics.hand - self._goal, axis=1)
 
     @property
@@ -138,7 +139,7 @@ class Task:
         | 0-2   | upper arm: position                           | m                        |
         | 3-6   | upper arm: orientation, quaternion x, y, z, w | -                        |
         | 7-9   | upper arm: angular velocity                   | rad/s                    |
-        | 10-12 | upper arm: velocity of its centre of mass     | m/s                      |
+        | 10-12 | upper arm: velocity of its center of mass     | m/s                      |
         | 13-25 | forearm: the same thirteen numbers            |                          |
         | 26-28 | goal: position                                | m                        |
         | 29-31 | hand as the forearm sees it, always 0, 1, 0   | of 3 m                   |

@@ -7,17 +7,21 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
 from tutorial.experiments import study
-from tutorial.experiments.study import ALL_OFF, COLUMNS, StudyRun
+from tutorial.experiments.study import COLUMNS, StudyRun
 from tutorial.experiments.training import as_csv, read_lines
 from tutorial.paths import DOC
 from tutorial.report import study as report
+
+ALL_OFF = (1, "uniform", False)
 
 
 class Paying:
@@ -67,21 +71,21 @@ def test_the_study_has_the_runs_of_its_plan():
     assert len(runs) == len(set(runs)) == 4 * 2**3 * 12
     seeds = {run.seed for run in runs}
     assert len(seeds) == 12
-    for others in (study.runs_of_the_pilot(), study.runs_of_the_sweep()):
-        assert len({(run.table_name, run.key) for run in others}) == len(others)
-        assert not seeds & {run.seed for run in others}
+    for table in ("pilot", "sweep"):
+        assert not seeds & {
+            int(line[4]) for line in read_lines(study.RESULTS / f"{table}.csv", COLUMNS)
+        }
     assert [run.seed for run in runs] == sorted(run.seed for run in runs)  # whole seeds first
 
 
-def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
+def test_a_training_gives_a_table_and_nothing_else(capfdbinary, monkeypatch):
     """What a training prints must not get between its lines."""
-    run = StudyRun(
-        "one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot"
-    )
+    monkeypatch.setitem(study.TASKS, "one_arm", study.Task(arms=1, episodes=2, every=1))
+    run = StudyRun("one_arm", ALL_OFF, 7)
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
     tables = json.loads(capfdbinary.readouterr().out)
-    assert list(tables) == ["pilot.csv"]
-    lines = list(csv.reader(tables["pilot.csv"].splitlines()))
+    assert list(tables) == ["one_arm.csv"]
+    lines = list(csv.reader(tables["one_arm.csv"].splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
     assert [line[5] for line in lines] == ["1", "2"] and all(
         len(line) == len(COLUMNS) for line in lines
@@ -130,7 +134,7 @@ def test_a_table_that_is_stored_again_stays_as_it_is(tmp_path, table):
 
 def test_the_list_of_the_kept_study_is_printed(capsys):
     # The folder holds a table with other columns, too: diagnostics.csv.
-    assert study.main(["--list", "--only", "study"]) == 0
+    assert study.main(["--list"]) == 0
     number = len(study.SEEDS) * len(study.TASKS) * math.prod(map(len, study.LEVELS.values()))
     assert f"{number} of {number} runs done" in capsys.readouterr().out
 
@@ -180,20 +184,71 @@ def test_only_whole_seeds_count(tmp_path):
 
 def test_the_kept_tables_are_those_of_the_list():
     """Every line belongs to a run of the study, and every run has all its evaluations."""
-    for part, tables in (("study", study.TASKS), ("pilot", ["pilot"]), ("sweep", ["sweep"])):
-        runs = {(run.table_name, run.key): run for run in study.PARTS[part]()}
-        for name in tables:
-            path = study.RESULTS / f"{name}.csv"
-            found: dict = {}
-            for line in read_lines(path, COLUMNS):
-                found.setdefault((path.name, tuple(line[:5])), []).append(int(line[5]))
-            for key, episodes in found.items():
-                task = dataclasses.replace(study.TASKS[runs[key].task], **runs[key].changes)
-                assert episodes == list(range(task.every, task.episodes + 1, task.every))
+    keys = {(run.task, run.key) for run in study.runs_of_the_study()}
+    for name, task in study.TASKS.items():
+        found: dict = {}
+        for line in read_lines(study.RESULTS / f"{name}.csv", COLUMNS):
+            found.setdefault((name, tuple(line[:5])), []).append(int(line[5]))
+        assert found.keys() == keys & found.keys()
+        for episodes in found.values():
+            assert episodes == list(range(task.every, task.episodes + 1, task.every))
+
+
+def areas_of(**effects):
+    """Areas (2, 2, 2, 3 seeds) of 0.1 plus effects of factors, by the letters n, p and N."""
+    area = np.full((2, 2, 2, 3), 0.1) + np.array([-0.01, 0.0, 0.01])
+    for letters, effect in effects.items():
+        on = tuple(1 if letter in letters else slice(None) for letter in "npN")
+        area[on] += effect
+    return area
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")  # all seeds have the same effect
+def test_simple_effects_by_hand():
+    """n adds 0.2, and 0.3 less where both others are on."""
+    effects = report.simple_effects(areas_of(n=0.2, npN=-0.3))
+    of_n = {on: effect["effect"] for on, effect in effects["n_step"].items()}
+    others = "replay", "noisy_layers"
+    assert of_n == pytest.approx(
+        {(): 0.2, others[:1]: 0.2, others[1:]: 0.2, others: -0.1}, abs=1e-12
+    )
+    of_replay = {on: effect["effect"] for on, effect in effects["replay"].items()}
+    assert of_replay == pytest.approx(
+        {(): 0, ("n_step",): 0, ("noisy_layers",): 0, ("n_step", "noisy_layers"): -0.3}, abs=1e-12
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")  # all seeds have the same effect
+def test_the_three_way_interaction_by_hand(tmp_path):
+    """Also where all other effects are there, and larger."""
+    area = areas_of(n=0.1, p=0.2, N=0.05, np=0.1, pN=-0.1, npN=-0.3)
+    for place in np.ndindex(2, 2, 2):
+        cell = tuple(levels[k] for levels, k in zip(study.LEVELS.values(), place, strict=True))
+        for seed, share in enumerate(area[place]):
+            run = StudyRun("standard", cell, seed)
+            run.store({run.table_name: lines_of(run, [40.04 * share] * 2)}, tmp_path)
+    line = report.three_way_table(tmp_path).splitlines()[-1]
+    assert line.startswith("| standard task | -0.300 (-0.300 to -0.300) |")
+
+
+def test_the_figure_has_every_run():
+    figure = report.draw_cells(study.RESULTS)
+    points = [
+        line.get_ydata() for axes in figure.axes for line in axes.lines if line.get_marker() == "o"
+    ]
+    areas = [values["area"] for values in report.tables(study.RESULTS).values()]
+    np.testing.assert_allclose(np.ravel(points), np.ravel(areas))
+    below = [axes for axes in figure.axes if axes.get_ylim()[1] < 1]
+    assert len(below) == len(study.TASKS) and np.max(areas) < below[0].get_ylim()[1]
+    plt.close(figure)
 
 
 def test_the_page_says_what_the_tables_say():
-    """Every line of the tables of doc/study.md that `--report` prints."""
-    page = (DOC / "study.md").read_text().splitlines()
-    lines = report.results_text(study.RESULTS).splitlines()
-    assert len(lines) > 60 and [line for line in lines if line and line not in page] == []
+    """Every line that `--report` prints is in doc/study.md, and its other numbers are of these."""
+    page = (DOC / "study.md").read_text()
+    printed = report.results_text(study.RESULTS)
+    lines = printed.splitlines()
+    assert len(lines) > 100 and set(filter(None, lines)) <= set(page.splitlines())
+    text = page.split("## References")[0]
+    numbers = re.findall(r"[+-]?\b\d\.\d{3,}(?: \(.*? to [^ ]*?\d(?=[;)]))?|\d+ of \d+", text)
+    assert len(numbers) > 50 and [number for number in numbers if number not in printed] == []

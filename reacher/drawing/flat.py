@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", BLUE, PURPLE, GREEN
-RING = "#003D2C"  # around a touched goal: touch shows without colours, too
+RING = "#003D2C"  # around a touched goal: touch shows without colors, too
 GOAL_OPACITY, TOUCHED_OPACITY = 0.32, 0.95
 RING_WIDTH = 2.2  # points
 REACH = 15.0  # m around the base, which a hand does not leave in any picture

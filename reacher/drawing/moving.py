@@ -109,11 +109,11 @@ def gallery(
             (style.CORNER, middle - 13, large, 20),
             (style.CORNER, middle + 13, small, 16, style.CARD_QUIET_TEXT),
         ]
-    labelled = write(frames[0], texts)
-    mask = np.zeros(labelled.shape[:2], bool)
+    labeled = write(frames[0], texts)
+    mask = np.zeros(labeled.shape[:2], bool)
     mask[:top] = mask[:, :side] = True
     for frame in frames:  # the labels are the same in each
-        frame[mask] = labelled[mask]
+        frame[mask] = labeled[mask]
     return frames[first:] + frames[:first]
 
 
@@ -121,7 +121,7 @@ def write(picture: np.ndarray, texts: Sequence[tuple], size: int = 17) -> np.nda
     """A picture (height, width, 3) with texts on it.
 
     Args:
-        texts: (left, middle, text), pixels, optionally with a size and a colour.
+        texts: (left, middle, text), pixels, optionally with a size and a color.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -143,7 +143,7 @@ def animated_png(
     pictures give the same bytes.
 
     Args:
-        milliseconds: how long each shows; equal neighbours are joined to one.
+        milliseconds: how long each shows; equal neighbors are joined to one.
         corner: radius, pixels.
     """
     from PIL import Image
@@ -153,7 +153,7 @@ def animated_png(
     cover = rounded(width, height, corner)
     shade = np.round(cover * (EDGE_SHADES + 1)).astype(np.uint8)  # 0 to EDGE_SHADES + 1
     edge = np.median(pictures[0][cover < 1], axis=0) if (cover < 1).any() else np.zeros(3)
-    # Palette: 0 is see-through, then the half see-through ones of the edges, then the colours.
+    # Palette: 0 is see-through, then the half see-through ones of the edges, then the colors.
     colors = np.concatenate([np.tile(edge, (EDGE_SHADES + 1, 1)), palette]).astype(np.uint8)
     frames, before = [], None
     for number in numbers:
@@ -185,7 +185,7 @@ def still_png(picture: np.ndarray, corner: int = style.CORNER) -> bytes:
 def with_one_palette(
     pictures: Sequence[np.ndarray], colors: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """A palette (colours, 3) for all pictures, and each as its numbers (height, width)."""
+    """A palette (colors, 3) for all pictures, and each as its numbers (height, width)."""
     from PIL import Image
 
     some = np.concatenate(pictures[:: -(-len(pictures) // 6)])

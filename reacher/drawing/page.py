@@ -51,7 +51,7 @@ def page(
     live: bool = False,
     **parameters: float,
 ) -> str:
-    """The page of these actors; the one labelled "best" acts first, or else the last one.
+    """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
         actors: in the order in which they were trained.

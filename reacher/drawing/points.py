@@ -37,7 +37,7 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def hand_to_goal(observations: np.ndarray) -> np.ndarray:
-    """Distance of the hand's centre from the goal's, m: (..., 33) to (...,)."""
+    """Distance of the hand's center from the goal's, m: (..., 33) to (...,)."""
     point = arm_points(observations)
     return np.linalg.norm(point["hand"] - point["goal"], axis=-1)
 

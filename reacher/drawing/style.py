@@ -1,6 +1,6 @@
-"""How the arms look: every distance, speed and colour of the pictures.
+"""How the arms look: every distance, speed and color of the pictures.
 
-Touch shows by more than colour: a touched goal is far brighter than an untouched one, less
+Touch shows by more than color: a touched goal is far brighter than an untouched one, less
 see-through, and wears a ring.
 """
 
@@ -21,7 +21,7 @@ LARGEST_FRAMED_GOAL = 40.0  # diameter; spacing and camera heed no larger one
 REACH = 15.0, -15.0, 15.0  # all that it can reach
 WORKPLACE = 11.5, -9.0, 5.0  # where a trained arm is, with its goal
 
-# Colours: red, green, blue from 0 to 1.
+# Colors: red, green, blue from 0 to 1.
 SKY = 0.055, 0.071, 0.106  # and the floor far away
 FLOOR_COLORS = (0.118, 0.142, 0.192), (0.137, 0.163, 0.218)  # of its squares
 POST = 0.34, 0.38, 0.47
@@ -35,7 +35,7 @@ RING = 1.0, 1.0, 1.0
 GOAL_OPACITY, TOUCHED_OPACITY = 0.42, 0.46
 GLOW = 0.5  # light that a touched goal gives off
 
-# Of figures and flat pictures: the colour-blind can tell them apart (Okabe and Ito, 2008).
+# Of figures and flat pictures: the color-blind can tell them apart (Okabe and Ito, 2008).
 BLUE, ORANGE, GREEN, PURPLE, LIGHT_BLUE, YELLOW = PALETTE = (
     "#0072B2",
     "#D55E00",

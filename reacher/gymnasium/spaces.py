@@ -7,7 +7,7 @@ import numpy as np
 
 from reacher.task import ACTION_SIZE, GOAL_ORBIT, RESET_PARAMETERS
 
-# Largest speeds of the bodies, in world axes x, y, z: rad/s, and m/s of the centre of mass.
+# Largest speeds of the bodies, in world axes x, y, z: rad/s, and m/s of the center of mass.
 UPPER_ARM_SPEEDS = (160.0, 21.0, 21.0), 82.0
 FOREARM_SPEEDS = (115.0, 115.0, 115.0), 99.0
 
@@ -15,11 +15,11 @@ FOREARM_SPEEDS = (115.0, 115.0, 115.0), 99.0
 def observation_space(goal_speed: float = RESET_PARAMETERS["goal_speed"]) -> gymnasium.spaces.Box:
     """Bounds of one arm's 33 observations (those of `Task.observe`), float32.
 
-    - Positions: a capsule's centre is 4.02 m from the shoulder, which is 0.02 m above the base,
+    - Positions: a capsule's center is 4.02 m from the shoulder, which is 0.02 m above the base,
       or up to 7.02 + 3 m.
     - Angular velocities: the cut to 7 rad/s comes before the joints act, and these may turn it
       into more, above all about an arm's own axis, where its inertia is smallest. What bounds
-      them is energy. Let R be the rotational part of the kinetic energy and L that of the centres
+      them is energy. Let R be the rotational part of the kinetic energy and L that of the centers
       of mass. The joints never add energy, the cut leaves R <= 7^2 / 2 (I_A + I_B) = 162 J, and
       gravity adds at most 0.196 to sqrt(L) in a step. Arms that hold together have L <= 27.85 R,
       so the energy E obeys E' <= 162 + (sqrt(0.9653 E) + 0.196)^2 and stays below 5,498 J. Of

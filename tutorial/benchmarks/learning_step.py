@@ -22,10 +22,10 @@ EXPLANATION = """\
 A step of critic, actor and both target networks on a batch of 64, networks with two hidden layers
 of 128 units, ReLU, Adam, tau 0.005, one critic; time per step, its draw included.
 
-- *this notebook, plain*: normalisation and NoisyNet switched off, which are the same networks as
+- *this notebook, plain*: normalization and NoisyNet switched off, which are the same networks as
   the baselines have; an actor step for every critic step, as in theirs; uniform replay; phases of
   100 steps.
-- *this notebook, default*: layer normalisation, NoisyNet, the fixed input scale, prioritized
+- *this notebook, default*: layer normalization, NoisyNet, the fixed input scale, prioritized
   replay of 1,000,000 and its update; the actor in every second step; phases of 30 steps.
 - *compiled*: the same by `tutorial.training.compiled`, a phase in one call.
 - *Stable-Baselines3* and *SBX*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
@@ -70,14 +70,13 @@ def library_calls(library: str, rows):
     """100 steps of the DDPG of Stable-Baselines3 or SBX on a filled buffer of 20 environments."""
     from stable_baselines3.common.logger import Logger
 
-    from tutorial.benchmarks.baseline_environment import ArmsEnv
     from tutorial.benchmarks.sb3_training import LIBRARIES, ArmVecEnv
 
     arms = 20
     kind = importlib.import_module(LIBRARIES[library]).DDPG
     model = kind(
         "MlpPolicy",
-        ArmVecEnv(ArmsEnv(arms, seed=0)),
+        ArmVecEnv(arms, seed=0),
         device="cpu",
         batch_size=BATCH,
         buffer_size=len(rows),

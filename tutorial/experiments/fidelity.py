@@ -21,7 +21,7 @@ of which `file`, `layers` and a score are needed. There are two kinds of score:
 Entries of `per_arm.json`, a list of the same form which may be missing, are added.
 
 A policy's file is `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`.
-`layers` are in the order of their use: names of linear or batch normalisation layers, `relu` and
+`layers` are in the order of their use: names of linear or batch normalization layers, `relu` and
 `tanh`.
 
 `random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
@@ -152,7 +152,7 @@ def stored_policy(path: Path, layers: list[str]) -> Policy:
                 x = np.maximum(x, 0)
             elif layer == "tanh":
                 x = np.tanh(x)
-            elif f"{layer}.running_var" in arrays:  # batch normalisation, as in evaluation
+            elif f"{layer}.running_var" in arrays:  # batch normalization, as in evaluation
                 spread = np.sqrt(arrays[f"{layer}.running_var"] + 1e-5)
                 x = (x - arrays[f"{layer}.running_mean"]) / spread
                 x = x * arrays[f"{layer}.weight"] + arrays[f"{layer}.bias"]

@@ -4,7 +4,7 @@
     python -m tutorial.report.page --describe NOTEBOOK
 
 The last makes an executed notebook fit for the repository: it writes the pictures' words into it,
-gives its figures 256 colours, which makes them a third as large, and links the pictures of doc/
+gives its figures 256 colors, which makes them a third as large, and links the pictures of doc/
 that a copy carries.
 
 Sphinx makes the page and the site (`make site`) with the settings of `doc/conf.py`. This module is
@@ -152,7 +152,7 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Give the figures in the outputs a palette of 256 colours; moving pictures have one."""
+    """Give the figures in the outputs a palette of 256 colors; moving pictures have one."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
@@ -177,7 +177,7 @@ def write_page(notebook: Path, page: Path) -> None:
     from sphinx.application import Sphinx  # here, because it takes a second
 
     content = nbformat.read(notebook, as_version=4)
-    carry_pictures(content)
+    carry_pictures(content, page.parent)
     texts = "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown")
     title = re.search(r"^# (.+)", texts, re.MULTILINE)
     settings = {"root_doc": "page", "html_title": title[1] if title else notebook.stem}

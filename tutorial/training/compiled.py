@@ -32,7 +32,7 @@ def learner(ddpg: Any, engine: str) -> Learner:
 
     Args:
         ddpg: has the methods `act`, `td_errors` and `learn` of the notebook's `DDPG`, and networks
-            (nn.Module) and optimisers (torch.optim.Optimizer) as attributes.
+            (nn.Module) and optimizers (torch.optim.Optimizer) as attributes.
         engine: "compiled", "torch", or "auto": compiled where it can be.
 
     Raises:
@@ -56,18 +56,23 @@ def networks(ddpg: Any) -> dict[str, torch.nn.Module]:
 
 
 def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
-    """The optimisers among a learner's attributes, by name."""
+    """The optimizers among a learner's attributes, by name."""
     kind = torch.optim.Optimizer
     return {name: value for name, value in vars(ddpg).items() if isinstance(value, kind)}
 
 
+def modes_of(ddpg: Any) -> list[bool]:
+    """Whether each module is in training mode, which only PyTorch's own steps change."""
+    return [each.training for network in networks(ddpg).values() for each in network.modules()]
+
+
 def parameter_groups(ddpg: Any) -> list[dict]:
-    """Those of the optimisers, with their parameters and settings."""
+    """Those of the optimizers, with their parameters and settings."""
     return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
 
 
 def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
-    """Those that an optimiser changes; the others are targets."""
+    """Those that an optimizer changes; the others are targets."""
     trained = {id(parameter) for group in parameter_groups(ddpg) for parameter in group["params"]}
     return {
         name: network
@@ -77,7 +82,7 @@ def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
 
 
 def state_of(ddpg: Any, with_optimizers: bool = True) -> list[list[torch.Tensor]]:
-    """All tensors of networks and then of optimisers, in lists of one kind, each tensor once."""
+    """All tensors of networks and then of optimizers, in lists of one kind, each tensor once."""
     found, known = {}, set()
 
     def add(tensor, *kind):
@@ -271,6 +276,7 @@ class CompiledLearner(Learner):
         super().__init__(ddpg)
         self.strict, self.entries, self.apart, self.changes = strict, {}, set(), 0
         self.vectors, self.newer = None, False  # newer than the numbers of ddpg
+        self.modes = modes_of(ddpg)
         self.waited = False
         try:
             if reason := why_no_jax():
@@ -291,6 +297,9 @@ class CompiledLearner(Learner):
         self.entry("td_errors", rows, copied=copied)
         for with_actor in (True, False):
             self.entry("learn", rows, weights, noise, with_actor, copied=copied)
+        if modes_of(copied) != self.modes:  # in which learning leaves it
+            with the_same_chance_afterwards():
+                self.settled(copied, "td_errors", [rows])
 
     def give_way(self, reason: CannotRecord) -> None:
         """Leave all to PyTorch, and say why."""
@@ -321,6 +330,9 @@ class CompiledLearner(Learner):
         if self.vectors is None:
             import jax
 
+            if (modes := modes_of(self.ddpg)) != self.modes:
+                self.entries.clear()
+                self.modes = modes
             self.lists = state_of(self.ddpg)
             self.groups = self.groups_of(self.lists)
             self.number = len(state_of(self.ddpg, with_optimizers=False))
@@ -368,7 +380,7 @@ class CompiledLearner(Learner):
             if tensor.numel()
         ]
         if len(set(places)) < len(places):  # which a copy does not
-            raise CannotRecord("two tensors of its networks and optimisers share memory")
+            raise CannotRecord("two tensors of its networks and optimizers share memory")
         for group in parameter_groups(copied):
             group |= {"lr": torch.tensor(float(group["lr"]))} | {
                 name: False for name in ("foreach", "fused") if name in group
@@ -461,7 +473,7 @@ class CompiledLearner(Learner):
                 if all(groups == self.groups for groups, _ in entries.values()):
                     recordings = tuple(recorded for _, recorded in entries.values())
                     return self.compiled_phase(recordings, rows, weights, noise, with_actor)
-                # Until every optimiser has its averages, PyTorch computes: they begin differently.
+                # Until every optimizer has its averages, PyTorch computes: they begin differently.
                 if self.waited:  # their own state is another than the made-up one: record anew
                     self.entries.clear()
                 self.waited = True
@@ -588,11 +600,11 @@ def plain(value: Any, depth: int = 2) -> Any:
 @contextlib.contextmanager
 def the_same_chance_afterwards():
     """Leave the random generators of Python, NumPy and PyTorch as they were."""
-    facts, tensors = random_states()
+    states = random_states()
     try:
         yield
     finally:
-        restore_random_states(**facts, **tensors)
+        restore_random_states(states)
 
 
 def seeds(*shape: int) -> np.ndarray:

@@ -15,7 +15,7 @@ LARGEST_OBSERVATION = (
 def require_observations(observations: np.ndarray) -> None:
     """Raise FloatingPointError if an observation is NaN, infinite, or too large to learn from.
 
-    A normalisation squares what a layer makes of an observation. Where that overflows single
+    A normalization squares what a layer makes of an observation. Where that overflows single
     precision, one engine sees NaN and another one 0, so neither is let go on.
 
     Args:

@@ -1,4 +1,4 @@
-"""What surrounds the linear layers of the notebook's networks: scaling, normalisation, the like."""
+"""What surrounds the linear layers of the notebook's networks: scaling, normalization, the like."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# Reference C: batch normalisation, uniform replay, Ornstein-Uhlenbeck noise.
+# Reference C: batch normalization, uniform replay, Ornstein-Uhlenbeck noise.
 DEEPRL = {
     "mirrors": "none",
     "actor_hidden": (256, 128),

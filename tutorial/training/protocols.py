@@ -48,9 +48,9 @@ class SavedEnvironment(Environment, Protocol):
 
 @runtime_checkable
 class DDPG(Protocol):
-    """The notebook's `DDPG`: networks, optimisers, and the methods that the engine records.
+    """The notebook's `DDPG`: networks, optimizers, and the methods that the engine records.
 
-    Its networks (torch.nn.Module) and optimisers (torch.optim.Optimizer) are found among its
+    Its networks (torch.nn.Module) and optimizers (torch.optim.Optimizer) are found among its
     attributes, whatever their names are.
 
     Attributes:
@@ -121,7 +121,7 @@ class Agent(Protocol):
     Attributes:
         settings: its hyperparameters.
         engine: "torch" or "compiled".
-        ddpg, learner: networks and optimisers in PyTorch, and what computes with their numbers.
+        ddpg, learner: networks and optimizers in PyTorch, and what computes with their numbers.
         replay: its memory.
         new_transitions: row blocks (k, width) that wait for the next update phase.
         learns: whether it learns in this episode.

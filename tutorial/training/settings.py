@@ -137,7 +137,7 @@ class RareSettings(BaseModel):
         1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1
     )
 
-    # Optimisers
+    # Optimizers
     weight_decay: float = setting(0.0, "of Adam (DDPG: 1e-2, critic)", ge=0, le=1)
     actor_gradient_clip: float | None = setting(None, "largest norm (B); None: no limit", gt=0)
     critic_gradient_clip: float | None = setting(None, "largest norm (C); None: no limit", gt=0)

@@ -1,7 +1,7 @@
 """PyTorch's operations in JAX, and recordings as functions of JAX's arrays.
 
 Between two calls the parameters of a network lie in one vector, and so does each average of its
-optimiser: a call that takes a few vectors starts sooner than one that takes a hundred arrays. What
+optimizer: a call that takes a few vectors starts sooner than one that takes a hundred arrays. What
 a recording does with each tensor of a vector, one after the other, such as a soft update or Adam's
 step, is then done once with the vector (`Translation.join`).
 """
@@ -113,13 +113,13 @@ def mean_column(x):
 
 
 def layer_norm(x, shape, weight, bias, epsilon):
-    """Normalised x, its means and 1 / its standard deviations (Ba et al., 2016)."""
+    """Normalized x, its means and 1 / its standard deviations (Ba et al., 2016)."""
     if len(shape) > 1:
-        raise CannotRecord("layer normalisation over several axes is not compiled")
+        raise CannotRecord("layer normalization over several axes is not compiled")
     mean = x @ mean_column(x)
-    centred = x - mean
-    scale = jax.lax.rsqrt(centred**2 @ mean_column(x) + epsilon)
-    y = centred * scale
+    centered = x - mean
+    scale = jax.lax.rsqrt(centered**2 @ mean_column(x) + epsilon)
+    y = centered * scale
     y = y if weight is None else y * weight
     return (y if bias is None else y + bias), mean, scale
 
@@ -145,6 +145,10 @@ def over(function, **options):
         return function(x, axis=axes, keepdims=keepdim, **options)
 
     return reduced
+
+
+def variance(x, dims=None, correction=1, keepdim=False):
+    return over(jnp.var, ddof=correction)(x, dims, keepdim)
 
 
 def extreme(function, place):
@@ -225,9 +229,11 @@ OPERATIONS = ELEMENTWISE | {
     "sum.dim_IntList": over(jnp.sum),
     "mean.default": over(jnp.mean),
     "mean.dim": over(jnp.mean),
-    "var.correction": lambda x, dims=None, correction=1, keepdim=False: over(
-        jnp.var, ddof=correction
-    )(x, dims, keepdim),
+    "var.correction": variance,
+    "var_mean.correction": lambda x, dims=None, **how: (
+        variance(x, dims, **how),
+        over(jnp.mean)(x, dims, how.get("keepdim", False)),
+    ),
     "amax.default": over(jnp.max),
     "amin.default": over(jnp.min),
     "max.default": jnp.max,

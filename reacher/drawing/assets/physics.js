@@ -4,7 +4,7 @@
 const STEP = 0.02, STEPS_PER_DECISION = 4, EPISODE_DECISIONS = 1001;
 const FASTEST = 7; // rad/s of a body
 const INERTIA = [[2.750735, 0.122059, 2.750735], [3.858919, 0.256818, 3.858919]]; // masses are 1
-const CENTER_OF_MASS = [0, 1.454545], LEVER = [-4.02, -3]; // along a body's own y, from its centre
+const CENTER_OF_MASS = [0, 1.454545], LEVER = [-4.02, -3]; // along a body's own y, from its center
 const HAND_OFFSET = 3, HAND_RADIUS = 1, GOAL_HEIGHT = -1, GOAL_ORBIT = 8, STEP_REWARD = 0.01;
 const TRAINED_WORLD = { gravity: 9.81, drag: 0.05, torque: 150, size: 5, speed: 1, noise: 0 };
 

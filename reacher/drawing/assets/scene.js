@@ -97,13 +97,13 @@ class Scene {
     this.view.eye = add(this.camera.target, this.view.forward, -this.camera.distance);
   }
 
-  project(point) { // pixels from the left and from the top, depth, pixels for a metre
+  project(point) { // pixels from the left and from the top, depth, pixels for a meter
     const { forward, right, up, eye, focal } = this.view, away = sub(point, eye), depth = dot(away, forward);
     const scale = focal / Math.max(depth, 0.1);
     return [this.width / 2 + dot(away, right) * scale, this.height / 2 - dot(away, up) * scale, depth, scale];
   }
 
-  ray(x, y) { // direction of a pixel, one metre deep
+  ray(x, y) { // direction of a pixel, one meter deep
     const { forward, right, up, focal } = this.view;
     return add(add(forward, right, (x - this.width / 2) / focal), up, (this.height / 2 - y) / focal);
   }
@@ -172,7 +172,7 @@ class Scene {
     pen.fill();
     // The floor fades into the sky: a level line of the picture is one distance.
     const flat = [forward[0], forward[1], 0].map((value) => value / Math.hypot(forward[0], forward[1]));
-    const at = (metres) => this.project([eye[0] + metres * flat[0], eye[1] + metres * flat[1], FLOOR])[1];
+    const at = (meters) => this.project([eye[0] + meters * flat[0], eye[1] + meters * flat[1], FLOOR])[1];
     const from = at(1e6), to = at(1.25 * distance + 20);
     const haze = pen.createLinearGradient(0, from, 0, Math.max(to, from + 1));
     haze.addColorStop(0, paint(colors.sky));
