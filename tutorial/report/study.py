@@ -346,7 +346,7 @@ def sweep_table(path: Path) -> str:
 
 
 def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
-    """What else the page says of the whole study, which has all four tasks, and of its sweep."""
+    """What else doc/study.md says of a study that has all four tasks."""
     areas = {task: values["area"] for task, values in tables(folder).items()}
     ends = {task: values["end"] for task, values in tables(folder).items()}
     pooled = np.mean([*areas.values()], axis=0)  # (2, 2, 2, seeds)
@@ -360,11 +360,11 @@ def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
     for name, chosen in {"with both others on": (1, 1), "alone": (0, 0)}.items():
         effect = statistics.effect_of_seeds(pooled[1, *chosen] - pooled[0, *chosen])
         lines.append([f"mean over the tasks: n-step returns {name}", with_interval(effect)])
-    whole = pooled.shape[-1]
+    number = pooled.shape[-1]  # of seeds
     for task, factor in ALSO_OVER_SEEDS:
         effect, name = effects_by_task[task][factor], f"{TASKS[task]}: {NAMES[factor]}"
-        spread = areas[task].var(axis=-1, ddof=1).mean()  # within a cell, of 8 (whole - 1) degrees
-        reach = stats.t.ppf(0.975, 8 * (whole - 1)) * np.sqrt(spread / (2 * whole))
+        spread = areas[task].var(axis=-1, ddof=1).mean()  # within a cell, of 8 (number - 1) degrees
+        reach = stats.t.ppf(0.975, 8 * (number - 1)) * np.sqrt(spread / (2 * number))
         ends_of_it = {"low": effect["effect"] - reach, "high": effect["effect"] + reach}
         lines += [
             [f"{name}, corrected p with seeds as the unit", f"{effect['p_seeds_holm']:.3f}"],
@@ -388,7 +388,7 @@ def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
     )
     for name, of_pairs in {"main effects": False, "interactions of pairs": True}.items():
         errors = [
-            (effect["high"] - effect["low"]) / 2 / stats.t.ppf(0.975, whole - 1)
+            (effect["high"] - effect["low"]) / 2 / stats.t.ppf(0.975, number - 1)
             for effects in effects_by_task.values()
             for key, effect in effects.items()
             if (" x " in key) == of_pairs
