@@ -2,7 +2,7 @@
 # Another Python: make run PYTHON=python3.12. Options for the program behind: OPTIONS="...".
 
 PYTHON ?= python3
-TASKS := run demo test test-extras lab lint experiments study watch pdf pictures bench constraints clean
+TASKS := run demo test test-extras lab lint experiments study watch pdf site pictures bench constraints clean
 NAMES := $(filter-out help $(TASKS),$(MAKECMDGOALS))# what follows a command: make watch runs/default/seed0
 
 .PHONY: help $(TASKS) $(NAMES)

@@ -12,9 +12,10 @@ from reacher.drawing.page import inline
 from reacher.episode import evaluate_policy, rollout
 from reacher.files import write_whole
 from reacher.watch import watch_page
+from tutorial import exercises
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import diagrams, figures, study, summaries, tables, trials
+from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms
 from tutorial.training import compiled, layers
@@ -24,7 +25,6 @@ from tutorial.training.evaluation import (
     returns_that_followed,
     values_over_torques,
 )
-from tutorial.training.files import to_bytes
 from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters
 from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves
@@ -40,8 +40,9 @@ from tutorial.training.run_files import (
     run_folder,
     save_hyperparameters,
     save_networks,
+    to_bytes,
 )
-from tutorial.training.saving import save_state
+from tutorial.training.schedules import other_noise_factor
 from tutorial.training.scores import (
     SOLVED_SCORE,
     ScoreFile,
@@ -58,4 +59,3 @@ from tutorial.training.settings import (
     require_mirrors,
     setting,
 )
-from tutorial.training.states import TrainingState

@@ -81,7 +81,7 @@ def play_episode(
 
 
 def random_torques(seed: int) -> Policy:
-    """Clipped standard normal torques, as in the notebook's section 2.3."""
+    """Clipped standard normal torques, as in the notebook's section 1.4."""
     generator = np.random.default_rng(seed)
     return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
         -1, 1

@@ -55,9 +55,7 @@ class UnityRandom:
         return self.words[-1]
 
 
-def goal_generators(
-    seed: int, num_agents: int, goals: str = "own"
-) -> list[np.random.Generator] | list[UnityRandom]:
+def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]:
     """One generator for each arm, or one that all arms share, in a list.
 
     That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
@@ -86,30 +84,21 @@ def generator_state(generator: np.random.Generator | UnityRandom) -> dict | list
 
 
 def generator_from(
-    state: dict | list[int], place: int, present: np.random.Generator | UnityRandom
+    state: dict | list[int], present: np.random.Generator | UnityRandom
 ) -> np.random.Generator | UnityRandom:
-    """A generator that goes on where `state` was taken.
+    """A generator that goes on where `state`, which `generator_state` gave, was taken.
 
     Args:
-        state: what `generator_state` gave.
-        place: its number in an error message.
         present: the one that it replaces, which must be of the same kind.
 
     Raises:
-        ValueError: a damaged state, or one of the other kind.
+        KeyError, OverflowError, TypeError, ValueError: a damaged state, or one of the other kind.
     """
     if isinstance(present, UnityRandom):
-        words = state if isinstance(state, list) else []
-        if len(words) == 4 and all(type(word) is int and 0 <= word <= MASK for word in words):
-            generator = UnityRandom(0)
-            generator.words = list(words)
-            return generator
-    else:
-        bits: Any = np.random.PCG64()
-        try:
-            bits.state = state
-            if bits.state == state:
-                return np.random.Generator(bits)
-        except (TypeError, ValueError, KeyError, OverflowError):
-            pass
-    raise ValueError(f"the state of generator {place} is damaged: {state!r}")
+        generator = UnityRandom(0)
+        x, y, z, w = (int(word) for word in state)
+        generator.words = [x, y, z, w]
+        return generator
+    bits: Any = np.random.PCG64()
+    bits.state = state
+    return np.random.Generator(bits)

@@ -210,39 +210,16 @@ class UnityInterface:
             RuntimeError: the environment is closed.
         """
         self._require_open("restore")
-        keys = ("environment", "num_agents", "parameters", "generators")
-        if not isinstance(state, Mapping) or set(state) != set(keys):
-            found = list(state) if isinstance(state, Mapping) else repr(state)
-            raise ValueError(
-                f"a state must be a mapping with {', '.join(keys)}, as state() "
-                f"returns it, not {found}"
-            )
-        if state["environment"] != self._name:
-            raise ValueError(
-                f"this is a state of the environment {state['environment']!r}, "
-                f"not of {self._name!r}"
-            )
-        if state["num_agents"] != self.num_agents:
-            raise ValueError(
-                f"this is a state of num_agents={state['num_agents']!r}, but this "
-                f"environment has num_agents={self.num_agents}"
-            )
-        generators, parameters = state["generators"], state["parameters"]
-        present = self._generators()
-        if not isinstance(generators, list) or len(generators) != len(present):
-            raise ValueError(f"generators must be a list of {len(present)} states")
-        if not isinstance(parameters, Mapping) or set(parameters) != set(self._parameters()):
-            raise ValueError(
-                "parameters must be a mapping with "
-                f"{', '.join(self._parameters()) or 'nothing'}, not {parameters!r}"
-            )
-        self._restore(
-            [
-                generator_from(value, place, one)
-                for place, (value, one) in enumerate(zip(generators, present, strict=True))
-            ],
-            parameters,
-        )
+        own = {"environment": self._name, "num_agents": self.num_agents}
+        try:
+            if (given := {name: state[name] for name in own}) != own:
+                raise ValueError(f"this is a state of {given}, not of {own}")
+            both = zip(state["generators"], self._generators(), strict=True)
+            generators = [generator_from(value, present) for value, present in both]
+            parameters = {name: state["parameters"][name] for name in self._parameters()}
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"no state of this environment: {error!r}") from None
+        self._restore(generators, parameters)
         self._is_reset = False
 
     def close(self) -> None:

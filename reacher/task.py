@@ -12,6 +12,7 @@ ends there, and an agent should go on counting on the rewards that would have fo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Task:
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)
         self.decisions = 0
-        self.generators = goal_generators(seed, num_agents, goals)
+        self.generators: list[Any] = goal_generators(seed, num_agents, goals)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step
         self._goal = np.zeros((num_agents, 3))  # m

@@ -19,17 +19,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_flatten_with_path
 
 from reacher import files, task
 from reacher.episode import evaluate_policy
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
-from tutorial.training import run_files, saving
+from tutorial.training import run_files
 from tutorial.training.environments import open_environment
 from tutorial.training.randomness import seed_everything
 from tutorial.training.states import TrainingState
 
-ARMS, DECISIONS, BLOCK = 2, 14, 20  # of an episode; rows that are saved together
+ARMS, DECISIONS = 2, 14  # of an episode
 SMALL = {
     "actor_hidden": (8, 8),
     "critic_hidden": (8, 8),
@@ -55,13 +56,12 @@ KINDS = {  # different things to remember
 
 
 def shrink(patch=setattr) -> None:
-    """Make episodes and saved blocks small, and leave out waiting for the disk.
+    """Make episodes small, and leave out waiting for the disk.
 
     Args: patch is `monkeypatch.setattr` where the change should end with a test.
     """
     patch(task, "EPISODE_DECISIONS", DECISIONS)
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
-    patch(saving, "BLOCK", BLOCK)
     patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
     patch(run_files, "versions", functools.cache(run_files.versions))
 
@@ -92,6 +92,7 @@ def train(
     folder = Path(folder)
     environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
+    agent.reward_threshold = reward_threshold
     notebook.train_agent(
         environment,
         agent,
@@ -99,11 +100,10 @@ def train(
         episodes,
         stop_when_solved,
         save_every,
-        TrainingState(folder).exists(),
-        after_episode,
-        reward_threshold,
-        keep_state,
-        {"seed": 0},
+        resume=TrainingState(folder).exists(),
+        after_episode=after_episode,
+        keep_state=keep_state,
+        metadata={"seed": 0},
     )
     return agent
 
@@ -117,14 +117,19 @@ WEIGHTS = [
 
 def left_by(folder: Path) -> dict:
     """All that a training left but the time that it took: scores, weights, its last state."""
-    _, facts, tensors = TrainingState(folder).load()
+    state = TrainingState(folder).load()
+    facts = json.loads(state.pop("facts"))
     timeless = {name: fact for name, fact in facts.items() if name not in ("seconds", "lines")}
+    leaves = {str(path): value for path, value in tree_flatten_with_path(state)[0]}
     return {
         "facts": json.dumps(timeless),
         "scores": [line.rsplit(",", 1)[0] for line in (folder / "scores.csv").open()],
         "files": sorted(path.name for path in folder.iterdir()),
         **{path.name: path.read_bytes() for path in folder.glob("*.safetensors")},
-        **{name: tensor.numpy().tobytes() for name, tensor in tensors.items()},
+        **{
+            name: value.numpy().tobytes() if isinstance(value, torch.Tensor) else value
+            for name, value in leaves.items()
+        },
     }
 
 

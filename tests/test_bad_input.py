@@ -21,7 +21,6 @@ import small_training
 from reacher.physics import MAX_AGENTS
 from tutorial.notebook import definitions
 from tutorial.paths import NOTEBOOK
-from tutorial.report import tables
 from tutorial.training import run_files
 from tutorial.training.environments import open_environment
 from tutorial.training.parameters import Parameters, check_parameters
@@ -294,7 +293,6 @@ def test_values_at_the_limits_are_taken(field):
         assert getattr(settings, field.name) == (tuple(value) if isinstance(value, list) else value)
         text = json.dumps(settings.model_dump())
         assert DEFINITIONS.Hyperparameters(**json.loads(text)) == settings
-        tables.settings_table(settings)
 
 
 @pytest.mark.parametrize(

@@ -11,34 +11,43 @@ import pytest
 
 from reacher import ReacherEnvironment
 from tutorial.benchmarks import baseline_training, learning_step, measure, report, solving
-from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
+from tutorial.benchmarks.baseline_training import progress
 from tutorial.benchmarks.measure import Options, Recorder
 
 # ---------------------------------------------------------------------------------- the environment
 
 
-def test_arms_score_like_the_environment_and_report_the_true_last_observation():
+@pytest.fixture
+def arms():
+    """Two arms of seed 3, ready for Stable-Baselines3."""
+    pytest.importorskip("stable_baselines3")
+    from tutorial.benchmarks.sb3_training import ArmVecEnv
+
+    return ArmVecEnv(2, seed=3)
+
+
+def test_arms_score_like_the_environment_and_report_the_true_last_observation(arms):
     """After the last decision: the next episode's first observation, and the old one's last."""
     actions = np.random.default_rng(0).uniform(-1, 1, (1001, 2, 4)).astype(np.float32)
-    arms, total = ArmsEnv(2, seed=3), np.zeros(2)
-    first = arms.reset()
+    total = np.zeros(2)
+    arms.reset()
     with ReacherEnvironment(2, seed=3) as env:
-        answer = env.reset()[env.brain_names[0]]
-        np.testing.assert_array_equal(first, answer.vector_observations)
+        env.reset()
         for number, action in enumerate(actions):
-            observations, _, done, final = arms.step(action)
+            observations, rewards, dones, infos = arms.step(action)
             answer = env.step(action)[env.brain_names[0]]
             total += answer.rewards
             np.testing.assert_array_equal(observations, answer.vector_observations)
-            assert done == (number == 1000) == answer.local_done[0]
-            assert done or observations is final
-    assert np.abs(final - observations).max() > 1  # the arms hang again, the last ones did not
+            assert rewards.dtype == np.float32 and dones.all() == (number == 1000)
+            assert infos == [{}, {}] or number == 1000
+    assert all(info["TimeLimit.truncated"] for info in infos)
+    last = np.array([info["terminal_observation"] for info in infos])
+    assert np.abs(last - observations).max() > 1  # the arms hang again, the last ones did not
     assert arms.scores == [pytest.approx(total.mean(), abs=1e-4)] and len(arms.seconds) == 1
 
 
-def test_arms_say_when_a_training_may_end():
-    arms = ArmsEnv(1, max_episodes=2)
-    arms.scores = [5.0]
+def test_arms_say_when_a_training_may_end(arms):
+    arms.max_episodes, arms.scores = 2, [5.0]
     assert not arms.finished
     arms.scores = [5.0, 6.0]
     assert arms.finished
@@ -55,30 +64,13 @@ def test_progress_finds_the_first_episode_at_30():
     assert progress([1.0], [1.0])["seconds to 30"] is None
 
 
-def test_sb3_environment_hands_on_truncation_and_last_observation():
-    pytest.importorskip("stable_baselines3")
-    from tutorial.benchmarks.sb3_training import ArmVecEnv
-
-    arms = ArmsEnv(2, seed=0)
-    env = ArmVecEnv(arms)
-    env.reset()
-    arms.task.decisions = 1000  # of 1001
-    observations, rewards, dones, infos = env.step(np.ones((2, 4), np.float32))
-    assert dones.all() and rewards.dtype == np.float32
-    for arm in range(2):
-        assert infos[arm]["TimeLimit.truncated"]
-        assert not np.array_equal(infos[arm]["terminal_observation"], observations[arm])
-    *_, dones, infos = env.step(np.ones((2, 4), np.float32))
-    assert not dones.any() and infos == [{}, {}]
-
-
 # ----------------------------------------------------------------------------- timing and results
 
 
 def test_candidates_take_turns_and_the_order_alternates():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    seconds = measure.time_in_turn(calls, Options(quick=True, repetitions=3))
+    seconds = measure.time_in_turn(calls, Options(quick=True))
     assert "".join(order) == "abbaab"
     assert [len(values) for values in seconds.values()] == [3, 3]
 

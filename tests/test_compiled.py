@@ -122,18 +122,27 @@ def neighbour(ddpg, seed=0):
 
 
 def differences(one, other):
-    """The largest difference of each network."""
+    """The largest difference of each network, running statistics included."""
     return {
         name: max(
             (a - b).abs().max().item()
-            for a, b in zip(network.parameters(), getattr(other, name).parameters(), strict=True)
+            for a, b in zip(
+                network.state_dict().values(),
+                getattr(other, name).state_dict().values(),
+                strict=True,
+            )
         )
         for name, network in compiled.networks(one).items()
     }
 
 
+def tensors_of(ddpg):
+    """All tensors of networks and optimisers, by name."""
+    return dict(saving.tensors_in(saving.learner_state(ddpg)))
+
+
 def same_bits(one, other):
-    one, other = saving.learner_tensors(one), saving.learner_tensors(other)
+    one, other = tensors_of(one), tensors_of(other)
     assert one.keys() == other.keys()
     return all(torch.equal(one[name], other[name]) for name in one)
 
@@ -177,6 +186,17 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
         # each other; terms are of the order of 1 to 10 here.
         np.testing.assert_allclose(found, expected, rtol=0, atol=3 * 10 * 128 * ROUNDING)
     assert learner.engine == "compiled"
+
+
+def test_batch_normalization_learns_the_same(notebook, defaults, monkeypatch):
+    """Running statistics and counts of batches too, in training and in evaluation mode.
+
+    The gradient of a bias before a normalization is rounding and nothing else. Adam divides it by
+    its size, which makes steps of it, unless epsilon is large beside it.
+    """
+    kind = edited(notebook, "optimizer", "Adam(network.parameters(), eps=1e-3)")
+    monkeypatch.setattr(notebook, "DDPG", kind)
+    test_both_engines_learn_the_same(notebook, defaults, small_training.BATCH)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do was not looked at")
@@ -427,6 +447,11 @@ def test_random_operations_are_drawn_anew_in_every_step_and_kept(notebook, defau
 
 LEFT_TO_PYTORCH = [  # what is told, and the edit
     ("in Actor.forward", "normalization", "nn.GroupNorm(4, outputs)"),
+    (  # the modes that learning leaves behind count
+        "td_errors changes the networks",
+        *("normalization", "nn.BatchNorm1d(outputs)"),
+        *("            network.eval()", "            network.train()"),
+    ),
     ("torch.float64", "loss", "td_errors.double().square().mean().float()"),
     ("something is printed in DDPG.learn", "step", "        print('step')\n{}"),
     ("(item) in DDPG.learn", "step", "        if loss_of_critic.item() > 1e9: pass\n{}"),
@@ -572,8 +597,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(notebook, defaults, edit):
     learner, others = compiled.CompiledLearner(make(0)), [make(1), make(2)]
     train(learner, 5, phase=2)
     for other in others:
-        saved = saving.learner_tensors(learner.ddpg)
-        saving.restore_learner(other, {name: tensor.clone() for name, tensor in saved.items()})
+        saving.restore_learner(other, copy.deepcopy(saving.learner_state(learner.ddpg)))
         assert same_bits(learner.ddpg, other)
     resumed, plain = compiled.CompiledLearner(others[0]), compiled.Learner(others[1])
     for each in (learner, resumed, plain):
@@ -622,7 +646,7 @@ def digest(notebook):
     ddpg = make_ddpg(notebook, defaults, actor_hidden=(128, 128), critic_hidden=(128, 128))
     learner = compiled.CompiledLearner(ddpg)
     train(learner, 20)
-    arrays = [tensor.numpy() for tensor in saving.learner_tensors(ddpg).values()]
+    arrays = [tensor.numpy() for tensor in tensors_of(ddpg).values()]
     arrays.append(learner.act(make_rows(20)[:, :3].copy(), np.ones((20, ddpg.noise_size), "f4")))
     arrays.append(learner.td_errors(make_rows(20)))
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()

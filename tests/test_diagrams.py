@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from reacher import task
-from tutorial.report import diagrams
+from reacher.drawing.style import PALETTE
+from tutorial.paths import CHECKPOINTS
+from tutorial.report import diagrams, interactive
 
 
 @pytest.fixture(autouse=True)
 def no_figure_stays_open():
     yield
     plt.close("all")
+
+
+def test_a_notebook_keeps_a_drawing_as_svg_too():
+    """In few bytes: six of them are in the notebook, beside the PNG of GitHub and of the PDF."""
+    formats, _ = DisplayFormatter().format(diagrams.draw_flow())
+    assert formats["image/svg+xml"].startswith("<?xml") and len(formats["image/svg+xml"]) < 60_000
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 2.9, 3.0, 4.5, 9.9])
@@ -74,18 +85,41 @@ def test_the_arm_has_the_sizes_of_the_task():
 
 
 def test_the_flow_begins_and_ends_at_the_arms():
-    """Each box that learns or acts is there, and something is drawn by priority."""
-    texts = [text.get_text() for text in diagrams.draw_flow().axes[0].texts]
-    for word in ("arms", "windows", "replay", "batch", "critic", "target", "actor", "NoisyNet"):
-        assert [text for text in texts if word in text], word
-    assert "draw by\npriority" in texts
+    """Each box that learns or acts is there, and an improvement appears with its part."""
+    words = ["arms", "replay", "batch", "critic", "target", "actor", "noise"]
+    new = {"mirrors": "quarter", "n-step": "windows", "replay": "sum tree", "noise": "NoisyNet"}
+    for part in diagrams.PARTS:
+        texts = [text.get_text() for text in diagrams.draw_flow(part).axes[0].texts]
+        words += [new[part]] if part else []
+        for word in (*words, *new.values()):
+            assert any(word in text for text in texts) == (word in words), (part, word)
 
 
-def test_noise_is_drawn_over_its_seconds():
-    traces = {"white": np.array([1.0, -1.0, 2.0]), "Ornstein-Uhlenbeck": np.arange(3.0)}
-    panels = diagrams.draw_noise(traces, 0.08).axes
-    for axes, (name, trace) in zip(panels, traces.items(), strict=True):
-        seconds, drawn = axes.lines[1].get_data()
-        np.testing.assert_allclose(seconds, [0.0, 0.08, 0.16])
-        np.testing.assert_array_equal(drawn, trace)
-        assert axes.get_title(loc="left") == name
+# ---------------------------------------------------------------------------- interactive figures
+
+
+def test_interactive_figures_are_small_and_leave_no_figure_open(notebook):
+    tree = np.zeros(16)
+    notebook.tree_update(tree, np.arange(8), np.arange(8.0))
+    made = [
+        interactive.value_chain(),
+        interactive.sum_tree(tree, 4.5),
+        interactive.study_curves(CHECKPOINTS / "study"),
+    ]
+    assert not plt.get_fignums()  # else a notebook would show the drawing a second time
+    assert sum(len(figure.data) for figure in made) < 200_000
+    for figure in made:
+        assert figure.data.count("<img") == figure.data.count("<iframe") == 1
+
+
+@pytest.mark.parametrize("leaves, value", [(4, 10.0), (4, -0.5), (4, np.nan), (3, 1), (16, 1)])
+def test_a_tree_that_cannot_be_shown_is_a_clear_error(leaves, value):
+    tree = np.zeros(2 * leaves)
+    tree[1] = 10.0
+    with pytest.raises(ValueError, match="not (6|32|10|-0.5|nan)$"):
+        interactive.sum_tree(tree, value)
+
+
+def test_interactive_figures_have_the_colours_of_all_figures():
+    used = set(re.findall(r"#[0-9a-fA-F]{6}", (interactive.ASSETS / "figure.css").read_text()))
+    assert len(used) == 4 and used <= set(PALETTE)

@@ -91,29 +91,16 @@ def test_every_run_of_the_list_is_valid(notebook):
     assert len(logs) == len(runner.EXPERIMENTS)
 
 
-@pytest.mark.parametrize(
-    ("folder", "names"), [("ablations_v1", runner.ABLATIONS_V1), ("ablations", runner.ABLATIONS)]
-)
-def test_each_ablation_changes_something_of_the_default(notebook, folder, names):
-    usual = notebook.Hyperparameters()
-    seen = set()
-    for name in names:
-        settings = notebook.make_hyperparameters(
-            "default", runner.EXPERIMENTS[f"{folder}/{name}"].overrides
-        )
-        assert settings != usual, name
-        seen.add(settings.model_dump_json())
-    assert len(seen) == len(names)  # and no two the same
-
-
 def test_ablations_change_the_default_without_mirrors_and_nothing_else(notebook):
-    """Those of version 1 have a name that says so."""
     usual = notebook.make_hyperparameters("default", runner.NO_MIRRORS).model_dump()
+    seen = {json.dumps(usual)}
     for name, overrides in runner.ABLATIONS.items():
         experiment = runner.EXPERIMENTS[f"ablations/{name}"]
         settings = notebook.make_hyperparameters(experiment.preset, experiment.overrides)
         assert settings.model_dump() == usual | overrides and experiment.engine == "auto"
         assert (CHECKPOINTS / "ablations" / name).is_dir()
+        seen.add(json.dumps(settings.model_dump()))
+    assert len(seen) == 1 + len(runner.ABLATIONS)  # none changes nothing, and no two are the same
 
 
 def test_the_page_of_ablations_is_that_of_the_score_files():

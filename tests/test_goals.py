@@ -84,13 +84,13 @@ def test_a_state_goes_on_with_unitys_goals():
     with ReacherEnvironment(4, seed=0, goals="unity") as env:
         env.restore(state)
         np.testing.assert_array_equal(first_states(env), expected)
-        for damaged in ([1, 2, 3], [1, 2, 3, 2**32], [1, 2, 3, 0.5], {}, None):
-            with pytest.raises(ValueError, match="generator 0 is damaged"):
+        for damaged in ([1, 2, 3], {}, None):
+            with pytest.raises(ValueError, match="no state of this environment"):
                 env.restore({**state, "generators": [damaged]})
     with ReacherEnvironment(4) as env:
-        with pytest.raises(ValueError, match=r".\(Unity goals\)', not of 'Reacher'"):
+        with pytest.raises(ValueError, match=r"\(Unity goals\)'.*, not of .*'Reacher'"):
             env.restore(state)
-        with pytest.raises(ValueError, match="generator 0 is damaged"):
+        with pytest.raises(ValueError, match="no state of this environment"):
             env.restore({**env.state(), "generators": [[1, 2, 3, 4]] * 4})
 
 

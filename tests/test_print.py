@@ -31,7 +31,7 @@ def soup(tmp_path_factory):
 def test_the_page_needs_nothing_from_outside_to_be_shown(soup):
     loaded = [
         element.get("src") or element.get("href")
-        for element in soup.select("script, img, link[href], iframe:not([srcdoc]), video, source")
+        for element in soup.select("script[src], img, link, iframe:not([srcdoc]), video, source")
     ]
     assert len(loaded) > 5 and all(address.startswith("data:") for address in loaded)
     assert "url(http" not in str(soup) and "@import" not in str(soup)
@@ -58,7 +58,7 @@ def test_no_link_depends_on_where_the_page_lies(soup):
     targets = {link["href"] for link in soup.select("a[href]")}
     assert all(re.match(r"https?://|#", target) for target in targets), targets
     names = {element["id"] for element in soup.select("[id]")}
-    assert {target[1:] for target in targets if target.startswith("#")} <= names
+    assert {target[1:] for target in targets if target.startswith("#")} <= {*names, ""}  # top
 
 
 def test_every_picture_has_words(soup):
@@ -87,6 +87,36 @@ def test_every_formula_is_mathml(soup):
     for element in soup(["math", "code", "pre", "style"]):
         element.decompose()
     assert not re.search(r"\$|\\[a-z]+", soup.body.get_text())
+
+
+def test_plumbing_is_folded_and_answers_stay_so(tmp_path):
+    """The other code is open, and text inside of `<details>` is Markdown as outside."""
+    cells = [
+        nbformat.v4.new_code_cell("plot = 1", metadata={"tags": ["plumbing"]}),
+        nbformat.v4.new_code_cell("agent = 2"),
+        nbformat.v4.new_markdown_cell(
+            "<details><summary>Answer</summary>\n\nIt is **two**, $x = 2$.\n\n</details>"
+        ),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
+    write_page(tmp_path / "small.ipynb", tmp_path / "small.html")
+    soup = BeautifulSoup((tmp_path / "small.html").read_text(encoding="utf-8"), "html.parser")
+    plumbing, answer = soup.select("article details")
+    assert "plot" in plumbing.pre.text and "agent" not in plumbing.text
+    assert answer.summary.text == "Answer" and answer.strong.text == "two" and answer.math
+    assert not plumbing.has_attr("open") and not answer.has_attr("open")
+
+
+def test_figures_and_sections_are_linked(tmp_path):
+    text = "## 4.2 Replay\n\n*Figure 3: a curve.*\n\nFigure 3 shows it, figure 4 is not here."
+    cells = [nbformat.v4.new_markdown_cell(text + " See sections 4 and 5, and section 4.2.")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
+    write_page(tmp_path / "small.ipynb", tmp_path / "small.html")
+    soup = BeautifulSoup((tmp_path / "small.html").read_text(encoding="utf-8"), "html.parser")
+    figure, section = soup.select("article p a")
+    assert figure.text == "Figure 3" and section.text == "section 4.2"
+    assert soup.find(id=figure["href"][1:]).text == "Figure 3: a curve."
+    assert soup.find(id=section["href"][1:]).find(["h1", "h2"]).text.startswith("4.2 Replay")
 
 
 @pytest.mark.parametrize(

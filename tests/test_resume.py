@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import errno
+import io
 import json
 import pickle
 import random
+import re
 import shutil
 import signal
 import sys
@@ -19,6 +21,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load as load_tensors
+from torch.utils._pytree import tree_leaves
 
 import reacher.files
 import small_training
@@ -26,7 +29,7 @@ from reacher import run_file
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
-from tutorial.training import files, progress, randomness, run, run_files, saving, scores, states
+from tutorial.training import progress, randomness, run, run_files, saving, scores, states
 from tutorial.training.environments import open_environment
 from tutorial.training.progress import tensorboard_curves
 from tutorial.training.randomness import seed_everything
@@ -83,14 +86,16 @@ def require_whole_files(folder, killed=False):
 
     Beside them may lie what a killed process had begun to write.
     """
-    if any(int(path.stem.split("_")[1]) for path in (folder / "state").glob("state_*.json")):
+    if any(int(path.stem.split("_")[1]) for path in TrainingState(folder).paths()):
         assert {"scores.csv", "hyperparameters.json", *WEIGHTS} <= set(files_in(folder))
     for path in map(folder.joinpath, files_in(folder)):
         if killed and path.suffix == ".tmp":
             continue
-        assert path.suffix in (".safetensors", ".json", ".csv"), path
+        assert path.suffix in (".safetensors", ".pt", ".json", ".csv"), path
         if path.suffix == ".safetensors":
             load_tensors(path.read_bytes())
+        elif path.suffix == ".pt":
+            states.unpacked(path.read_bytes())
         elif path.suffix == ".json":
             json.loads(path.read_text())
         else:
@@ -138,13 +143,8 @@ def test_ended_by_a_shutdown_or_the_stop_button(forks, uncut, tmp_path, send, mo
         assert cut["ended"] == 0 and "interrupted in episode" in cut["output"], cut
     else:
         assert cut["ended"] == -signal.SIGTERM, cut
-    assert (
-        max(
-            int(path.stem.split("_")[1])
-            for path in (tmp_path / "run" / "state").glob("state_*.json")
-        )
-        < EPISODES
-    )
+    newest = TrainingState(tmp_path / "run").paths()[0]
+    assert int(newest.stem.split("_")[1]) < EPISODES
     assert forks.train(tmp_path / "run")["ended"] == 0
     assert_same(left_by(tmp_path / "run"), uncut())
 
@@ -174,7 +174,7 @@ class WritesHalf:
 
 
 def announce_writes(announce, monkeypatch):
-    """Call `announce` before everything that tutorial.training.files writes."""
+    """Call `announce` before everything that reacher.files writes."""
 
     def opened(path, mode="r", *arguments, **options):
         file = open(path, mode, *arguments, **options)
@@ -325,7 +325,7 @@ def test_a_disk_that_is_full_at_any_write(small, uncut, tmp_path):
 
 @pytest.mark.parametrize("limit", [3_000, 20_000, 36_000])
 def test_a_file_that_the_system_does_not_let_grow(forks, uncut, tmp_path, limit):
-    """Weights, rows or the learner's tensors do not fit."""
+    """Weights, or a state, do not fit."""
     stopped = forks.train(tmp_path / "run", file_limit=limit)
     assert stopped["ended"] == 1 and "File too large" in stopped["output"], stopped
     require_whole_files(tmp_path / "run")
@@ -337,35 +337,22 @@ def test_a_file_that_the_system_does_not_let_grow(forks, uncut, tmp_path, limit)
 
 
 def require_tidy(folder):
-    """Two states with the files that they name, and nothing beside them."""
-    states = sorted((folder / "state").glob("state_*.json"))
-    named = {file for path in states for file, _ in json.loads(path.read_text())["files"].values()}
-    assert {path.name for path in (folder / "state").iterdir()} == named | {
-        path.name for path in states
-    }
-    assert len(states) == 2 and not list(folder.rglob("*.tmp"))
+    """Two states, and nothing beside them."""
+    left = sorted(path.name for path in (folder / "state").iterdir())
+    assert len(left) == 2 and all(re.fullmatch(r"state_\d{7}\.pt", name) for name in left)
+    assert not list(folder.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize("kind", ["default", "lifetime", "ring that wraps around"])
+@pytest.mark.parametrize("kind", ["default", "ring that wraps around"])
 def test_the_last_two_states_are_kept_and_nothing_else(small, tmp_path, kind):
-    sizes = []
     for episodes in (2, 4, 12):
         small(tmp_path / "run", kind, episodes)
         require_tidy(tmp_path / "run")
-        sizes.append(len(files_in(tmp_path / "run")))
-    if kind != "default":  # its memory goes on growing
-        assert sizes[2] <= sizes[1] + 1
 
 
 def test_remains_of_a_kill_go(small, uncut, tmp_path):
     small(tmp_path / "run", episodes=2)
-    for name in (
-        "tensors_000003.safetensors",
-        "rows_9_000003.safetensors",
-        "state_000003.json.tmp",
-        "tensors_000002.safetensors.tmp",
-    ):
-        (tmp_path / "run" / "state" / name).write_bytes(b"half")
+    (tmp_path / "run" / "state" / "state_0000003.pt.tmp").write_bytes(b"half")
     small(tmp_path / "run")
     require_tidy(tmp_path / "run")
     assert_same(left_by(tmp_path / "run"), uncut())
@@ -374,8 +361,8 @@ def test_remains_of_a_kill_go(small, uncut, tmp_path):
 def test_states_follow_by_number_and_not_by_letters(tmp_path):
     states = TrainingState(tmp_path)
     for episode in (999_980, 999_990, 1_000_000):
-        states.save(episode, {}, [])
-    assert TrainingState(tmp_path).load()[0] == 1_000_000
+        states.save(episode, {"episode": episode})
+    assert TrainingState(tmp_path).load()["episode"] == 1_000_000
 
 
 # ---------------------------------------------------------------------------------------- damage
@@ -398,12 +385,9 @@ def cut(prepared, tmp_path):
     return shutil.copytree(prepared, tmp_path / "elsewhere")
 
 
-def file_of_newest(folder, name):
-    """The file of the newest state that holds this part of it."""
-    newest = max((folder / "state").glob("state_*.json"))
-    if name == "state":
-        return newest
-    return folder / "state" / json.loads(newest.read_text())["files"][name][0]
+def newest(folder):
+    """The file of the newest state."""
+    return TrainingState(folder).paths()[0]
 
 
 class Malicious:
@@ -416,17 +400,13 @@ class Malicious:
         return open, (self.marker, "w")
 
 
-PARTS = ("state", "tensors", "rows_0", "rows_1", "rows_2", "rows_3", "rows_4")
 HARMS = {
-    "first byte": lambda content, marker: bytes([content[0] ^ 1]) + content[1:],
-    "a byte in the middle": lambda content, marker: (
+    "a stretch in the middle": lambda content, marker: (
         content[: len(content) // 2]
-        + bytes([content[len(content) // 2] ^ 16])
-        + content[len(content) // 2 + 1 :]
+        + bytes(byte ^ 16 for byte in content[len(content) // 2 :][:200])
+        + content[len(content) // 2 + 200 :]
     ),
-    "last byte": lambda content, marker: content[:-1] + bytes([content[-1] ^ 128]),
     "cut": lambda content, marker: content[: len(content) // 2],
-    "longer": lambda content, marker: content + b"\0",
     "empty": lambda content, marker: b"",
     "zeros": lambda content, marker: bytes(len(content)),
     "pickle": lambda content, marker: pickle.dumps(Malicious(marker)),
@@ -441,76 +421,48 @@ def harm(path, how, marker=None):
         path.write_bytes(HARMS[how](path.read_bytes(), marker))
 
 
-def test_these_are_the_parts_of_a_state(prepared):
-    newest = json.loads(file_of_newest(prepared, "state").read_text())
-    assert ("state", *newest["files"]) == PARTS
-
-
 @pytest.mark.parametrize("how", HARMS)
-@pytest.mark.parametrize("part", PARTS)
-def test_a_damaged_state_is_named_and_the_one_before_used(cut, tmp_path, part, how):
-    newest, path = file_of_newest(cut, "state"), file_of_newest(cut, part)
+def test_a_damaged_state_is_named_and_the_one_before_used(small, uncut, cut, tmp_path, how):
+    path = newest(cut)
     harm(path, how, tmp_path / "marker")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        episode, facts, _ = TrainingState(cut).load()
-    assert episode == 3 and len(facts["scores"]) == 3
+        state = TrainingState(cut).load()
     assert not (tmp_path / "marker").exists()
-    if (part, how) == ("state", "gone"):  # as if it had never been
-        return
-    (message,) = [str(warning.message) for warning in caught]
-    assert f"{newest.name} is damaged" in message and path.name in message
-    assert "the state before is used" in message
-
-
-@pytest.mark.parametrize("part", ["state", "tensors", "rows_0", "rows_4"])
-def test_with_a_damaged_state_the_result_is_the_same(small, uncut, cut, part):
-    harm(file_of_newest(cut, part), "a byte in the middle")
-    with pytest.warns(UserWarning, match="the state before is used"):
-        small(cut)
+    assert len(json.loads(state["facts"])["scores"]) == 3
+    if how != "gone":  # as if it had never been
+        (message,) = [str(warning.message) for warning in caught]
+        assert f"{path} is damaged" in message and "the state before is used" in message
+    small(cut)
     assert_same(left_by(cut), uncut())
     for left in (cut / "state").glob("*.damaged"):
         left.unlink()
     require_tidy(cut)
 
 
-def test_a_flipped_bit_anywhere_is_found(cut):
-    """In each of the first 30 bytes of every part, and in 30 others."""
+def test_a_flipped_bit_anywhere_is_found_or_means_nothing(cut):
+    """In each of the first and last 300 bytes, and in 300 others: dates of parts mean nothing."""
     chance = random.Random(0)
-    _, facts, tensors = TrainingState(cut).load()
-    for part in ("state", "tensors", "rows_4"):
-        path = file_of_newest(cut, part)
-        whole = path.read_bytes()
-        for place in (*range(30), *(chance.randrange(len(whole)) for _ in range(30))):
-            damaged = bytearray(whole)
-            damaged[place] ^= 1 << chance.choice((0, 1, 3, 5, 7))
-            path.write_bytes(damaged)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                episode, now, _ = TrainingState(cut).load()
-            if caught:
-                assert episode == 3, place
-                for left in (cut / "state").glob("*.damaged"):
-                    left.rename(left.with_suffix(""))
-            else:  # a blank between two values may become a tab
-                assert part == "state" and (episode, now) == (4, facts), place
-            path.write_bytes(whole)
-    again = TrainingState(cut).load()[2]
-    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
+    whole = newest(cut).read_bytes()
+    numbers = tree_leaves(states.unpacked(whole))
+    ends = (*range(300), *range(len(whole) - 300, len(whole)))
+    found = 0
+    for place in (*ends, *(chance.randrange(len(whole)) for _ in range(300))):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << chance.choice((0, 1, 3, 5, 7))
+        try:
+            now = tree_leaves(states.unpacked(bytes(damaged)))
+        except states.Damaged:
+            found += 1
+        else:
+            for one, other in zip(now, numbers, strict=True):
+                same = torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+                assert same, place
+    assert found > 300
 
 
-def test_a_flip_in_the_number_of_the_format_is_damage_and_no_newer_version(cut):
-    path = file_of_newest(cut, "state")
-    old, new = (f'"format": {number}' for number in (files.STATE_FORMAT, 9))
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    with pytest.warns(UserWarning, match="the state before is used"):
-        assert TrainingState(cut).load()[0] == 3
-
-
-@pytest.mark.parametrize("part", ["state", "tensors"])
-def test_no_whole_state_is_a_clear_error(small, cut, part):
-    for path in (cut / "state").glob(f"{part}_*"):
+def test_no_whole_state_is_a_clear_error(small, cut):
+    for path in TrainingState(cut).paths():
         harm(path, "cut")
     before = files_in(cut)
     with (
@@ -524,7 +476,7 @@ def test_no_whole_state_is_a_clear_error(small, cut, part):
 
 def test_a_state_that_is_damaged_during_training_stops_nothing(small, uncut, cut):
     """Damage to the state before the last is found when that is no longer needed."""
-    harm(min((cut / "state").glob("state_*.json")), "zeros")
+    harm(TrainingState(cut).paths()[-1], "zeros")
     small(cut)
     assert_same(left_by(cut), uncut())
     require_tidy(cut)
@@ -553,19 +505,11 @@ def test_pickles_in_place_of_files_are_not_opened(small, notebook, cut, tmp_path
     assert not (tmp_path / "marker").exists()
 
 
-def forged(path, **changes):
-    """Change a state's file in a way that its checksum fits."""
-    state = json.loads(path.read_text())
-    del state["checksum"]
-    state |= changes
-    state["checksum"] = states.checksum(json.dumps(state).encode())
-    path.write_text(json.dumps(state))
-
-
-def test_a_state_of_a_newer_version_is_a_clear_error(small, cut):
-    forged(file_of_newest(cut, "state"), format=files.STATE_FORMAT + 1)
+@pytest.mark.parametrize("number", [3, states.STATE_FORMAT + 1])
+def test_a_state_of_another_format_is_a_clear_error(small, cut, number):
+    torch.save(torch.load(newest(cut)) | {"format": number}, newest(cut))
     before = files_in(cut)
-    with pytest.raises(ValueError, match=f"format {files.STATE_FORMAT + 1}.*newer version"):
+    with pytest.raises(ValueError, match=f"format {number}.*the version .* that wrote it"):
         small(cut)
     assert files_in(cut) == before
 
@@ -593,140 +537,35 @@ def test_a_state_of_another_training_is_a_clear_error(forks, cut, tmp_path, othe
     assert last_line.startswith("ValueError") and str(tmp_path / "other") in last_line, last_line
 
 
-def everything(agent, environment, folder):
-    """All that restoring could change."""
-    return (
-        [tensor.clone() for tensor in saving.learner_tensors(agent.ddpg).values()],
-        agent.replay.rows.copy(),
-        agent.replay.size,
-        vars(agent)["episodes"],
-        environment.state(),
-        random.getstate(),
-        str(np.random.get_state()),
-        torch.get_rng_state(),
-        {name: (folder / name).read_bytes() for name in files_in(folder)},
-    )
-
-
-def assert_untouched(now, before):
-    for one, other in zip(now, before, strict=True):
-        if isinstance(one, list):
-            assert all(map(torch.equal, one, other))
-        elif isinstance(one, torch.Tensor):
-            assert torch.equal(one, other)
-        else:
-            assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
-
-
-NO_STATES = {  # what is wrong with a whole state, and what the error says
-    "no position": (lambda facts, tensors: facts.pop("position"), "position"),
-    "no scores": (lambda facts, tensors: facts.pop("scores"), "scores"),
-    "a fact too many": (lambda facts, tensors: facts.update(momentum=1), "momentum"),
-    "position beyond the memory": (lambda facts, tensors: facts.update(position=5_000), "position"),
-    "position elsewhere": (lambda facts, tensors: facts.update(position=3), "position 3"),
-    "position below 0": (lambda facts, tensors: facts.update(position=-1), "position"),
-    "position 2.5": (lambda facts, tensors: facts.update(position=2.5), "position"),
-    "more than the memory holds": (
-        lambda facts, tensors: facts.update(size=5_001, position=5_001),
-        "memory of 5000",
-    ),
-    "nested scores": (lambda facts, tensors: facts.update(scores=[facts["scores"]]), "scores"),
-    "scores NaN": (lambda facts, tensors: facts.update(scores=[float("nan")] * 4), "scores"),
-    "a score too few": (lambda facts, tensors: facts["scores"].pop(), "scores and the lines"),
-    "another score": (lambda facts, tensors: facts["scores"].insert(0, 9.0), "scores and"),
-    "a line cut": (lambda facts, tensors: facts["lines"].append("5,0.1"), "cut"),
-    "fewer episodes than scores": (lambda facts, tensors: facts.update(episodes=3), "of 3 epi"),
-    "no decisions": (lambda facts, tensors: facts.update(env_steps=0), "0 decisions"),
-    "a best score of 99": (
-        lambda facts, tensors: facts.update(best_score=99.0),
-        "best_score is 99",
-    ),
-    "a best score below 0": (lambda facts, tensors: facts.update(best_score=-1.0), "best_score"),
-    "another average": (lambda facts, tensors: facts.update(average_score=9.0), "average score"),
-    "an evaluation of later": (
-        lambda facts, tensors: facts.update(evaluations=["900,1,1,1,56,1"]),
-        "evaluations of later",
-    ),
-    "decisions of later": (
-        lambda facts, tensors: facts.update(evaluations=["4,1,1,1,900,1"]),
-        "evaluations of later",
-    ),
-    "episodes as text": (lambda facts, tensors: facts.update(episodes="4"), "episodes"),
-    "no log": (lambda facts, tensors: facts.update(log={}), "log"),
-    "no largest priority": (
-        lambda facts, tensors: facts.update(largest_priority=None),
-        "largest priority",
-    ),
-    "no NumPy generator": (lambda facts, tensors: facts.update(numpy={}), "state"),
-    "a short Python generator": (lambda facts, tensors: facts["python"][1].pop(), "state"),
-    "another generator": (
-        lambda facts, tensors: facts.update(
-            generator=facts["generator"] | {"bit_generator": "MT19937"}
-        ),
-        "state",
-    ),
-    "an environment of others": (lambda facts, tensors: facts.update(environment={}), "state"),
-    "no weight": (lambda facts, tensors: tensors.pop("critic.output.bias"), "output.bias"),
-    "no target": (lambda facts, tensors: tensors.pop("target_actor.layers.3.bias"), "target_actor"),
-    "no step": (lambda facts, tensors: tensors.pop("actor_optimizer.0.step"), "optimizer.0.step"),
-    "no averages": (
-        lambda facts, tensors: [
-            tensors.pop(name) for name in list(tensors) if "critic_optimizer" in name
-        ],
-        "critic_optimizer",
-    ),
-    "no rows": (lambda facts, tensors: tensors.pop("rows_1"), "rows_1"),
-    "no priorities": (lambda facts, tensors: tensors.pop("priorities"), "priorities"),
-    "no best weights": (
-        lambda facts, tensors: [
-            tensors.pop(name) for name in list(tensors) if name.startswith("best.")
-        ],
-        "best",
-    ),
-    "no torch generator": (lambda facts, tensors: tensors.pop("torch_generator"), "torch_gen"),
-    "a tensor too many": (lambda facts, tensors: tensors.update(x=torch.zeros(1)), "unknown"),
-    "double precision": (
-        lambda facts, tensors: tensors.update(
-            {"actor.layers.3.bias": tensors["actor.layers.3.bias"].double()}
-        ),
-        "float64",
-    ),
-    "another shape": (lambda facts, tensors: tensors.update(rows_0=torch.zeros(20, 3)), "shape"),
-    "a weight NaN": (
-        lambda facts, tensors: tensors["actor.layers.3.bias"].fill_(np.nan),
-        "layers.3.bias is not finite",
-    ),
-    "an average infinite": (
-        lambda facts, tensors: tensors["actor_optimizer.0.exp_avg"].fill_(np.inf),
-        "not finite",
-    ),
-    "a row NaN": (lambda facts, tensors: tensors["rows_2"].fill_(np.nan), "rows_2 is not finite"),
-    "a priority below 0": (lambda facts, tensors: tensors["priorities"].fill_(-1), "below 0"),
+WRONG = {  # what a whole state lacks, or holds instead
+    "learner": {"actor": {}},
+    "replay": {"size": 1},
+    "facts": "{}",
+    "randomness": {"python": 3},
 }
 
 
-@pytest.mark.parametrize("wrong", NO_STATES)
-def test_a_whole_state_that_holds_something_else_changes_nothing(notebook, small, cut, wrong):
-    """Its checksum fits, so this is no damage: somebody else wrote it."""
-    change, words = NO_STATES[wrong]
-    states = TrainingState(cut)
-    episode, facts, tensors = states.load()
-    change(facts, tensors)
-    states.save(episode + 1, facts, [("tensors", files.to_bytes(tensors))])
-    agent = small_training.make_agent(notebook)
-    with open_environment("", ARMS, 7) as environment:
-        before = everything(agent, environment, cut)
-        with pytest.raises(ValueError, match=words):
-            notebook.train_agent(environment, agent, cut, 6, resume=True, metadata={"seed": 0})
-        assert_untouched(everything(agent, environment, cut), before)
-
-
-def test_a_state_of_the_first_format_names_the_version_that_wrote_it(small, cut):
-    forged(file_of_newest(cut, "state"), format=1)
-    before = files_in(cut)
-    with pytest.raises(ValueError, match="format 1, .*written by an earlier version"):
+@pytest.mark.parametrize("part", WRONG)
+def test_a_whole_state_that_holds_something_else_is_a_clear_error(small, cut, part):
+    torch.save(torch.load(newest(cut)) | {part: WRONG[part]}, newest(cut))
+    before = {name: (cut / name).read_bytes() for name in files_in(cut)}
+    with pytest.raises(ValueError, match="holds no state of this training") as error:
         small(cut)
-    assert files_in(cut) == before
+    assert str(cut / "state") in str(error.value)
+    assert {name: (cut / name).read_bytes() for name in files_in(cut)} == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"best_score": 99.0}, {"env_steps": 0}, {"evaluations": ["900,1,1,1,1,1"]}, {"scores": []}],
+    ids=str,
+)
+def test_a_state_whose_numbers_contradict_each_other_is_a_clear_error(small, cut, change):
+    state = torch.load(newest(cut))
+    forged = state | {"facts": json.dumps(json.loads(state["facts"]) | change)}
+    torch.save(forged, newest(cut))
+    with pytest.raises(ValueError, match="holds no state of this training"):
+        small(cut)
 
 
 # ---------------------------------------------------------------------- reading fails for a while
@@ -741,10 +580,9 @@ def test_a_state_of_the_first_format_names_the_version_that_wrote_it(small, cut)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("part", ["state", "tensors", "rows_1"])
-def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, part, error):
+def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, error):
     """Nothing is set aside, and no older state is used; a second later all may be well."""
-    path, read = file_of_newest(cut, part), Path.read_bytes
+    path, read = newest(cut), Path.read_bytes
 
     def fail(self):
         if self == path:
@@ -761,10 +599,10 @@ def test_an_error_of_reading_is_no_damage(small, uncut, cut, monkeypatch, part, 
 
 
 def test_unpacking_without_memory_is_no_damage(small, cut, monkeypatch):
-    def fail(content):
+    def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(states, "load_tensors", fail)
+    monkeypatch.setattr(states.torch, "load", fail)
     before = files_in(cut)
     with pytest.raises(MemoryError):
         small(cut)
@@ -901,16 +739,14 @@ def test_a_finished_training_can_be_made_longer(small, uncut, tmp_path, kind, st
 def test_once_learning_has_ended_states_are_without_the_memory(small, tmp_path):
     """Learning ends after two of six episodes."""
 
-    def files(episodes):
+    def sizes(episodes):
         small(tmp_path / "run", "an end of learning", episodes)
-        return [
-            set(json.loads(path.read_text())["files"])
-            for path in sorted((tmp_path / "run" / "state").glob("state_*.json"))
-        ]
+        paths = reversed(TrainingState(tmp_path / "run").paths())
+        return [len(states.unpacked(path.read_bytes())["replay"]["rows"]) for path in paths]
 
-    with_memory, without = files(2)
-    assert "rows_0" in with_memory and without == {"tensors"}
-    assert files(6) == [{"tensors"}] * 2
+    with_memory, without = sizes(2)
+    assert with_memory > 0 == without
+    assert sizes(6) == [0, 0]
 
 
 def test_fewer_episodes_than_were_played_before_the_cut(small, uncut, tmp_path):
@@ -988,11 +824,10 @@ def test_training_again_with_the_same_agent_is_no_crash(notebook, small, tmp_pat
         notebook.train_agent(
             environment, agent, tmp_path / "second", 2, save_every=1, keep_state=True
         )
-    episode, _, tensors = TrainingState(tmp_path / "second").load()
-    assert episode == 5
-    blocks = range(-(-len(agent.replay) // small_training.BLOCK))
-    rows = np.concatenate([tensors[f"rows_{k}"] for k in blocks])
-    np.testing.assert_array_equal(rows, agent.replay.rows[: len(agent.replay)])
+    state = TrainingState(tmp_path / "second").load()
+    assert json.loads(state["facts"])["episodes"] == 5
+    rows = agent.replay.rows[: len(agent.replay)]
+    np.testing.assert_array_equal(state["replay"]["rows"], rows)
 
 
 def test_stopping_when_solved_can_be_changed(small, tmp_path, monkeypatch):
@@ -1051,15 +886,15 @@ def test_every_generator_goes_on(tmp_path):
     arguments = ((0, 1), (), (), (1,))
     for draw, values in zip(draws, arguments, strict=True):
         draw(*values)
-    facts, tensors = randomness.random_states()
-    facts = json.loads(json.dumps(facts))
+    file = io.BytesIO()
+    torch.save(randomness.random_states(), file)
     expected = [
         float(draw(*values))
         for draw, values in zip(draws, arguments, strict=True)
         for _ in range(3)
     ]
     seed_everything(6)
-    randomness.restore_random_states(**facts, **tensors)
+    randomness.restore_random_states(torch.load(io.BytesIO(file.getvalue()), weights_only=True))
     assert [
         float(draw(*values))
         for draw, values in zip(draws, arguments, strict=True)
@@ -1071,26 +906,8 @@ def test_a_large_uniform_memory_is_counted_exactly(notebook):
     """2^24 + 1 is the first number that single precision does not have."""
     replay = notebook.UniformReplay(2**24 + 8, 1, np.random.default_rng(0))
     replay.size = replay.position = 2**24 + 1
-    copy_replay(replay, replay)
+    saving.restore_replay(replay, saving.replay_state(replay))
     assert len(replay) == replay.position == 2**24 + 1
-
-
-def copy_replay(replay, twin):
-    """Give a memory to another in the way of a saved state."""
-    tensors = saving.priorities(replay, replay.size) | {
-        name: torch.from_numpy(rows.copy()) for name, rows in saving.blocks(replay, replay.size)
-    }
-    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    saving.restore_replay(
-        twin,
-        SimpleNamespace(
-            size=replay.size,
-            position=replay.position,
-            largest_priority=getattr(replay, "largest", None),
-            generator=replay.generator.bit_generator.state,
-        ),
-        tensors,
-    )
 
 
 def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defaults):
@@ -1101,7 +918,7 @@ def test_the_sums_of_a_restored_tree_are_the_same_to_the_last_bit(notebook, defa
         replay.update(chance.integers(len(replay), size=20), chance.exponential(size=20))
     twin = notebook.PrioritizedReplay(1_000, 1, np.random.default_rng(0))
     twin.add(chance.random((700, 1)), chance.random(700))  # something to forget
-    copy_replay(replay, twin)
+    saving.restore_replay(twin, saving.replay_state(replay))
     np.testing.assert_array_equal(twin.rows, replay.rows)
     np.testing.assert_array_equal(twin.tree, replay.tree)
     assert (twin.largest, twin.size, twin.position) == (
@@ -1207,13 +1024,6 @@ def test_a_training_that_left_no_state_cannot_be_made_longer(notebook, small, tm
     assert files_in(tmp_path / "run") == before
 
 
-def test_a_kill_while_the_states_are_removed_leaves_none_that_names_what_is_gone(small, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states.shutil, "rmtree", lambda *_, **__: None)  # killed before it
-        small(tmp_path / "run", episodes=2, keep_state=False)
-    assert not TrainingState(tmp_path / "run").exists()
-
-
 # -------------------------------------------------------------------------- before the first state
 
 
@@ -1298,10 +1108,12 @@ def test_what_could_never_be_resumed_is_not_saved(small, uncut, tmp_path, networ
             optimizer = getattr(agent.ddpg, f"{network}_optimizer")
             next(iter(optimizer.state.values()))[name][0, 0] = np.inf
 
-    words = rf"{network}_optimizer\.0\.{name} is not finite.*no state is saved.*reward_scale"
+    words = (
+        rf"learner\.{network}_optimizer\.0\.{name} is not finite.*no state is saved.*reward_scale"
+    )
     with pytest.raises(FloatingPointError, match=f"{words}.*after episode 3, .*resume = True"):
         small(tmp_path / "run", after_episode=overflow)
-    assert TrainingState(tmp_path / "run").load()[0] == 2
+    assert TrainingState(tmp_path / "run").paths()[0].stem == "state_0000002"
     small(tmp_path / "run")
     assert_same(left_by(tmp_path / "run"), uncut())
 
@@ -1310,7 +1122,7 @@ def test_rows_that_are_not_finite_are_not_saved(notebook, small, tmp_path):
     agent, training_states = small(tmp_path / "run"), states.TrainingState(tmp_path / "run")
     before = files_in(tmp_path / "run")
     agent.replay.rows[3, 3] = np.nan
-    with pytest.raises(FloatingPointError, match="rows_0 is not finite"):
+    with pytest.raises(FloatingPointError, match="replay.rows is not finite"):
         saving.save_state(training_states, agent, None)
     assert files_in(tmp_path / "run") == before
 

@@ -88,24 +88,6 @@ def test_a_field_that_was_always_there_must_be_there(notebook, tmp_path):
         load_hyperparameters(tmp_path, notebook.Hyperparameters.model_fields)
 
 
-def test_a_field_that_is_gone_may_have_said_what_now_always_is(notebook, tmp_path, monkeypatch):
-    """`replay_lifetime` removed: None stays as the behaviour, and a number cannot be had."""
-    fields = without(notebook.Hyperparameters, "replay_lifetime", "negative_slope")
-    gone = {"replay_lifetime": None, "negative_slope": 0.0}
-    monkeypatch.setattr(run_files, "REMOVED", gone)
-    settings = notebook.make_hyperparameters("default", {}).model_dump()
-    save_hyperparameters(tmp_path, settings)
-    assert load_hyperparameters(tmp_path, fields).keys() == settings.keys() - gone.keys()
-    for changed in ({"replay_lifetime": 5}, {"negative_slope": 0.05}):
-        save_hyperparameters(tmp_path, settings | changed)
-        [(name, value)] = changed.items()
-        with pytest.raises(ValueError, match=f"made with {name} = {value}, .*use an earlier one"):
-            load_hyperparameters(tmp_path, fields)
-    monkeypatch.setattr(run_files, "REMOVED", {})
-    with pytest.raises(ValueError, match="newer version"):
-        load_hyperparameters(tmp_path, fields)
-
-
 def test_facts_of_a_run_have_a_time_before_them_too(capsys):
     for folder in KEPT:
         metadata = load_about(folder)

@@ -16,10 +16,12 @@ import pytest
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
 from tutorial.experiments import study
-from tutorial.experiments.study import ALL_OFF, COLUMNS, StudyRun
+from tutorial.experiments.study import COLUMNS, StudyRun
 from tutorial.experiments.training import as_csv, read_lines
 from tutorial.paths import DOC
 from tutorial.report import study as report
+
+ALL_OFF = (1, "uniform", False)
 
 
 class Paying:
@@ -69,21 +71,21 @@ def test_the_study_has_the_runs_of_its_plan():
     assert len(runs) == len(set(runs)) == 4 * 2**3 * 12
     seeds = {run.seed for run in runs}
     assert len(seeds) == 12
-    for others in (study.runs_of_the_pilot(), study.runs_of_the_sweep()):
-        assert len({(run.table_name, run.key) for run in others}) == len(others)
-        assert not seeds & {run.seed for run in others}
+    for table in ("pilot", "sweep"):
+        assert not seeds & {
+            int(line[4]) for line in read_lines(study.RESULTS / f"{table}.csv", COLUMNS)
+        }
     assert [run.seed for run in runs] == sorted(run.seed for run in runs)  # whole seeds first
 
 
-def test_a_training_gives_a_table_and_nothing_else(capfdbinary):
+def test_a_training_gives_a_table_and_nothing_else(capfdbinary, monkeypatch):
     """What a training prints must not get between its lines."""
-    run = StudyRun(
-        "one_arm", ALL_OFF, 7, changes={"episodes": 2, "every": 1, "arms": 1}, table="pilot"
-    )
+    monkeypatch.setitem(study.TASKS, "one_arm", study.Task(arms=1, episodes=2, every=1))
+    run = StudyRun("one_arm", ALL_OFF, 7)
     assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
     tables = json.loads(capfdbinary.readouterr().out)
-    assert list(tables) == ["pilot.csv"]
-    lines = list(csv.reader(tables["pilot.csv"].splitlines()))
+    assert list(tables) == ["one_arm.csv"]
+    lines = list(csv.reader(tables["one_arm.csv"].splitlines()))
     assert [tuple(line[:5]) for line in lines] == [run.key] * 2
     assert [line[5] for line in lines] == ["1", "2"] and all(
         len(line) == len(COLUMNS) for line in lines
@@ -132,7 +134,7 @@ def test_a_table_that_is_stored_again_stays_as_it_is(tmp_path, table):
 
 def test_the_list_of_the_kept_study_is_printed(capsys):
     # The folder holds a table with other columns, too: diagnostics.csv.
-    assert study.main(["--list", "--only", "study"]) == 0
+    assert study.main(["--list"]) == 0
     number = len(study.SEEDS) * len(study.TASKS) * math.prod(map(len, study.LEVELS.values()))
     assert f"{number} of {number} runs done" in capsys.readouterr().out
 
@@ -182,16 +184,14 @@ def test_only_whole_seeds_count(tmp_path):
 
 def test_the_kept_tables_are_those_of_the_list():
     """Every line belongs to a run of the study, and every run has all its evaluations."""
-    for part, tables in (("study", study.TASKS), ("pilot", ["pilot"]), ("sweep", ["sweep"])):
-        runs = {(run.table_name, run.key): run for run in study.PARTS[part]()}
-        for name in tables:
-            path = study.RESULTS / f"{name}.csv"
-            found: dict = {}
-            for line in read_lines(path, COLUMNS):
-                found.setdefault((path.name, tuple(line[:5])), []).append(int(line[5]))
-            for key, episodes in found.items():
-                task = dataclasses.replace(study.TASKS[runs[key].task], **runs[key].changes)
-                assert episodes == list(range(task.every, task.episodes + 1, task.every))
+    keys = {(run.task, run.key) for run in study.runs_of_the_study()}
+    for name, task in study.TASKS.items():
+        found: dict = {}
+        for line in read_lines(study.RESULTS / f"{name}.csv", COLUMNS):
+            found.setdefault((name, tuple(line[:5])), []).append(int(line[5]))
+        assert found.keys() == keys & found.keys()
+        for episodes in found.values():
+            assert episodes == list(range(task.every, task.episodes + 1, task.every))
 
 
 def areas_of(**effects):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from reacher import task
+from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report import figures, summaries, tables
+from tutorial.training.scores import read_runs
 
 
 def test_a_training_that_reached_the_mark_and_was_not_solved():
@@ -30,15 +32,6 @@ def test_pay_of_an_episode():
         "mean reward from decision 101 on: 100.0 % of the largest",
     ]
     assert "not reached" in summaries.reward_summary(np.zeros((50, 2)))
-
-
-def test_draws_of_episodes():
-    draws = np.zeros((20, 3), dtype=int)  # of the last eight no transition was kept
-    draws[:5, 2], draws[5:12, 0] = 10, 10  # ten transitions each: drawn twice, or never
-    lines = summaries.draws_summary({"draws": draws}).splitlines()
-    assert lines[0] == "transitions of episode  1: sampled   2.0 times on average,  0 % never"
-    assert lines[2].endswith("sampled   0.0 times on average, 100 % never")
-    assert lines[3] == "of all samples, 100 % were of the first five episodes"
 
 
 @pytest.mark.parametrize("number", [2, 4, 7])
@@ -69,3 +62,14 @@ def test_a_table_is_written_as_markdown():
 def test_the_most_that_can_be_had():
     """Of the module's docstring: a decision pays at most 0.04, and an episode 40.04."""
     assert task.MAX_DECISION_REWARD == 0.04 and task.MAX_SCORE == pytest.approx(40.04, abs=1e-12)
+
+
+@pytest.mark.parametrize("page", ["differences.md", "results.md"])
+def test_tables_of_pages_are_those_of_the_stored_runs(page):
+    """Where the notebook does not compute them, as their functions print them."""
+    if page == "differences.md":
+        runs = {name: read_runs(CHECKPOINTS / folder) for name, folder in tables.REPORTS.items()}
+        table = tables.runs_table(runs)
+    else:
+        table = tables.pendulum_table(read_runs(CHECKPOINTS / "pendulum"))
+    assert table in (DOC / page).read_text()

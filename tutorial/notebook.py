@@ -6,18 +6,20 @@ python -m tutorial.notebook COPY    a copy for another folder, which Jupyter tru
 import ast
 import base64
 import functools
+import json
 import linecache
+import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
-from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK
+from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK, PROJECT
 
 
 def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> int:
@@ -48,13 +50,19 @@ def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
     return defaults | notebook.metadata.get("papermill", {}).get("parameters", {})
 
 
-def carry_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Attach the pictures of `doc/` that its Markdown links, so that it shows them anywhere."""
+def carry_pictures(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Make a copy for another folder show what is in `doc/`: pictures go along, links are changed.
+
+    Args:
+        folder: of the copy.
+    """
+    pages = os.path.relpath(DOC, folder).replace(os.sep, "/")
     for cell in notebook.cells:
         for name in set(re.findall(r"\]\(doc/(\S+\.png)\)", cell.source)):
             picture = base64.b64encode((DOC / name).read_bytes()).decode()
             cell.setdefault("attachments", {})[name] = {"image/png": picture}
             cell.source = cell.source.replace(f"](doc/{name})", f"](attachment:{name})")
+        cell.source = cell.source.replace("](doc/", f"]({pages}/")
 
 
 def link_pictures(notebook: nbformat.NotebookNode) -> None:
@@ -66,14 +74,22 @@ def link_pictures(notebook: nbformat.NotebookNode) -> None:
                 cell.source = cell.source.replace(f"](attachment:{name})", f"](doc/{name})")
         if not cell.get("attachments", True):
             del cell["attachments"]
+        cell.source = re.sub(r"\]\([^)\s]*/doc/(?=[\w.]+)", "](doc/", cell.source)
 
 
 def copy_notebook(path: Path) -> None:
     """Write a copy with its pictures, and sign it: Jupyter then runs the scripts of its pages."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    carry_pictures(notebook)
+    carry_pictures(notebook, path.parent)
     nbformat.write(notebook, path)
     NotebookNotary().sign(notebook)
+
+
+def papermill_command(source: Path, output: Path, parameters: Mapping[str, Any]) -> list[str]:
+    """The command that executes a notebook with parameters in the project's folder."""
+    options = "--kernel python3 --no-progress-bar --no-request-save-on-cell-execute --cwd".split()
+    given = [str(source), str(output), "-y", json.dumps(parameters)]
+    return [sys.executable, "-m", "papermill", *given, *options, str(PROJECT)]
 
 
 class NotebookDefinitions(types.ModuleType):

@@ -15,6 +15,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     study        train what the study of doc/study.md has not, or print its results: --report
     watch        write runs/watch.html, arms to play with: watch runs/default/seed0
     pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
+    site         write README, notebooks and pages of doc/ as a web site into _site/
     pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
     constraints  write tutorial/constraints.txt anew, from the newest versions
@@ -34,6 +35,7 @@ from tutorial.paths import NOTEBOOK, PROJECT, RUNS
 
 OLDEST, NEWEST = (3, 11), (3, 14)
 VENV = PROJECT / ".venv"
+SITE = PROJECT / "_site"
 CONSTRAINTS = PROJECT / "tutorial" / "constraints.txt"
 REQUIREMENTS = PROJECT / "requirements.txt"
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
@@ -79,16 +81,8 @@ def check_version(version=sys.version_info[:2]):
 def install(*packages, folder=VENV, constrained=True):
     """Install packages or pip's options into a virtual environment."""
     constraints = ["-c", CONSTRAINTS] if constrained else []
-    call(
-        python(folder),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "-q",
-        *constraints,
-        *packages,
-    )
+    pip = "-m pip --disable-pip-version-check install -q".split()
+    call(python(folder), *pip, *constraints, *packages)
 
 
 def make_environment(folder=VENV, constrained=True):
@@ -106,33 +100,17 @@ def make_environment(folder=VENV, constrained=True):
     ready.write_text(wanted)
 
 
-def run(*options):
-    call(python(), "-m", "tutorial.report.run", *options)
-
-
-def demo(*options):
-    run("demo", "-p", "train", "False", *options)
+def program(*module):
+    """The task that starts a module of this project with options."""
+    return lambda *options: call(python(), "-m", *module, *options)
 
 
 def test(*options):
     """All tests, on all cores, each file on one; the long ones first."""
     long = [NOTEBOOK.name, *(f"tests/test_{name}.py" for name in ("training", "resume"))]
-    call(
-        python(),
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "logical",
-        "--dist",
-        "loadfile",
-        "--nbval-lax",
-        "--nbval-current-env",
-        "--nbval-cell-timeout=1800",
-        *long,
-        "tests",
-        *options,
-    )
+    cores = "-q -n logical --dist loadfile".split()
+    cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=1800".split()
+    call(python(), "-m", "pytest", *cores, *cells, *long, "tests", *options)
 
 
 def test_extras(*options):
@@ -173,24 +151,13 @@ def lint(*options):
     call(python(), "-m", "mypy")
 
 
-def experiments(*options):
-    call(python(), "-m", "tutorial.experiments", *options)
-
-
-def study(*options):
-    call(python(), "-m", "tutorial.experiments.study", *options)
-
-
-def watch(*options):
-    call(python(), "-m", "reacher.watch", *options)
-
-
-def pdf(*options):
-    call(python(), "-m", "tutorial.report.print", *options)
-
-
-def pictures(*options):
-    call(python(), "-m", "tutorial.report.pictures", *options)
+def site(*options):
+    """Without a network. A link between pages that leads nowhere is an error."""
+    call(
+        python(), "-m", "sphinx", "-q", "-W", "-c", "doc", "-d", VENV / "site", ".", SITE, *options
+    )
+    shutil.copy(SITE / "README.html", SITE / "index.html")
+    call(python(), "-m", "reacher.watch", "--out", SITE / "play.html")
 
 
 def bench(*options):
@@ -216,23 +183,21 @@ def clean():
 
 
 TASKS = {
-    task.__name__.replace("_", "-"): task
-    for task in (
-        run,
-        demo,
-        test,
-        test_extras,
-        lab,
-        lint,
-        experiments,
-        study,
-        watch,
-        pdf,
-        pictures,
-        bench,
-        constraints,
-        clean,
-    )
+    "run": program("tutorial.report.run"),
+    "demo": program("tutorial.report.run", "demo", "-p", "train", "False"),
+    "test": test,
+    "test-extras": test_extras,
+    "lab": lab,
+    "lint": lint,
+    "experiments": program("tutorial.experiments"),
+    "study": program("tutorial.experiments.study"),
+    "watch": program("reacher.watch"),
+    "pdf": program("tutorial.report.print"),
+    "site": site,
+    "pictures": program("tutorial.report.pictures"),
+    "bench": bench,
+    "constraints": constraints,
+    "clean": clean,
 }
 
 

@@ -52,32 +52,16 @@ def candidates() -> list[str]:
     return [name for name in names if name == "glfw" or platform in ("", name)]
 
 
+@functools.cache
 def works(name: str) -> bool:
     """Whether a backend draws, tried in a process of its own: half a second the first time."""
-    return _works(
-        name,
-        tuple(
-            os.environ.get(variable)
-            for variable in ("DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH")
-        ),
-    )
-
-
-@functools.lru_cache(maxsize=32)
-def _works(name: str, surroundings: tuple) -> bool:
-    own = {
-        variable: value for variable, value in os.environ.items() if variable != "PYOPENGL_PLATFORM"
-    }
+    own = os.environ | {"MUJOCO_GL": name}
+    own.pop("PYOPENGL_PLATFORM", None)
+    command = [sys.executable, "-c", TRIAL, name]
     try:
-        return (
-            subprocess.run(
-                [sys.executable, "-c", TRIAL, name],
-                env={**own, "MUJOCO_GL": name},
-                capture_output=True,
-                timeout=LONGEST_TRIAL,
-            ).returncode
-            == 0
-        )
+        return not subprocess.run(
+            command, env=own, capture_output=True, timeout=LONGEST_TRIAL
+        ).returncode
     except (OSError, subprocess.SubprocessError):
         return False
 

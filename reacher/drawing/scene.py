@@ -116,7 +116,6 @@ class ArmScene:
         width, height: of the picture, pixels.
         goal_size: diameter of the goals, m.
         columns: arms in a row; None: by `columns_for`.
-        follow: None frames all arms; a number puts the camera in front of that one.
         framed: what of an arm the camera frames, of `reacher.drawing.style`.
         bottom: pixels at the lower edge that the arms leave free, for a line of text.
         elevation: of the camera above the horizon, degrees; None: by the number of arms.
@@ -134,7 +133,6 @@ class ArmScene:
         height: int = style.PICTURE_SIZE,
         goal_size: float = 5.0,
         columns: int | None = None,
-        follow: int | None = None,
         framed: tuple[float, float, float] | None = None,
         bottom: int = 0,
         elevation: float | None = None,
@@ -146,19 +144,14 @@ class ArmScene:
                 f"width and height must be from {FEWEST_PIXELS} to {MOST_PIXELS} "
                 f"pixels, not {width} and {height}"
             )
-        if follow is not None and not 0 <= follow < arms:
-            raise ValueError(f"follow must be None or an arm from 0 to {arms - 1}, not {follow!r}")
         self.arms, self.goal_size = arms, goal_size
         self.arm_positions = arm_positions(arms, columns or columns_for(arms), goal_size)
-        one = arms == 1 or follow is not None
         if elevation is None:
-            elevation = style.ONE_ARM_ELEVATION if one else style.ELEVATION
+            elevation = style.ONE_ARM_ELEVATION if arms == 1 else style.ELEVATION
         self.camera = Camera(width, height, elevation=elevation)
-        framed = framed or (style.REACH if one else style.WORKPLACE)
-        shown = self.arm_positions if follow is None else self.arm_positions[[follow]]
-        self.camera.frame(
-            np.concatenate([outline(place, framed, goal_size) for place in shown]), bottom
-        )
+        framed = framed or (style.REACH if arms == 1 else style.WORKPLACE)
+        around = [outline(place, framed, goal_size) for place in self.arm_positions]
+        self.camera.frame(np.concatenate(around), bottom)
         self._model = mujoco.MjModel.from_xml_string(
             surroundings(self.arm_positions, goal_size, self.camera)
         )

@@ -26,7 +26,7 @@ from reacher.task import (
     Task,
 )
 
-METADATA = {
+METADATA: dict[str, Any] = {
     "render_modes": ["human", "rgb_array"],
     "render_fps": 1 / DECISION_SECONDS,
 }
@@ -41,8 +41,12 @@ class _Arms:
         parameters: `goal_size` and `goal_speed`.
     """
 
+    metadata: dict[str, Any]
+    render_mode: str | None
     _is_reset = _is_closed = False  # here, since close() may follow a constructor that failed
-    _picture = _window = _drawn_size = None
+    _picture: Any = None
+    _window: Any = None
+    _drawn_size: float | None = None
 
     def __init__(self, num_arms: int, render_mode: str | None, **parameters: float) -> None:
         if render_mode not in (None, *METADATA["render_modes"]):
@@ -121,6 +125,17 @@ class _Arms:
             self._picture = drawing.arms_picture(1, size, size, self.goal_size)
             self._drawn_size = self.goal_size
         return tuple(self._picture.frame(arm) for arm in self._task.observe())
+
+    def _rendered(self) -> tuple[np.ndarray, ...] | None:
+        """What `render` shows or returns, arm by arm."""
+        self._require_reset("render")
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                f"render() of {self} without a render_mode: give one to gymnasium.make, "
+                "such as render_mode='rgb_array'"
+            )
+        self._show()
+        return self._frames() if self.render_mode == "rgb_array" else None
 
     def _show(self) -> None:
         """Show the arms as they are now, if that was asked for."""
@@ -219,11 +234,8 @@ class ReacherEnv(_Arms, gymnasium.Env):
 
     def render(self) -> np.ndarray | None:
         """The picture of this moment, (480, 480, 3) uint8, in the mode "rgb_array"; else None."""
-        self._require_reset("render")
-        if self.render_mode is None:
-            _warn_of_render(self)
-        self._show()
-        return self._frames()[0] if self.render_mode == "rgb_array" else None
+        pictures = self._rendered()
+        return pictures[0] if pictures else None
 
     def close(self) -> None:
         """End the environment and its window. It may be called again."""
@@ -278,8 +290,8 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._is_over = False
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:
+    @property  # type: ignore[misc]  # as Gymnasium's vector environments have it
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The arms' generators."""
         return tuple(self._task.generators)
 
@@ -352,11 +364,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """Pictures of this moment, (480, 480, 3) uint8 each, in the mode "rgb_array"; else None."""
-        self._require_reset("render")
-        if self.render_mode is None:
-            _warn_of_render(self)
-        self._show()
-        return self._frames() if self.render_mode == "rgb_array" else None
+        return self._rendered()
 
     def call(self, name: str, *arguments: Any, **options: Any) -> tuple:
         """A method's result, or an attribute, once for each arm, as Gymnasium's own have it.
@@ -442,7 +450,7 @@ class ReacherVectorEnv(_Arms, gymnasium.vector.VectorEnv):
             ]
         else:
             self._task.generators = goal_generators(seed, self.num_envs)
-        self._np_random_seed = seed
+        self._np_random_seed = seed  # type: ignore[assignment]  # or a list
 
 
 def _require_no_options(options) -> None:
@@ -451,10 +459,3 @@ def _require_no_options(options) -> None:
             f"reset() has no such options: {options!r}; goal_size and goal_speed are "
             "arguments of gymnasium.make"
         )
-
-
-def _warn_of_render(env) -> None:
-    gymnasium.logger.warn(
-        f"render() of {env} without a render_mode: give one to gymnasium.make, "
-        "such as render_mode='rgb_array'"
-    )

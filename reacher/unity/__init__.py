@@ -23,11 +23,10 @@ a file that starts it.
 try:
     import google.protobuf  # noqa: F401
     import grpc  # noqa: F401
-    import psutil  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"the Unity build needs {error.name}, which is not installed; run\n"
-        "    pip install grpcio protobuf psutil pillow\n"
+        "    pip install grpcio protobuf pillow\n"
         "    pip install --no-deps unityagents==0.4.0",
         name=error.name,
     ) from error

@@ -23,7 +23,6 @@ from typing import IO, Any
 
 import grpc
 import numpy as np
-import psutil
 
 from reacher.checks import MAX_TIMEOUT, integer, number
 from reacher.display import has_display
@@ -174,8 +173,8 @@ class _Communicator(unityagents.communicator.Communicator):
     ) -> None:
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
-        self._server = None
-        self._player = _PlayerCalls(self._is_players)
+        self._server: grpc.Server | None = None
+        self._player = _PlayerCalls()
         self._tickets = itertools.count()
 
     def listen(self) -> int:
@@ -252,10 +251,11 @@ class _Communicator(unityagents.communicator.Communicator):
                 return message.unity_output
 
     def _check_player(self, deadline: float, connecting: bool) -> None:
-        process = self._environment.proc1
-        if connecting and self._player.unknown_call is not None:
-            self._fail_version(f"the call {self._player.unknown_call}")
-        if process is not None and process.poll() is not None:
+        process, unknown = self._environment.proc1, connecting and self._player.unknown_call
+        is_over = process is not None and process.poll() is not None
+        if unknown and (is_over or time.monotonic() > deadline):  # not before: anybody can call
+            self._fail_version(f"the call {unknown}")
+        if process is not None and is_over:
             code = process.returncode
             how = (
                 f"by signal {-code} ({signal.strsignal(-code)})"
@@ -283,28 +283,6 @@ class _Communicator(unityagents.communicator.Communicator):
                 "does a firewall block it? On a slow machine, give a longer timeout"
             )
 
-    def _is_players(self, peer: str) -> bool:
-        """Whether a call comes from the player's process, or from one that it has started.
-
-        Args:
-            peer: the address at the other end of the call's connection, such as "ipv4:127.0.0.1:9".
-        """
-        process = self._environment.proc1
-        if process is None:  # with the original class: an editor, which the user has started
-            return not isinstance(self._environment, _UnityEnvironment)
-        port = int(peer.rpartition(":")[2])
-        try:
-            player = psutil.Process(process.pid)
-            return any(
-                connection.laddr and connection.laddr.port == port
-                for one in [player, *player.children(recursive=True)]
-                for connection in one.net_connections("tcp")
-            )
-        except psutil.NoSuchProcess:
-            return False
-        except psutil.AccessDenied:  # the system does not say: the first who calls, then
-            return True
-
     def _fail_version(self, theirs: str) -> None:
         self._fail(
             f"the player speaks {theirs} of ML-Agents, this client {API_VERSION} (v0.4): "
@@ -325,25 +303,23 @@ class _Communicator(unityagents.communicator.Communicator):
 class _PlayerCalls(grpc.GenericRpcHandler):
     """What the player's calls meet: a message in, and out again with the next one for it.
 
-    Any program on this machine can call as well. The player's process sends an academy's parameters
-    first, and is known by its connection's address from then on. Others are refused, and change
-    nothing.
-
-    Args:
-        is_players: whether a call from an address comes from the player's process.
+    Any program on this machine can call as well. The player is the one that sends an academy's
+    parameters first, and is known by its connection's address from then on. Others are refused, and
+    change nothing.
 
     Attributes:
         received: pairs of the ticket of the message that is answered, and the answer.
         to_send: pairs of a ticket and a message.
-        unknown_call: name of a call of the player that this protocol does not have, as later
-            versions of ML-Agents make.
+        unknown_call: name of a call that this protocol does not have, as later versions of
+            ML-Agents make.
     """
 
-    def __init__(self, is_players: Callable[[str], bool]) -> None:
-        self._is_players = is_players
-        self.received, self.to_send = queue.SimpleQueue(), queue.SimpleQueue()
-        self.unknown_call = None
-        self._peer, self._ticket = None, None
+    def __init__(self) -> None:
+        self.received: queue.SimpleQueue = queue.SimpleQueue()
+        self.to_send: queue.SimpleQueue = queue.SimpleQueue()
+        self.unknown_call: str | None = None
+        self._peer: str | None = None
+        self._ticket: int | None = None
         self._lock = threading.Lock()
         self._handler = grpc.unary_unary_rpc_method_handler(
             self._exchange,
@@ -357,16 +333,9 @@ class _PlayerCalls(grpc.GenericRpcHandler):
         method = handler_call_details.method
         if method == EXCHANGE:
             return self._handler
-        if method.startswith(PACKAGE):
-            return grpc.unary_unary_rpc_method_handler(
-                lambda request, context: self._refuse(method, context)
-            )
-        return None
-
-    def _refuse(self, method, context):
-        if self._peer is None and self._is_players(context.peer()):
+        if self._peer is None and method.startswith(PACKAGE):
             self.unknown_call = method
-        context.abort(grpc.StatusCode.UNIMPLEMENTED, f"this protocol has no {method}")
+        return None
 
     def _exchange(self, request, context):
         if not self._is_player(request, context.peer()):
@@ -380,11 +349,8 @@ class _PlayerCalls(grpc.GenericRpcHandler):
 
     def _is_player(self, request: messages.UnityMessage, peer: str) -> bool:
         with self._lock:
-            if (
-                self._peer is None
-                and request.unity_output.HasField("rl_initialization_output")
-                and self._is_players(peer)
-            ):
+            first = self._peer is None
+            if first and request.unity_output.HasField("rl_initialization_output"):
                 self._peer = peer
             return self._peer == peer
 
@@ -397,7 +363,7 @@ class _DaemonThreads(futures.Executor):
     """
 
     def submit(self, function: Callable, /, *args: Any, **kwargs: Any) -> futures.Future:
-        future = futures.Future()
+        future: futures.Future = futures.Future()
         threading.Thread(
             target=self._run, args=(future, function, args, kwargs), daemon=True
         ).start()

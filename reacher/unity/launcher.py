@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import io
 import os
-import pkgutil
 import shlex
 import shutil
 import sys
-import sysconfig
 import tempfile
-import zipfile
 from pathlib import Path
 
 from reacher.checks import integer
@@ -27,14 +23,6 @@ trap '' INT  # Jupyter's interrupt reaches this process as well; Unity's players
 PYTHONPATH={project}"${{PYTHONPATH:+:$PYTHONPATH}}"
 export PYTHONPATH
 exec {python} -m reacher.unity.server {options} "$@"
-"""
-
-PYTHON = """\
-import signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.path.insert(0, {project!r})
-from reacher.unity.server import main
-main({options!r} + sys.argv[1:])
 """
 
 
@@ -54,13 +42,19 @@ def unity_launcher(
             removed when this process ends; name one for a launcher that is to outlive it.
 
     Returns:
-        The path of `Reacher.x86_64` (Linux), `Reacher.app` (macOS) or `Reacher.exe` (Windows),
-        for `UnityEnvironment(file_name=...)` or `open_unity`.
+        The path of `Reacher.x86_64` (Linux) or `Reacher.app` (macOS), for
+        `UnityEnvironment(file_name=...)` or `open_unity`.
 
     Raises:
         TypeError, ValueError: an argument is no integer, or out of range.
-        RuntimeError: on Windows only: pip, whose program launcher the .exe is made of, is missing.
+        RuntimeError: on Windows, which starts no shell script.
     """
+    if sys.platform == "win32":
+        raise RuntimeError(
+            "unity_launcher works on Linux and macOS. On Windows call "
+            "unityagents.UnityEnvironment(file_name=None), and start the stand-in beside it: "
+            "python -m reacher.unity.server --port 5005"
+        )
     options = [
         "--num-agents",
         str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
@@ -82,41 +76,17 @@ def _remove(folder: str, process: int) -> None:
 
 def _write_launcher(folder: Path, options: list[str], system: str) -> Path:
     """Write the launcher for `system` (a value of sys.platform) and return its path."""
-    if system == "win32":
-        launcher = program = folder / "Reacher.exe"
-        content = _windows_program(options)
-    else:
-        if system == "darwin":
-            launcher = folder / "Reacher.app"
-            program = launcher / "Contents" / "MacOS" / "Reacher"
-        else:
-            launcher = program = folder / "Reacher.x86_64"
-        content = SHELL.format(
+    launcher = program = folder / "Reacher.x86_64"
+    if system == "darwin":
+        launcher = folder / "Reacher.app"
+        program = launcher / "Contents" / "MacOS" / "Reacher"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(
+        SHELL.format(
             project=shlex.quote(str(PROJECT)),
             options=shlex.join(options),
             python=shlex.quote(sys.executable),
-        ).encode()
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_bytes(content)
+        )
+    )
     program.chmod(0o755)
     return launcher
-
-
-def _windows_program(options: list[str]) -> bytes:
-    """An .exe made as pip makes those of the commands that it installs.
-
-    It is pip's ready launcher program, followed by a line that names the Python to start, followed
-    by a zip file with the script. The launcher takes its Python along when it is killed.
-    """
-    stub = {"win32": "t32.exe", "win-arm64": "t64-arm.exe"}.get(sysconfig.get_platform(), "t64.exe")
-    try:
-        program = pkgutil.get_data("pip._vendor.distlib", stub)
-    except (ModuleNotFoundError, FileNotFoundError) as error:
-        raise RuntimeError(
-            "on Windows, unity_launcher makes its .exe of pip's program launcher, "
-            "but pip is not installed here; run\n    python -m ensurepip"
-        ) from error
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as script:
-        script.writestr("__main__.py", PYTHON.format(project=str(PROJECT), options=options))
-    return program + f'#!"{sys.executable}"\r\n'.encode() + archive.getvalue()

@@ -7,6 +7,8 @@ import platform
 import sys
 from pathlib import Path
 
+from reacher.checks import shown
+
 SUFFIXES = {"linux": (".x86_64", ".x86"), "darwin": (".app",), "win32": (".exe",)}
 SYSTEMS = {".x86_64": "Linux", ".x86": "Linux", ".app": "macOS", ".exe": "Windows"}
 
@@ -19,9 +21,9 @@ def find_player(location: str | os.PathLike, system: str = sys.platform) -> Path
         path = Path(os.fspath(location).strip()).expanduser().absolute()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # too long, no such user, no path at all
-        given = os.fspath(location)
-        shown = given if len(given) <= 200 else f"{given[:200]} ..."
-        raise ValueError(f"no path of a Unity build: {shown!r} ({error})"[:500]) from None
+        raise ValueError(
+            f"no path of a Unity build: {shown(os.fspath(location))} ({error})"[:500]
+        ) from None
     if path.suffix in SYSTEMS and (path.is_file() or (path.suffix == ".app" and path.is_dir())):
         found = [path]
     elif path.is_dir():

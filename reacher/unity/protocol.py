@@ -26,7 +26,7 @@ def _install_messages() -> None:
     The descriptors go to a pool of their own, so that they cannot clash with other packages.
     """
     package = importlib.util.find_spec("communicator_objects")
-    if package is None:
+    if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError(
             "the Unity build needs unityagents, which is not installed; run\n"
             "    pip install --no-deps unityagents==0.4.0\n"
@@ -37,7 +37,7 @@ def _install_messages() -> None:
     modules = {}
     for path in Path(package.submodule_search_locations[0]).glob("*_pb2.py"):
         (text,) = [
-            node.value.args[0].value
+            node.value.args[0].value  # type: ignore[attr-defined]  # a call with a text
             for node in ast.walk(ast.parse(path.read_bytes()))
             if isinstance(node, ast.keyword) and node.arg == "serialized_pb"
         ]
@@ -52,8 +52,8 @@ def _install_messages() -> None:
         sys.modules[name] = module
 
 
-def _import_unityagents() -> types.ModuleType:
-    """unityagents, without the handler that its `logging.basicConfig` would give the root logger.
+def _import_unityagents() -> None:
+    """Import unityagents, which gives the root logger no handler by `logging.basicConfig` here.
 
     basicConfig does nothing where the root logger has a handler already. What unityagents logs,
     such as "'Academy' started successfully!", is printed as the root's handler would print it.
@@ -63,7 +63,7 @@ def _import_unityagents() -> types.ModuleType:
     try:
         import unityagents
     except ModuleNotFoundError as error:  # Pillow is all that it needs beyond what we have
-        package = {"PIL": "pillow"}.get(error.name, error.name)
+        package = "pillow" if error.name == "PIL" else error.name
         raise ModuleNotFoundError(
             f"unityagents needs {package}, which is not installed; run\n    pip install {package}",
             name=error.name,
@@ -75,13 +75,13 @@ def _import_unityagents() -> types.ModuleType:
     printer.addFilter(lambda record: not root.handlers)  # else it is printed by those
     unityagents.environment.logger.addHandler(printer)
     unityagents.environment.logger.setLevel(logging.INFO)
-    return unityagents
 
 
 if sys.modules.get("communicator_objects") is None:  # else an old protobuf has loaded it
     _install_messages()
-unityagents = _import_unityagents()
-unityagents.environment.np = types.SimpleNamespace(**{**vars(np), "float_": np.float64})
-
+_import_unityagents()
 
 import communicator_objects as messages  # noqa: E402, F401
+import unityagents  # noqa: E402
+
+unityagents.environment.np = types.SimpleNamespace(**{**vars(np), "float_": np.float64})

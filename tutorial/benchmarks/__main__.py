@@ -37,20 +37,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--quick", action="store_true", help="tiny sizes; writes no page")
-    parser.add_argument("--repetitions", type=int, default=7, help="of short measurements")
-    parser.add_argument("--seeds", type=int, default=5, help="trainings of each kind")
-    parser.add_argument(
-        "--time-limit",
-        type=float,
-        default=baseline_training.SECONDS,
-        help="of a baseline's training, s",
-    )
     options = parser.parse_args()
     for name in options.only.split(","):
         if name not in ROWS:
             parser.error(f"unknown row {name!r}; known are {', '.join(ROWS)}")
-    if options.repetitions < 1 or options.seeds < 1:
-        parser.error("--repetitions and --seeds must be at least 1")
     if options.render and not measure.RESULTS.exists():
         parser.error(f"nothing to render: no {measure.RESULTS}")
     return options
@@ -72,12 +62,7 @@ def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> 
 
 def main() -> None:
     chosen = arguments()
-    options = Options(
-        chosen.quick,
-        2 if chosen.quick else chosen.repetitions,
-        chosen.seeds,
-        20.0 if chosen.quick else chosen.time_limit,
-    )
+    options = Options(chosen.quick)
     names = [] if chosen.render else chosen.only.split(",")
     if chosen.quick:
         with tempfile.TemporaryDirectory() as folder:

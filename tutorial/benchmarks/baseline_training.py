@@ -16,14 +16,15 @@ import sys
 import numpy as np
 import torch
 
+from reacher.task import EPISODE_DECISIONS
 from tutorial.benchmarks import trainings
-from tutorial.benchmarks.baseline_environment import ArmsEnv, progress
-from tutorial.benchmarks.measure import Options, Recorder
+from tutorial.benchmarks.measure import SEEDS, Options, Recorder
 from tutorial.paths import PROJECT
 from tutorial.report.tables import as_markdown
+from tutorial.training.scores import first_at
 
 TITLE = "The same task by other agents"
-SECONDS = 30.0  # of a baseline's training: twice what ours took, or nearly
+SECONDS = 30  # of a baseline's training: twice what ours took, or nearly
 FIRST_SEED = 3100  # fresh: nothing was chosen by what these seeds did
 EXPLANATION = f"""\
 Seconds and decisions (each one of all 20 arms) until an episode first scores 30, at most 40
@@ -52,13 +53,21 @@ BASELINES = {
 }
 
 
-def train_baseline(name: str, arms: ArmsEnv, seed: int) -> dict:
-    """Train one of `BASELINES` until the record of its arms says stop; return the record."""
-    library, algorithm, like_ours = BASELINES[name]
-    from tutorial.benchmarks import sb3_training
+def progress(scores, seconds) -> dict:
+    """What is recorded of a training: scores, seconds, and the first episode at 30, if any.
 
-    sb3_training.train(library, algorithm, like_ours, arms, seed)
-    return progress(arms.scores, arms.seconds)
+    Args:
+        scores: (episodes,) mean over the arms.
+        seconds: (episodes,) s since the training began.
+    """
+    first = first_at(scores)
+    return {
+        "scores": [round(float(score), 3) for score in scores],
+        "seconds": [round(float(second), 3) for second in seconds],
+        "first episode at 30": first,
+        "decisions to 30": first and first * EPISODE_DECISIONS,
+        "seconds to 30": first and round(float(seconds[first - 1]), 3),
+    }
 
 
 def in_own_process(name: str, seed: int, options: Options) -> dict:
@@ -75,7 +84,7 @@ def in_own_process(name: str, seed: int, options: Options) -> dict:
         "--episodes",
         str(options.size(EPISODES, 1)),
         "--time-limit",
-        str(options.time_limit),
+        str(options.size(SECONDS, 20)),
     ]
     done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True)
     if done.returncode:
@@ -106,7 +115,7 @@ def this_project(preset: str, seed: int, options: Options) -> dict:
 
 def run(options: Options, recorder: Recorder) -> None:
     """Train all with one seed after another."""
-    for seed in range(FIRST_SEED, FIRST_SEED + options.size(options.seeds, 1)):
+    for seed in range(FIRST_SEED, FIRST_SEED + options.size(SEEDS, 1)):
         for preset in trainings.PRESETS:
             if not recorder.has(f"this notebook, {preset}/{seed}"):
                 recorder.put(f"this notebook, {preset}/{seed}", this_project(preset, seed, options))
@@ -170,8 +179,14 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # so has SBX
-    arms = ArmsEnv(options.num_agents, options.seed, options.episodes, options.time_limit)
-    record = train_baseline(options.name, arms, options.seed)
+    from tutorial.benchmarks import sb3_training  # whose libraries may be missing
+
+    library, algorithm, like_ours = BASELINES[options.name]
+    arms = sb3_training.ArmVecEnv(
+        options.num_agents, options.seed, options.episodes, options.time_limit
+    )
+    sb3_training.train(library, algorithm, like_ours, arms, options.seed)
+    record = progress(arms.scores, arms.seconds)
     print(record["scores"])
     print(json.dumps(record))
 

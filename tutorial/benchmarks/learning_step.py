@@ -70,14 +70,13 @@ def library_calls(library: str, rows):
     """100 steps of the DDPG of Stable-Baselines3 or SBX on a filled buffer of 20 environments."""
     from stable_baselines3.common.logger import Logger
 
-    from tutorial.benchmarks.baseline_environment import ArmsEnv
     from tutorial.benchmarks.sb3_training import LIBRARIES, ArmVecEnv
 
     arms = 20
     kind = importlib.import_module(LIBRARIES[library]).DDPG
     model = kind(
         "MlpPolicy",
-        ArmVecEnv(ArmsEnv(arms, seed=0)),
+        ArmVecEnv(arms, seed=0),
         device="cpu",
         batch_size=BATCH,
         buffer_size=len(rows),

@@ -18,6 +18,8 @@ import torch
 
 from reacher.files import write_whole
 
+REPETITIONS = 7  # of each short measurement
+SEEDS = 5  # trainings of each kind
 RESULTS = Path(__file__).with_name("results.json")
 PACKAGES = ("torch", "numpy", "numba", "mujoco", "stable-baselines3", "gymnasium", "jax", "sbx-rl")
 
@@ -28,15 +30,9 @@ class Options:
 
     Attributes:
         quick: tiny sizes, which check the code and mean nothing as numbers.
-        repetitions: of each short measurement.
-        seeds: trainings of each kind.
-        time_limit: of one training of a baseline, s.
     """
 
     quick: bool = False
-    repetitions: int = 7
-    seeds: int = 5
-    time_limit: float = 300.0
 
     def size(self, full: int, quick: int) -> int:
         """`full`, or `quick` where only the code is checked."""
@@ -56,7 +52,7 @@ def time_in_turn(
     timers = {name: timeit.Timer(call) for name, call in calls.items()}
     numbers = {name: 1 if options.quick else timer.autorange()[0] for name, timer in timers.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for repetition in range(options.repetitions):
+    for repetition in range(options.size(REPETITIONS, 3)):
         for name in list(calls)[:: 1 if repetition % 2 == 0 else -1]:
             seconds[name].append(timers[name].timeit(numbers[name]) / numbers[name])
     return seconds

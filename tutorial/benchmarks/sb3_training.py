@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 
 import numpy as np
 from gymnasium import spaces
@@ -10,8 +11,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tutorial.benchmarks.baseline_environment import ArmsEnv
+from reacher.gymnasium import ReacherVectorEnv
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
 
 LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
 DISCOUNT = 0.97
@@ -29,35 +30,75 @@ LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
 
 
 class ArmVecEnv(VecEnv):
-    """Twenty arms as twenty environments in the form that Stable-Baselines3 takes.
+    """Arms in the form that Stable-Baselines3 takes, with a record of all scores.
 
     The time limit is a truncation: `infos` say so and hold the true last observation.
+
+    Args:
+        num_agents: arms.
+        seed: of the goals.
+        max_episodes: after so many `finished` is true.
+        max_seconds: after so many seconds, too, or with the first episode that solves the task.
+
+    Attributes:
+        scores: mean over the arms of each whole episode.
+        seconds: when it ended, s since `start`.
     """
 
-    def __init__(self, arms: ArmsEnv):
-        self.arms = arms
-        self.actions = np.zeros((arms.num_agents, ACTION_SIZE), np.float32)
+    def __init__(
+        self,
+        num_agents: int = 20,
+        seed: int = 0,
+        max_episodes: float = np.inf,
+        max_seconds: float = np.inf,
+    ) -> None:
+        self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
+        self.goal_seed: int | None = seed  # of the first reset
+        self.max_episodes, self.max_seconds = max_episodes, max_seconds
+        self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
+        self.scores: list[float] = []
+        self.seconds: list[float] = []
+        self.start()
         super().__init__(
-            arms.num_agents,
+            num_agents,
             spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
-            spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32),
+            self.arms.single_action_space,
+        )
+
+    def start(self) -> None:
+        """Start the clock."""
+        self.started, self.score = time.perf_counter(), 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training may end."""
+        return (
+            len(self.scores) >= self.max_episodes
+            or max(self.scores, default=-np.inf) >= SOLVED_SCORE
+            or time.perf_counter() - self.started >= self.max_seconds
         )
 
     def reset(self) -> np.ndarray:
-        return self.arms.reset()
+        observations, _ = self.arms.reset(seed=self.goal_seed)
+        self.goal_seed, self.score = None, 0.0
+        return observations
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
     def step_wait(self):
-        observations, rewards, done, final = self.arms.step(self.actions)
-        infos = [{} for _ in range(self.num_envs)]
-        if done:
+        observations, rewards, _, truncated, answer = self.arms.step(self.actions)
+        self.score += rewards.mean()
+        infos: list[dict] = [{} for _ in range(self.num_envs)]
+        if truncated.all():
+            self.scores.append(float(self.score))
+            self.seconds.append(time.perf_counter() - self.started)
+            self.score = 0.0
             infos = [
-                {"terminal_observation": final[arm], "TimeLimit.truncated": True}
-                for arm in range(self.num_envs)
+                {"terminal_observation": last, "TimeLimit.truncated": True}
+                for last in answer["final_obs"]
             ]
-        return observations, rewards, np.full(self.num_envs, done), infos
+        return observations, rewards.astype(np.float32), truncated, infos
 
     def close(self) -> None:
         """Nothing is open."""
@@ -80,7 +121,7 @@ class ArmVecEnv(VecEnv):
 class UntilFinished(BaseCallback):
     """Ends the training when the arms' record says so."""
 
-    def __init__(self, arms: ArmsEnv):
+    def __init__(self, arms: ArmVecEnv):
         super().__init__()
         self.arms = arms
 
@@ -88,7 +129,7 @@ class UntilFinished(BaseCallback):
         return not self.arms.finished
 
 
-def train(library: str, algorithm: str, normalize: bool, arms: ArmsEnv, seed: int) -> None:
+def train(library: str, algorithm: str, normalize: bool, arms: ArmVecEnv, seed: int) -> None:
     """Train until `arms.finished`.
 
     Args:
@@ -96,7 +137,7 @@ def train(library: str, algorithm: str, normalize: bool, arms: ArmsEnv, seed: in
         algorithm: DDPG, TD3 or SAC.
         normalize: with VecNormalize and the notebook's settings; else with all defaults.
     """
-    env, settings = ArmVecEnv(arms), {}
+    env, settings = arms, {}
     if normalize:
         env = VecNormalize(env, gamma=DISCOUNT)
         settings = dict(LIKE_OURS)

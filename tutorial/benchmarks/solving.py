@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tutorial.benchmarks import trainings
-from tutorial.benchmarks.measure import Options, Recorder
+from tutorial.benchmarks.measure import SEEDS, Options, Recorder
 from tutorial.report.tables import as_markdown
 from tutorial.training.scores import first_at, solved_at
 
@@ -27,7 +27,7 @@ section 7.1 of the notebook, on ten other seeds."""
 def run(options: Options, recorder: Recorder) -> None:
     """Train and act with every preset and seed."""
     arms, episodes = options.size(ARMS, 2), options.size(EPISODES, 1)
-    for seed in range(FIRST_SEED, FIRST_SEED + options.size(options.seeds, 1)):
+    for seed in range(FIRST_SEED, FIRST_SEED + options.size(SEEDS, 1)):
         for preset in trainings.PRESETS:
             name = f"{preset}, seed {seed}"
             if recorder.has(name):

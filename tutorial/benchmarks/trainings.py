@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -33,23 +32,10 @@ def notebook_run(**parameters) -> Iterator[tuple[Path, dict[str, np.ndarray], fl
         that the whole notebook took, imports, figures and demo included.
     """
     with tempfile.TemporaryDirectory() as out_dir:
-        command = [
-            sys.executable,
-            "-m",
-            "papermill",
-            str(NOTEBOOK),
-            f"{out_dir}/executed.ipynb",
-            "--kernel",
-            "python3",
-            "--no-progress-bar",
-            "-p",
-            "out_dir",
-            out_dir,
-        ]
-        for name, value in parameters.items():
-            command += ["-p", name, str(value)]
+        executed = Path(out_dir) / "executed.ipynb"
+        command = notebook.papermill_command(NOTEBOOK, executed, {**parameters, "out_dir": out_dir})
         start = time.perf_counter()
-        done = subprocess.run(command, cwd=NOTEBOOK.parent, text=True, capture_output=True)
+        done = subprocess.run(command, text=True, capture_output=True)
         seconds = time.perf_counter() - start
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -35,10 +34,11 @@ import nbformat
 import psutil
 
 from reacher.files import write_whole
-from tutorial.notebook import cell_with_tag, definitions
+from tutorial.notebook import cell_with_tag, definitions, papermill_command
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
 from tutorial.training.scores import read_scores
+from tutorial.training.states import TrainingState
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,6 @@ class Experiment:
 
 # What the default had before it used the mirrors of the task (doc/mirrors.md):
 NO_MIRRORS: dict[str, Any] = {"mirrors": "none", "gradient_steps": 30, "policy_delay": 2}
-# What version 1's default had, and the present has not:
-VERSION_1: dict[str, Any] = {
-    "mirrors": "none",
-    "gradient_steps": 40,
-    "anneal_gradient_steps": 1,
-    "anneal_lr_factor": 0.1,
-    "anneal_score": 36.0,
-    "anneal_episodes": None,
-    "policy_delay": 2,
-}
 # What the default had until its steps were three a decision at first (doc/search.md):
 TWO_STEPS = NO_MIRRORS | {
     "gradient_steps": 20,
@@ -105,9 +95,9 @@ EXPERIMENTS = {
     ),
 }
 
-ABLATIONS: dict[
-    str, dict[str, Any]
-] = {  # the default without mirrors and something changed, for doc/ablations.md
+# For doc/ablations.md: the default without mirrors and something changed. Those of version 1's
+# default are in checkpoints/ablations_v1, each with its settings, and are not trained again.
+ABLATIONS: dict[str, dict[str, Any]] = {
     "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
     "reward_scale_1": {"reward_scale": 1.0},
     "policy_delay_1": {"policy_delay": 1},
@@ -120,55 +110,6 @@ EXPERIMENTS |= {
         overrides=NO_MIRRORS | overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
     )
     for name, overrides in ABLATIONS.items()
-}
-
-ABLATIONS_V1: dict[
-    str, dict[str, Any]
-] = {  # the default of version 1 with one thing changed, or two, for doc/ablations.md
-    "version_1": {},
-    "version_1_fast": {"n_step": 1, "discount": 0.95},
-    "uniform_replay": {"replay": "uniform"},
-    "new_priority_max": {"new_priority": "max"},
-    "n_step_1": {"n_step": 1},
-    "n_step_5": {"n_step": 5},
-    "n_step_10": {"n_step": 10},
-    "noise_noisynet": {"action_noise": "none"},
-    "noise_noisynet_ou": {"noisy_noise": "ou", "action_noise": "none"},
-    "noise_ou": {"noisy_layers": False, "action_noise": "ou"},
-    "noise_none": {"noisy_layers": False, "action_noise": "none"},
-    "noise_gaussian": {"noisy_layers": False},
-    "noise_gaussian_uniform_replay": {"noisy_layers": False, "replay": "uniform"},
-    "noise_gaussian_n_step_1": {"noisy_layers": False, "n_step": 1},
-    "batch_norm": {"actor_normalization": "batch", "critic_normalization": "batch"},
-    "no_norm": {"actor_normalization": "none", "critic_normalization": "none"},
-    "no_norm_no_scale": {
-        "input_normalization": "none",
-        "actor_normalization": "none",
-        "critic_normalization": "none",
-    },
-    "alpha_0": {"priority_exponent": 0.0},
-    "alpha_0.4": {"priority_exponent": 0.4},
-    "alpha_1": {"priority_exponent": 1.0},
-    "discount_0.95": {"discount": 0.95},
-    "discount_0.99": {"discount": 0.99},
-    "critic_action_layer_2": {"critic_action_layer": 2},
-    "gradient_clip_1": {"actor_gradient_clip": 1.0, "critic_gradient_clip": 1.0},
-    "updates_1": {"gradient_steps": 10},
-    "updates_2": {"gradient_steps": 20},
-    "updates_8": {"gradient_steps": 80},
-    "terminal_at_limit": {"terminal_at_limit": True},
-    "uniform_replay_n_step_1": {"replay": "uniform", "n_step": 1},
-}
-SEEDS = {"version_1": 10, "version_1_fast": 10, "noise_gaussian": 10}  # bases of comparisons
-SHORT = {"no_norm_no_scale"}  # slow episodes until it learns
-EXPERIMENTS |= {
-    f"ablations_v1/{name}": Experiment(
-        overrides=VERSION_1 | overrides,
-        seeds=SEEDS.get(name, 5),
-        max_episodes=40 if name in SHORT else 100,
-        engine="torch",
-    )
-    for name, overrides in ABLATIONS_V1.items()
 }
 
 
@@ -252,26 +193,13 @@ class Run:
             "max_episodes": experiment.max_episodes,
             "overrides": experiment.overrides,
             "stop_when_solved": experiment.stop_when_solved,
-            "resume": any((self.output(out) / "state").glob("state_*.json")),
+            "resume": TrainingState(self.output(out)).exists(),
             "env_location": experiment.env_location,
             "engine": experiment.engine,
             "out_dir": str(out / self.name),
         }
-        return [
-            sys.executable,
-            "-m",
-            "papermill",
-            str(self.training_notebook(out)),
-            str(out / f"{self.file_name}.ipynb"),
-            "-y",
-            json.dumps(parameters),
-            "--kernel",
-            "python3",
-            "--no-progress-bar",
-            "--no-request-save-on-cell-execute",
-            "--cwd",
-            str(PROJECT),
-        ]
+        output = out / f"{self.file_name}.ipynb"
+        return papermill_command(self.training_notebook(out), output, parameters)
 
     def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
         """Execute the notebook; return what is to be stored, file by file.

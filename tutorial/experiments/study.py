@@ -1,17 +1,15 @@
-"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet help?
+"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
 
     python -m tutorial.experiments.study                train what is missing
-    python -m tutorial.experiments.study --only pilot   what the tasks' difficulty was chosen by
     python -m tutorial.experiments.study --list         what is done, and how long the rest takes
-    python -m tutorial.experiments.study --report       print the results, from the stored tables,
-                                                        and draw doc/study.png
+    python -m tutorial.experiments.study --report       print the results, from the stored tables
 
 A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. Its evaluations
 become lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
 
 | column | meaning |
 |---|---|
-| setting | what differs from the cell's settings, as in the sweep; empty in the study |
+| setting | what differs from the cell's settings; empty in the study |
 | n_step, replay, noisy_layers | the cell |
 | seed | of the environment, the networks and the noise |
 | episode | of training, after which the actor's mean weights were evaluated |
@@ -19,18 +17,19 @@ become lines of `checkpoints/study/<task>.csv`, one for each evaluation without 
 | training_score | of that episode of training, with noise |
 | decisions, num_updates | so far |
 | seconds | of training so far, evaluations left out |
+
+The tables `pilot.csv` and `sweep.csv` hold the runs by which the tasks' difficulty was chosen and
+the settings were questioned. They are finished, and their `setting` says what each run changed.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import itertools
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
 from tutorial.experiments import runner
 from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
-from tutorial.paths import CHECKPOINTS, DOC, PROJECT
+from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import study as report
 from tutorial.report.study import LEVELS
 from tutorial.training.environments import open_environment
@@ -103,7 +102,6 @@ TASKS = {
     "one_arm": Task(arms=1, episodes=40, every=4),
 }
 SEEDS = range(1_000, 1_012)
-PILOT_SEEDS, SWEEP_SEEDS = range(900, 903), range(900, 904)
 
 
 @dataclass(frozen=True)
@@ -114,32 +112,23 @@ class StudyRun(TableRun):
     task: str
     cell: tuple  # the levels, in the order of LEVELS
     seed: int
-    setting: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the sweep
-    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the task, in a pilot
-    table: str = ""  # where it is stored; empty: in that of its task
 
     def __str__(self) -> str:
         cell = ", ".join(f"{name} {level}" for name, level in zip(LEVELS, self.cell, strict=True))
-        more = "".join(
-            f", {name} {value}" for name, value in {**self.setting, **self.changes}.items()
-        )
-        return f"{self.task}: {cell}, seed {self.seed}{more}"
+        return f"{self.task}: {cell}, seed {self.seed}"
 
     @property
     def key(self) -> tuple[str, ...]:
         """How the lines of this run begin."""
-        setting = ";".join(
-            f"{name}={value}" for name, value in {**self.setting, **self.changes}.items()
-        )
-        return (setting, *map(str, self.cell), str(self.seed))
+        return ("", *map(str, self.cell), str(self.seed))
 
     @property
     def table_name(self) -> str:
-        return f"{self.table or self.task}.csv"
+        return f"{self.task}.csv"
 
     @property
     def file_name(self) -> str:
-        return "_".join(filter(None, (self.table_name, *self.key))).replace("=", "_")
+        return "_".join([self.task, *self.key[1:]])
 
     def columns(self, table: str) -> tuple[str, ...]:
         return COLUMNS
@@ -151,18 +140,14 @@ class StudyRun(TableRun):
 
 def train(run: StudyRun) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the table."""
-    definitions, task = notebook.definitions(), dataclasses.replace(TASKS[run.task], **run.changes)
+    definitions, task = notebook.definitions(), TASKS[run.task]
     levels = dict(zip(LEVELS, run.cell, strict=True))
     decisions = task.episodes * EPISODE_DECISIONS
     scale = definitions.OBSERVATION_SCALE.copy()
     scale[np.isinf(scale)] = 1.0  # the study's agent sees the quaternions, which are left out today
     settings = definitions.make_hyperparameters("default", {})
     settings = definitions.Hyperparameters(
-        **settings.model_dump()
-        | SHARED
-        | {"importance_anneal_steps": decisions}
-        | levels
-        | dict(run.setting)
+        **settings.model_dump() | SHARED | {"importance_anneal_steps": decisions} | levels
     )
     lines = []
 
@@ -204,9 +189,6 @@ def train(run: StudyRun) -> dict[str, str]:
     return {run.table_name: as_csv(lines)}
 
 
-ALL_OFF, ALL_ON = (1, "uniform", False), (3, "prioritized", True)
-
-
 def runs_of_the_study() -> list[StudyRun]:
     """All of them, seed by seed, so that a part of the study has whole seeds."""
     return [
@@ -217,62 +199,20 @@ def runs_of_the_study() -> list[StudyRun]:
     ]
 
 
-def runs_of_the_pilot() -> list[StudyRun]:
-    """The agent with all three off, on tasks of more and less difficulty, by which they are chosen.
-
-    They have a table of their own, because their tasks are not yet those of the study.
-    """
-    changes = [
-        ("small_goals", "goal_size", (1.2, 1.4, 1.7, 2.0, 2.5, 3.0), 30),
-        ("delayed_rewards", "reward_every", (5, 10, 15), 30),
-        ("one_arm", "arms", (1,), 40),
-        ("standard", "arms", (20,), 20),
-    ]
-    return [
-        StudyRun(task, ALL_OFF, seed, changes={name: value, "episodes": episodes}, table="pilot")
-        for seed in PILOT_SEEDS
-        for task, name, values, episodes in changes
-        for value in values
-    ]
-
-
-def runs_of_the_sweep() -> list[StudyRun]:
-    """Other settings of some cells, to see that those of the study favor none of them."""
-
-    def rates(factor):
-        return {name: factor * 1e-3 for name in ("actor_learning_rate", "critic_learning_rate")}
-
-    settings = [(cell, rates(factor)) for cell in (ALL_OFF, ALL_ON) for factor in (0.3, 3.0)]
-    settings += [(cell, {}) for cell in (ALL_OFF, ALL_ON)]
-    settings += [
-        ((1, "prioritized", False), {"priority_exponent": alpha}) for alpha in (0.4, 0.6, 0.8)
-    ]
-    settings += [((3, "uniform", False), {"n_step": n}) for n in (2, 3, 5)]
-    return [
-        StudyRun("small_goals", cell, seed, setting, table="sweep")
-        for seed in SWEEP_SEEDS
-        for cell, setting in settings
-    ]
-
-
-PARTS = {"pilot": runs_of_the_pilot, "sweep": runs_of_the_sweep, "study": runs_of_the_study}
-
-
 def training_seconds(results: Path) -> list[float]:
     """Seconds of training of every run in the tables."""
     last: dict = {}
-    for name in {run.table_name for runs in PARTS.values() for run in runs()}:
-        for line in read_lines(results / name, COLUMNS):
-            last[name, *line[:5]] = float(line[-1])
+    for task in TASKS:
+        for line in read_lines(results / f"{task}.csv", COLUMNS):
+            last[task, *line[:5]] = float(line[-1])
     return list(last.values())
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
-    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
-    parser.add_argument("--report", action="store_true", help="only print and draw the results")
+    parser.add_argument("--report", action="store_true", help="only print the results")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the tables are")
     options = parser.parse_args(arguments)
@@ -281,11 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
         return print_tables(lambda: train(StudyRun(**order | {"cell": tuple(order["cell"])})))
     if options.report:
         print(report.results_text(options.results))
-        if options.results == RESULTS:
-            figure = report.draw_cells(RESULTS)
-            figure.savefig(DOC / "study.png", dpi=110, metadata={"Software": None})
         return 0
-    runs = [run for part in options.only for run in PARTS[part]()]
+    runs = runs_of_the_study()
     missing = [run for run in runs if not run.done(options.results)]
     seconds = training_seconds(options.results)
     if seconds:

@@ -122,11 +122,11 @@ def train_agent(
     seed: int,
     episodes: int,
     after_episode: Callable[[Agent, list[float], float], None],
-    prepare: Callable[[Agent], None] = lambda agent: None,
     scale: np.ndarray | None = None,
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
     definitions: Any = None,
+    action_size: int = 4,
 ) -> Agent:
     """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
 
@@ -137,11 +137,11 @@ def train_agent(
         seed: of networks and noise.
         after_episode: called with the agent, the scores so far, and the seconds of training, those
             of these calls left out.
-        prepare: called with the agent before it trains.
         scale: usual sizes of the observations; None: the notebook's.
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
         definitions: of an edited notebook; None: those of the notebook.
+        action_size: numbers of an action.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
@@ -150,14 +150,13 @@ def train_agent(
     generator = seed_everything(seed)
     agent = definitions.Agent(
         definitions.OBSERVATION_SCALE if scale is None else scale,
-        4,
+        action_size,
         arms,
         settings,
         generator,
         reward_threshold,
         engine=engine,
     )
-    prepare(agent)
     start, spent = time.perf_counter(), 0.0
 
     def timed(agent: Agent, scores: list[float]) -> None:
@@ -175,7 +174,6 @@ def train_agent(
             stop_when_solved=False,
             save_every=10**6,
             after_episode=timed,
-            reward_threshold=reward_threshold,
         )
     if len(scores) < episodes:
         raise KeyboardInterrupt(f"after {len(scores)} of {episodes} episodes")

@@ -18,7 +18,8 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 Arms that score below 38.5 in an evaluation after the end of learning become lines of
 `lost_arms.csv` there, with the decision at which they lost their goal and where it was. Numbers of
 `tutorial.experiments.symptoms`, where a trial wants them, become lines of `numbers.csv`, one for
-each episode in which the agent learns.
+each episode in which the agent learns. And lines of `distances.csv` say how far the actions of an
+episode were from those of the mean policy: the mean absolute difference.
 """
 
 from __future__ import annotations
@@ -41,13 +42,19 @@ from tutorial import notebook
 from tutorial.experiments import bugs, runner, symptoms
 from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
-from tutorial.training.environments import open_environment
+from tutorial.report import trials as report
+from tutorial.training.environments import open_environment, reward_threshold_of
 from tutorial.training.evaluation import open_evaluation
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
 NUMBER_COLUMNS = ("variant", "seed", "episode", *symptoms.NUMBERS)
-OTHER_TABLES = {"lost_arms.csv": LOST_COLUMNS, "numbers.csv": NUMBER_COLUMNS}
+DISTANCE_COLUMNS = ("variant", "seed", "episode", "distance")
+OTHER_TABLES = {
+    "lost_arms.csv": LOST_COLUMNS,
+    "numbers.csv": NUMBER_COLUMNS,
+    "distances.csv": DISTANCE_COLUMNS,
+}
 LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
 CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
@@ -61,6 +68,7 @@ class Trial(TableRun):
     plan: str
     variant: str
     seed: int
+    location: str = ""  # of the environment, as the notebook's parameter
     preset: str = "default"
     overrides: Mapping[str, Any] = field(default_factory=dict, hash=False)
     arms: int = 20
@@ -72,6 +80,7 @@ class Trial(TableRun):
     edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
     numbers: bool = False  # whether those of `symptoms` are measured, too
+    distances: bool = False  # whether those of the actions from the mean policy's are
     learner: str = "DDPG"  # or a class of doc/extensions.ipynb
 
     def __str__(self) -> str:
@@ -100,10 +109,20 @@ def train(trial: Trial) -> dict[str, str]:
     )
     if trial.learner != "DDPG":
         vars(definitions).update(DDPG=getattr(notebook.extensions(), trial.learner))
-    settings = definitions.make_hyperparameters(trial.preset, dict(trial.overrides))
-    goals = {"goal_size": trial.goal_size}
-    evaluation = open_evaluation("", EVALUATION_ARMS, goals, trial.evaluate_every)
-    lines, lost, measured = [], [], []
+    goals = {} if trial.location else {"goal_size": trial.goal_size}
+    judges = trial.arms if trial.location else EVALUATION_ARMS
+    evaluation = open_evaluation(trial.location, judges, goals, trial.evaluate_every)
+    lines, lost, measured, distances, of_episode = [], [], [], [], []
+
+    def measure_distances(agent):
+        remember = agent.remember
+
+        def remember_and_measure(*decision):
+            remember(*decision)
+            if agent.env_steps % agent.settings.train_freq == 0:
+                of_episode.append(agent.log["noise"])
+
+        agent.remember = remember_and_measure
 
     def after_episode(agent, scores, seconds):
         arms = None
@@ -121,6 +140,10 @@ def train(trial: Trial) -> dict[str, str]:
             arms = rewards.sum(axis=0)
             if not agent.learns:
                 lost.extend(lost_arms(trial, len(scores), seen, rewards))
+        if trial.distances:
+            distance = f"{np.mean(of_episode):.5f}"
+            distances.append([trial.variant, trial.seed, len(scores), distance])
+            of_episode.clear()
         if trial.numbers and agent.learns:
             found = symptoms.numbers_of(agent, trial.arms).values()
             number = [f"{value:.5g}" for value in found]
@@ -137,18 +160,28 @@ def train(trial: Trial) -> dict[str, str]:
             ]
         )
 
-    with open_environment("", trial.arms, trial.seed, goals) as environment:
+    with open_environment(trial.location, trial.arms, trial.seed, goals) as environment:
+        threshold = reward_threshold_of(environment)
+        brain = environment.brains[environment.brain_names[0]]
         train_agent(
             delayed(environment, trial.reward_every, trial.clock),
-            settings,
+            definitions.make_hyperparameters(
+                trial.preset, dict(trial.overrides), threshold, not trial.location
+            ),
             trial.arms,
             trial.seed,
             trial.episodes,
             after_episode,
+            measure_distances if trial.distances else lambda agent: None,
+            environment.observation_scale if trial.location else None,
+            threshold,
             engine=trial.engine,
             definitions=definitions,
+            action_size=brain.vector_action_space_size,
         )
-    tables = {"lost_arms.csv": lost} | ({"numbers.csv": measured} if trial.numbers else {})
+    tables = {"lost_arms.csv": lost}
+    tables |= {"numbers.csv": measured} if trial.numbers else {}
+    tables |= {"distances.csv": distances} if trial.distances else {}
     tables[f"{trial.variant}.csv"] = lines  # which means done, so it is stored last
     return {name: as_csv(found) for name, found in tables.items()}
 
@@ -249,88 +282,7 @@ def trials_of_the_extensions() -> list[Trial]:
     ]
 
 
-def trials_of_the_tuning() -> list[Trial]:
-    """Settings that may have to change with a canonical frame: doc/mirrors.md."""
-    default: dict[str, dict[str, Any]] = {
-        "default": {},
-        "gradient_steps_20": {"gradient_steps": 20},
-        "gradient_steps_40": {"gradient_steps": 40},
-        "anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
-        "anneal_episodes_4": {"anneal_episodes": 4},
-        "anneal_episodes_12": {"anneal_episodes": 12},
-        "anneal_score_39": {"anneal_score": 39.0},
-        "gradient_steps_60": {"gradient_steps": 60},
-        "gradient_steps_40_score_39": {"gradient_steps": 40, "anneal_score": 39.0},
-        "gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
-        "gradient_steps_40_10": {"gradient_steps": 40, "anneal_gradient_steps": 10},
-    }
-    fast: dict[str, dict[str, Any]] = {
-        "fast": {},
-        "fast_anneal_episodes_4": {"anneal_episodes": 4},
-        "fast_gradient_steps_60": {"gradient_steps": 60},
-        "fast_n_step_3": {"n_step": 3},
-        "fast_gradient_steps_80": {"gradient_steps": 80},
-        "fast_gradient_steps_60_score_39": {"gradient_steps": 60, "anneal_score": 39.0},
-        "fast_gradient_steps_60_anneal_episodes_4": {"gradient_steps": 60, "anneal_episodes": 4},
-    }
-    return [
-        Trial(
-            "mirrors_tuning",
-            name,
-            seed,
-            preset,
-            {"mirrors": "canonical"} | BEFORE[preset] | overrides,
-            episodes=60,
-        )
-        for seed in range(8100, 8104)
-        for preset, variants in (("default", default), ("fast", fast))
-        for name, overrides in variants.items()
-    ]
-
-
-STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first
-
-
-def trials_of_the_second_tuning() -> list[Trial]:
-    """What may keep the lowest arm high: doc/mirrors.md."""
-    default: dict[str, dict[str, Any]] = {
-        "default": {},
-        "anneal_episodes_16": {"anneal_episodes": 16},
-        "anneal_gradient_steps_40": {"anneal_gradient_steps": 40},
-        "policy_delay_1": {"policy_delay": 1},
-        "batch_size_128": {"batch_size": 128},
-        "discount_0.95": {"discount": 0.95},
-        "batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
-        "batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
-    }
-    fast: dict[str, dict[str, Any]] = {
-        "fast": {},
-        "fast_policy_delay_1": {"policy_delay": 1},
-        "fast_batch_size_128": {"batch_size": 128},
-        "fast_anneal_gradient_steps_30": {"anneal_gradient_steps": 30},
-        "fast_n_step_2": {"n_step": 2},
-        "fast_batch_size_128_gradient_steps_40": {"batch_size": 128, "gradient_steps": 40},
-        "fast_batch_size_128_policy_delay_1": {"batch_size": 128, "policy_delay": 1},
-        "fast_batch_size_128_gradient_steps_40_policy_delay_1": {
-            "batch_size": 128,
-            "gradient_steps": 40,
-            "policy_delay": 1,
-        },
-        "fast_batch_size_128_gradient_steps_30": {"batch_size": 128, "gradient_steps": 30},
-    }
-    return [
-        Trial(
-            "mirrors_tuning_2",
-            name,
-            seed,
-            preset,
-            BEFORE[preset] | STEPS[preset] | overrides,
-            episodes=60,
-        )
-        for seed in range(8104, 8107)
-        for preset, variants in (("default", default), ("fast", fast))
-        for name, overrides in variants.items()
-    ]
+STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first round
 
 
 def trials_of_the_choices() -> list[Trial]:
@@ -392,6 +344,155 @@ def trials_of_the_pilot() -> list[Trial]:
     ]
 
 
+TASKS: dict[str, dict[str, Any]] = {  # as the pilot decided, by the rule of doc/questions.md
+    "delayed_rewards": {"reward_every": 30, "episodes": 24, "evaluate_every": 2},
+    "small_goals": {"goal_size": 1.3, "episodes": 24, "evaluate_every": 2},
+    "one_arm": {"arms": 1, "episodes": 40, "evaluate_every": 2},
+}
+MATCHING_SIGMAS = (0.2, 0.3, 0.4, 0.6, 0.8)  # of Gaussian noise, among which a matched one lies
+WITHOUT_ADDED_NOISE = {
+    name: value
+    for name, value in FIXED_SCHEDULES.items()
+    if name not in ("noise_schedule", "gaussian_sigma")
+} | {"action_noise": "none"}
+
+
+def only_gaussian(sigma: float) -> dict[str, Any]:
+    """The agent of question 2 with Gaussian noise of this sigma, and without NoisyNet."""
+    return FIXED_SCHEDULES | {"n_step": 1, "noisy_layers": False, "gaussian_sigma": sigma}
+
+
+NOISY_AND_GAUSSIAN = FIXED_SCHEDULES | {"n_step": 1}
+
+
+def trials_of_the_matching() -> list[Trial]:
+    """What decides the matched sigma of question 2 of doc/questions.md."""
+    variants = {f"gaussian_{sigma}": only_gaussian(sigma) for sigma in MATCHING_SIGMAS}
+    variants |= {"noisy": NOISY_AND_GAUSSIAN}
+    return [
+        Trial(
+            "matched_noise",
+            f"{task}_{name}",
+            seed,
+            overrides=overrides,
+            distances=True,
+            **TASKS[task] | {"episodes": 5, "evaluate_every": 5},
+        )
+        for seed in range(8900, 8904)
+        for task in ("delayed_rewards", "one_arm")
+        for name, overrides in variants.items()
+    ]
+
+
+def trials_of_more_noise() -> list[Trial]:
+    """Question 2 of doc/questions.md, after `matched_noise`."""
+    variants: dict[str, Callable[[str], dict[str, Any]]] = {
+        "gaussian_0.2": lambda task: only_gaussian(0.2),
+        "gaussian_matched": lambda task: only_gaussian(report.matched_sigma(task, MATCHING_SIGMAS)),
+        "gaussian_0.4": lambda task: only_gaussian(0.4),
+        "noisy": lambda task: NOISY_AND_GAUSSIAN,
+        "noisy_alone_1.0": lambda task: WITHOUT_ADDED_NOISE | {"n_step": 1, "noisy_sigma": 1.0},
+        "noisy_alone_0.5": lambda task: WITHOUT_ADDED_NOISE | {"n_step": 1, "noisy_sigma": 0.5},
+    }
+    return [
+        Trial("more_noise", f"{task}_{name}", seed, overrides=overrides(task), **TASKS[task])
+        for seed in range(8400, 8416)
+        for task in ("delayed_rewards", "one_arm")
+        for name, overrides in variants.items()
+    ]
+
+
+def trials_of_the_three() -> list[Trial]:
+    """Question 3 of doc/questions.md."""
+    cells = itertools.product((1, 3), ("uniform", "prioritized"), (False, True))
+    variants = {report.cell_name(*cell): cell for cell in cells}
+    more = {report.cell_name(n, "prioritized", True): (n, "prioritized", True) for n in (2, 5, 10)}
+    return [
+        Trial(
+            "three",
+            f"clock_{name}" if clock else name,
+            seed,
+            overrides=FIXED_SCHEDULES | dict(zip(NONE_OF_THREE, cell, strict=True)),
+            clock=clock,
+            **TASKS["delayed_rewards"],
+        )
+        for seed in range(8500, 8516)
+        for clock, named in ((False, variants | more), (True, variants))
+        for name, cell in named.items()
+    ]
+
+
+def trials_of_the_rates() -> list[Trial]:
+    """Question 4 of doc/questions.md."""
+    variants: dict[str, dict[str, Any]] = {
+        "none": NONE_OF_THREE,
+        "prioritized": {"n_step": 1, "noisy_layers": False},
+        "prioritized_noisy": {"n_step": 1},
+        "all": {},
+    }
+    return [
+        Trial(
+            "rates",
+            f"{task}_{name}_{rate}",
+            seed,
+            overrides=FIXED_SCHEDULES
+            | overrides
+            | {"actor_learning_rate": rate, "critic_learning_rate": rate},
+            **TASKS[task],
+        )
+        for seed in range(8600, 8612)
+        for task in ("small_goals", "delayed_rewards")
+        for name, overrides in variants.items()
+        for rate in report.RATES
+    ]
+
+
+ENVIRONMENTS: dict[str, dict[str, Any]] = {  # of question 5
+    "pendulum_in_lumps": {
+        "location": "gymnasium:Pendulum-v1",
+        "arms": 10,
+        "reward_every": 20,
+        "episodes": 40,
+        "evaluate_every": 2,
+    },
+    "sparse_reacher": {
+        "location": "gymnasium:tutorial.experiments.sparse:SparseReacher-v0",
+        "arms": 20,
+        "episodes": 100,
+        "evaluate_every": 5,
+    },
+    "double_pendulum": {
+        "location": "gymnasium:InvertedDoublePendulum-v5",
+        "arms": 1,
+        "episodes": 300,
+        "evaluate_every": 10,
+    },
+}
+
+
+def trials_of_other_environments() -> list[Trial]:
+    """Question 5 of doc/questions.md."""
+    variants: dict[str, dict[str, Any]] = {
+        "none": NONE_OF_THREE,
+        "n_step": {"replay": "uniform", "noisy_layers": False},
+        "prioritized": {"n_step": 1, "noisy_layers": False},
+        "noisy": {"n_step": 1, "replay": "uniform"},
+        "all": {},
+    }
+    return [
+        Trial(
+            "environments",
+            f"{environment}_{name}",
+            seed,
+            overrides=FIXED_SCHEDULES | {"reward_scale": 1.0} | overrides,
+            **options,
+        )
+        for seed in range(8700, 8710)
+        for environment, options in ENVIRONMENTS.items()
+        for name, overrides in variants.items()
+    ]
+
+
 def trials_of_the_bugs() -> list[Trial]:
     """Those of doc/bugs.md."""
     return [
@@ -412,13 +513,16 @@ def trials_of_the_bugs() -> list[Trial]:
 
 PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
-    "mirrors_tuning": trials_of_the_tuning,
-    "mirrors_tuning_2": trials_of_the_second_tuning,
     "mirrors_tuned": trials_of_the_choices,
     "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
     "extensions": trials_of_the_extensions,
+    "matched_noise": trials_of_the_matching,
+    "more_noise": trials_of_more_noise,
+    "three": trials_of_the_three,
+    "rates": trials_of_the_rates,
+    "environments": trials_of_other_environments,
 }
 
 

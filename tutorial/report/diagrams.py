@@ -5,6 +5,7 @@ Each draws what it is given and returns the figure; nothing in them is measured 
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +22,19 @@ GRAY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 0, "shrinkB": 0}
 
 
+class Drawing(Figure):
+    """A figure that a notebook keeps as SVG, too, which a web page can enlarge."""
+
+    def _repr_svg_(self) -> str:
+        file = io.StringIO()
+        with plt.rc_context({"svg.hashsalt": "drawing"}):  # the same identifiers each time
+            self.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+        return file.getvalue()
+
+
 def blank(width: float, height: float, right: float, top: float) -> tuple[Figure, Axes]:
     """A figure without axes, its drawing units 0 to right and 0 to top, equal both ways."""
-    figure, axes = plt.subplots(figsize=(width, height), layout="constrained")
+    figure, axes = plt.subplots(figsize=(width, height), layout="constrained", FigureClass=Drawing)
     axes.set(xlim=(0, right), ylim=(0, top), aspect="equal")
     axes.axis("off")
     return figure, axes
@@ -66,17 +77,18 @@ def box(
     width: float = 2.6,
     height: float = 1.0,
     color: str = BLUE,
+    strong: bool = False,
 ) -> None:
-    """A rounded box with text in its middle."""
+    """A rounded box with text in its middle; a strong one stands out."""
     axes.add_patch(
         FancyBboxPatch(
             (x - width / 2, y - height / 2),
             width,
             height,
-            linewidth=1.3,
+            linewidth=2.6 if strong else 1.3,
             boxstyle="round,pad=0.05,rounding_size=0.15",
             edgecolor=color,
-            facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.12),
+            facecolor=(*plt.matplotlib.colors.to_rgb(color), 0.45 if strong else 0.12),
         )
     )
     axes.text(x, y, text, ha="center", va="center", fontsize=9)
@@ -85,7 +97,12 @@ def box(
 def draw_arm() -> Figure:
     """One arm with its joints, torques, goal and reward, seen from the side."""
     figure, panels = plt.subplots(
-        1, 2, figsize=(9, 4.2), layout="constrained", width_ratios=[1.15, 1]
+        1,
+        2,
+        figsize=(9, 4.2),
+        layout="constrained",
+        width_ratios=[1.15, 1],
+        FigureClass=Drawing,
     )
     side, above = panels
     shoulder, elbow = np.array([0.0, 0.0]), 7 * np.array([0.62, -0.785])
@@ -166,7 +183,7 @@ def draw_arm() -> Figure:
 
 def draw_mirrors() -> Figure:
     """One arm from above with its three mirror images, and how the goals of all four move."""
-    figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained")
+    figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained", FigureClass=Drawing)
     elbow, hand, goal = (np.array(place) for place in ((3.5, 2.2), (5.0, 6.0), (5.2, 6.1)))
     around = np.linspace(0, 2 * np.pi, 200)
     panel.plot(8 * np.sin(around), 8 * np.cos(around), color=GRAY, linewidth=0.8, linestyle=":")
@@ -198,28 +215,49 @@ def draw_mirrors() -> Figure:
     return figure
 
 
-def draw_flow() -> Figure:
-    """How data flows: arms, windows, memory, learner, and back to the arms."""
+PARTS = ("", "mirrors", "n-step", "replay", "noise")  # in the order in which the agent gets them
+
+
+def draw_flow(part: str = "") -> Figure:
+    """How data flows: arms, replay buffer, learner, and back to the arms.
+
+    Args:
+        part: the improvement that stands out, one of PARTS, with those before it; empty: DDPG
+            without any of them.
+    """
+    have = PARTS[1 : PARTS.index(part) + 1]
+
+    def strong(name):
+        return {"strong": name == part}
+
     figure, axes = blank(9, 3.9, 18.6, 8.0)
     box(axes, 2.0, 6.2, "20 arms", 2.8)
-    box(axes, 7.0, 6.2, "n-step windows", 3.2)
-    box(axes, 12.6, 6.2, "replay memory\nwith a sum tree", 3.4, 1.4)
-    box(axes, 16.8, 3.4, "batch of 64", 2.8)
-    box(axes, 12.6, 3.4, "critic  Q", 2.6, color=ORANGE)
+    if "n-step" in have:
+        box(axes, 7.0, 6.2, "n-step windows", 3.2, **strong("n-step"))
+        arrow(axes, (3.5, 6.2), (5.3, 6.2), "s, a, r", (0, 0.55))
+        arrow(axes, (8.7, 6.2), (10.8, 6.2), "transition", (0, 0.55))
+    else:
+        arrow(axes, (3.5, 6.2), (10.8, 6.2), "transition", (0, 0.55))
+    buffer, sampled = ("replay buffer", "sample")
+    if "replay" in have:
+        buffer, sampled = "replay buffer\nwith a sum tree", "sample by\npriority"
+        arrow(axes, (12.6, 4.2), (12.6, 5.4), "|TD error|", (-1.15, 0.0), color=ORANGE)
+    box(axes, 12.6, 6.2, buffer, 3.4, 1.4, **strong("replay"))
+    arrow(axes, (14.4, 6.2), (16.8, 4.0), sampled, (0.9, 0.45), bend=-0.3)
+    box(axes, 16.8, 3.4, "batch", 2.8)
+    mirrored = "\nin one quarter" if "mirrors" in have else ""
+    box(axes, 12.6, 3.4, f"critic  Q{mirrored}", 2.8, 1.3, ORANGE, **strong("mirrors"))
     box(axes, 12.6, 0.9, "target networks", 3.4, color=GRAY)
-    box(axes, 7.0, 3.4, "actor  μ", 2.6, color=GREEN)
-    box(axes, 2.0, 3.4, "NoisyNet and\naction noise", 3.0, 1.4, color=GREEN)
-    arrow(axes, (3.5, 6.2), (5.3, 6.2), "s, a, r", (0, 0.55))
-    arrow(axes, (8.7, 6.2), (10.8, 6.2), "transition", (0, 0.55))
-    arrow(axes, (14.4, 6.2), (16.8, 4.0), "draw by\npriority", (0.9, 0.45), bend=-0.3)
-    arrow(axes, (15.3, 3.4), (14.0, 3.4))
-    arrow(axes, (12.6, 4.0), (12.6, 5.4), "|TD error|", (-1.15, 0.0), color=ORANGE)
-    arrow(axes, (11.2, 3.4), (8.4, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
-    arrow(axes, (5.6, 3.4), (3.6, 3.4), "torques", (0, 0.55), color=GREEN)
+    box(axes, 7.0, 3.4, f"actor  μ{mirrored}", 2.8, 1.3, GREEN, **strong("mirrors"))
+    noise = "NoisyNet and\naction noise" if "noise" in have else "action noise"
+    box(axes, 2.0, 3.4, noise, 3.0, 1.4, GREEN, **strong("noise"))
+    arrow(axes, (15.3, 3.4), (14.1, 3.4))
+    arrow(axes, (11.1, 3.4), (8.5, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
+    arrow(axes, (5.5, 3.4), (3.6, 3.4), "torques", (0, 0.55), color=GREEN)
     arrow(axes, (2.0, 4.2), (2.0, 5.6), color=GREEN)
-    arrow(axes, (13.0, 1.5), (13.0, 2.8), "target y", (0.95, 0))
-    arrow(axes, (12.2, 2.8), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
-    arrow(axes, (7.0, 2.8), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
+    arrow(axes, (13.0, 1.5), (13.0, 2.65), "target y", (0.95, 0))
+    arrow(axes, (12.2, 2.65), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
+    arrow(axes, (7.0, 2.65), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
     return figure
 
 
@@ -291,7 +329,7 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
     axes.text(
         place(1)[0] + 0.8,
         place(1)[1] + 0.1,
-        f"draw {value:g}",
+        f"number {value:g}",
         fontsize=9,
         color=ORANGE,
         va="center",
@@ -374,32 +412,6 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
     return figure
 
 
-def draw_noise(traces: dict[str, np.ndarray], seconds: float) -> Figure:
-    """Noise of one torque over time, by kind.
-
-    Args:
-        traces: (decisions,) by name.
-        seconds: from one decision to the next.
-    """
-    figure, panels = plt.subplots(
-        len(traces),
-        1,
-        figsize=(8, 1.5 * len(traces)),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-    )
-    for axes, (name, trace), color in zip(
-        panels, traces.items(), (BLUE, ORANGE, GREEN), strict=False
-    ):
-        axes.axhline(0, color="0.8", linewidth=1)
-        axes.plot(seconds * np.arange(len(trace)), trace, color=color, linewidth=1.2)
-        axes.set_title(name, fontsize=10, loc="left")
-    panels[-1].set_xlabel("time (s)")
-    figure.supylabel("noise (in units of an action)", fontsize=10)
-    return figure
-
-
 def draw_value_chain(
     states: int, sweeps: Sequence[int], n_steps: Sequence[int], discount: float = 0.9
 ) -> Figure:
@@ -432,5 +444,5 @@ def draw_value_chain(
     panels[-1].set(
         xlabel="cell of the chain; the reward waits behind the last one", xticks=range(0, states, 2)
     )
-    figure.supylabel("after so many sweeps", fontsize=9)
+    figure.supylabel("sweeps", fontsize=9)
     return figure

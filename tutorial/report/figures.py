@@ -11,7 +11,7 @@ import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
-from reacher.drawing.style import BLUE, LIGHT_BLUE, ORANGE, PALETTE
+from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
 from reacher.task import DECISION_SECONDS
 from tutorial.training.scores import SOLVED_SCORE, moving_average
@@ -146,36 +146,38 @@ def plot_presets(trainings: Mapping, evaluations: Mapping) -> Figure:
     return figure
 
 
-def plot_groups(
-    groups: Mapping[str, Mapping],
-    columns: int,
-    limits: tuple[float, float],
-    color: str = COLORS["score"],
+def plot_with_and_without(
+    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    label: str,
+    title: str = "",
+    reward_threshold: float | None = None,
 ) -> Figure:
-    """A panel for each group of runs, a line for each of its seeds, and the reward threshold.
+    """Learning curves of agents with and without something, with 95 % intervals.
 
     Args:
-        groups: runs by title of the panel and seed.
-        limits: of the axis of episodes.
+        curves: by name the episodes (k,) and the scores (seeds, k).
+        label: of the axis of scores.
+        title: of the task.
+        reward_threshold: the score that counts as solved; None: no line.
     """
-    rows = -(-len(groups) // columns)
-    figure, panels = plt.subplots(
-        rows,
-        columns,
-        figsize=(2.9 * columns, 2.6 * rows),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
-        squeeze=False,
+    figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
+    for (name, (episodes, scores)), color in zip(curves.items(), PALETTE, strict=False):
+        band(axes, episodes, scores, color, name)
+    if reward_threshold is not None:
+        threshold_line(axes, reward_threshold)
+    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def plot_growth(scores: Sequence[float], episodes: int) -> Figure:
+    """The learning curve of a training that is going on, by episodes so far out of `episodes`."""
+    figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
+    axes.plot(range(1, len(scores) + 1), scores, "o-", color=COLORS["score"])
+    axes.set(
+        xlabel="episode", ylabel="score (sum of rewards)", xlim=(0, episodes + 1), ylim=(0, 41)
     )
-    for axes, (name, runs) in zip(panels.flat, groups.items(), strict=False):
-        for run in runs.values():
-            axes.plot(run["episode"], run["score"], color=color, linewidth=1)
-        threshold_line(axes)
-        axes.set(title=name, xlim=limits, ylim=(0, 41))
-    panels[0, 0].legend(loc="center right", frameon=False, fontsize=8)
-    figure.supxlabel("episode", fontsize=10)
-    figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure
 
 
@@ -287,23 +289,6 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     )
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="upper left", frameon=False)
-    return figure
-
-
-def plot_spread(draws: Mapping[str, np.ndarray], label: str) -> Figure:
-    """Histograms of a number under noise: (draws,) by what came in."""
-    figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
-    end = max(np.abs(drawn).max() for drawn in draws.values())
-    for (title, drawn), color in zip(draws.items(), itertools.cycle(PALETTE), strict=False):
-        axes.hist(
-            drawn,
-            bins=np.linspace(-end, end, 121),
-            color=color,
-            alpha=0.6,
-            label=f"{title}: standard deviation {drawn.std():.2f}",
-        )
-    axes.set(xlabel=label, ylabel="samples", xlim=(-end, end))
-    axes.legend(frameon=False, fontsize=9)
     return figure
 
 
@@ -422,49 +407,6 @@ def plot_action_values(
     panels[0].set_ylabel(names[1])
     panels[0].legend(loc="lower left", fontsize=8)
     return figure
-
-
-def plot_diagnostics(inside: Mapping[str, np.ndarray]) -> Figure:
-    """What `tutorial.experiments.diagnostics` recorded: noise, priorities, draws."""
-    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
-    episode = np.arange(1, len(inside["score"]) + 1)
-    for name, color in (("hidden", COLORS["score"]), ("output", COLORS["average"])):
-        sigma = inside[f"sigma_{name}"]
-        panels[0].plot(episode, sigma / sigma[0], color=color, label=f"{name} layer")
-    panels[0].set(xlabel="episode", ylabel="mean |sigma|, episode 1 = 1", ylim=(0, None))
-    panels[0].legend(frameon=False)
-    for number, histogram, shade in zip(
-        inside["priority_episodes"],
-        inside["priority_histograms"],
-        (LIGHT_BLUE, BLUE, ORANGE),
-        strict=True,
-    ):
-        panels[1].stairs(
-            100 * histogram / histogram.sum(),
-            inside["priority_edges"],
-            color=shade,
-            label=f"after episode {number}",
-        )
-    panels[1].set(
-        xscale="log",
-        xlabel="priority: |TD error| + epsilon (scaled)",
-        ylabel="share of the memory (%)",
-    )
-    panels[1].set_ylim(0, 1.5 * panels[1].get_ylim()[1])  # room for the legend
-    panels[1].legend(loc="upper left", frameon=False)
-    drawn = mean_draws(inside)
-    panels[2].plot(episode[: len(drawn)], drawn, color=COLORS["score"])
-    panels[2].set(
-        xlabel="episode that brought the transition", ylabel="times sampled, mean", yscale="log"
-    )
-    panels[2].xaxis.get_major_locator().set_params(integer=True)
-    return figure
-
-
-def mean_draws(inside: Mapping[str, np.ndarray]) -> np.ndarray:
-    """How often the transitions of each episode with learning were drawn, on average."""
-    draws = inside["draws"][inside["draws"].any(axis=1)]
-    return draws @ np.arange(draws.shape[1]) / draws.sum(axis=1)
 
 
 def plot_fidelity(fidelity: Mapping) -> Figure:

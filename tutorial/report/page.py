@@ -1,4 +1,4 @@
-"""The notebook with its outputs as one HTML file that needs nothing else, not even the network.
+"""The notebook as one HTML file that needs nothing else, not even the network.
 
     python -m tutorial.report.page NOTEBOOK [HTML]
     python -m tutorial.report.page --describe NOTEBOOK
@@ -7,9 +7,9 @@ The last makes an executed notebook fit for the repository: it writes the pictur
 gives its figures 256 colors, which makes them a third as large, and links the pictures of doc/
 that a copy carries.
 
-nbconvert makes the page. It leaves formulas to a script from the network, and pictures without
-words; here formulas become MathML with a font that comes along, and a picture is described by the
-caption of its figure.
+Sphinx makes the page and the site (`make site`) with the settings of `doc/conf.py`. This module is
+one of its extensions. It turns formulas into MathML, because the usual script would need the
+network. It also folds the cells tagged `plumbing`, and links figures.
 """
 
 from __future__ import annotations
@@ -18,39 +18,25 @@ import base64
 import html
 import io
 import itertools
-import logging
+import mimetypes
 import re
 import sys
-import warnings
-from importlib.util import find_spec
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from bs4 import BeautifulSoup
-from fontTools import subset
-from jinja2 import pass_context
+from docutils import nodes
 from latex2mathml.converter import convert
-from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from PIL import Image
 
 from reacher.files import write_whole
-from tutorial.notebook import link_pictures
+from tutorial.notebook import carry_pictures, link_pictures
+from tutorial.paths import DOC
 
-LETTERS = {
-    *map(chr, range(0x20, 0x7F)),  # and the italic ones, that stand for them in formulas
-    *map(chr, range(0x1D434, 0x1D468)),
-    *map(chr, range(0x1D6E2, 0x1D71C)),
-    "\u210e",
-}
-DRAWN = set("\u221a\u203e\u2032")  # the root, the bar and the prime, which stand for elements
-STYLE = """
-@font-face {{ font-family: Formulas; src: url(data:font/woff;base64,{font}) }}
-math {{ font-family: Formulas, math; font-size: 1.1em }}
-.jp-RenderedMarkdown td, .jp-RenderedMarkdown th {{ text-align: left }}
-td math, td code {{ white-space: nowrap }}
-@media print {{ .jp-OutputArea-output iframe {{ display: none }} }} /* its still picture prints */
-"""
+FONT = DOC / "_static" / "STIXTwoMath.woff2"
+LINKED = re.compile(r"\b([Ff]igure|[Ss]ection) (\d+(?:\.\d+)*)")
 
 
 def mathml(tex: str, display: str) -> str:
@@ -70,77 +56,82 @@ def mathml(tex: str, display: str) -> str:
     return formula.replace("<math ", f'<math alttext="{html.escape(tex.strip())}" ', 1)
 
 
-def formula_font(page: str) -> str:
-    """STIX Two Math, with the characters of a page alone, as base64 of a WOFF file."""
-    used = (
-        LETTERS
-        | DRAWN
-        | {
-            character
-            for formula in re.findall(r"<math .*?</math>", page, re.DOTALL)
-            for character in html.unescape(formula)
-        }
-    )
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # else papermill shows its steps
-    options = subset.Options(flavor="woff", layout_features=["*"])
-    fonts = Path(find_spec("ziamath").origin).parent / "fonts"
-    font = subset.load_font(fonts / "STIXTwoMath-Regular.ttf", options)
-    subsetter = subset.Subsetter(options)
-    subsetter.populate(text="".join(used))
-    subsetter.subset(font)
-    content = io.BytesIO()
-    subset.save_font(font, content, options)
-    return base64.b64encode(content.getvalue()).decode()
+def write_formula(translator: Any, node: nodes.Element) -> None:
+    """Write a formula into Sphinx's page, a displayed one in a box that scrolls."""
+    if isinstance(node, nodes.math):
+        translator.body.append(mathml(node.astext(), "inline"))
+    else:
+        translator.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
 
 
-class Markdown(IPythonRenderer):
-    """nbconvert's Markdown, with formulas as MathML."""
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """A notebook as MyST-NB shall show it, from the text of its file."""
+    notebook = nbformat.reads(text, as_version=4)
+    describe_pictures(notebook)
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "plumbing" in tags:
+            cell.metadata["tags"] = [*tags, "hide-input"]
+        for output in cell.get("outputs", []):
+            if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                cell.metadata["mystnb"] = {"image": {"alt": words}}
+        for name, picture in cell.get("attachments", {}).items():
+            [[kind, content]] = picture.items()
+            cell.source = cell.source.replace(
+                f"](attachment:{name})", f"](data:{kind};base64,{content})"
+            )
+        if cell.cell_type == "markdown":  # Jupyter's anchors as GitHub's, which Sphinx uses
+            cell.source = re.sub(
+                r"\]\(#(.+?)\)",
+                lambda link: "](#" + re.sub(r"[^\w-]", "", link[1]).lower() + ")",
+                cell.source,
+            )
+    return notebook
 
-    def inline_math(self, body: str) -> str:
-        return mathml(body, "inline")
 
-    def block_math(self, body: str) -> str:
-        return mathml(body, "block")
+def finish_page(app: Any, document: nodes.document) -> None:
+    """Mark moving pictures, and make links of what the text says about figures and sections."""
+    for picture in document.findall(nodes.image):
+        if b"acTL" in picture_bytes(app, picture["uri"]):
+            picture["classes"].append("moving")
+    places = {}
+    for section in document.findall(nodes.section):
+        if number := re.match(r"(\d+(?:\.\d+)*)\.? ", section[0].astext()):
+            places["section", number[1]] = section["ids"][0]
+    for start in document.findall(nodes.emphasis):
+        found = LINKED.match(start.astext())
+        if found and found[1] == "Figure" and start is start.parent[0]:
+            places["figure", found[2]] = name = f"figure-{found[2]}"
+            start.parent["ids"].append(name)
+            start.parent["classes"].append("figure-caption")
+    for text in list(document.findall(nodes.Text)):
+        if isinstance(text.parent, (nodes.paragraph, nodes.strong)):
+            text.parent.replace(text, linked(text, places))
 
 
-class Page(HTMLExporter):
-    """nbconvert's page of a notebook, as above."""
+def picture_bytes(app: Any, uri: str) -> bytes:
+    if uri.startswith("data:"):
+        return base64.b64decode(uri.partition(",")[2])
+    return b"" if "://" in uri else (Path(app.srcdir) / uri.lstrip("/")).read_bytes()
 
-    @pass_context
-    def markdown2html(self, context, source):
-        cell = context.get("cell", {})
-        renderer = Markdown(
-            escape=False,
-            attachments=cell.get("attachments", {}),
-            path=context["resources"]["metadata"]["path"],  # of linked pictures
-            embed_images=True,
-            anchor_link_text=self.anchor_link_text,
-            exclude_anchor_links=self.exclude_anchor_links,
-            **self.lexer_options,
-        )
-        return MarkdownWithMath(renderer=renderer).render(source)
 
-    def from_notebook_node(self, notebook, *arguments, **options):
-        self.log = logging.getLogger("nbconvert without warnings")
-        self.log.setLevel(logging.ERROR)  # it misses the pictures' words, which come below
-        with warnings.catch_warnings(action="ignore"):
-            page, resources = super().from_notebook_node(notebook, *arguments, **options)
-        soup = BeautifulSoup(page, "html.parser")
-        for script in soup("script"):  # all of them ask the network for what is here already
-            script.decompose()
-        words = [
-            output.metadata.get("image/png", {}).get("alt", "")
-            for cell in notebook.cells
-            for output in cell.get("outputs", [])
-            if "image/png" in output.get("data", {})
-        ]
-        pictures = soup.select('.jp-RenderedImage img[src^="data:image/png"]')
-        for picture, text in zip(pictures, words, strict=True):
-            picture["alt"] = text
-        style = soup.new_tag("style")
-        style.string = STYLE.format(font=formula_font(page))
-        soup.head.append(style)
-        return str(soup), resources
+def linked(text: nodes.Text, places: dict[tuple[str, str], str]) -> list[nodes.Node]:
+    """A piece of text, in which each figure and section that the page has is a link."""
+    pieces, end = [], 0
+    for found in LINKED.finditer(text):
+        if place := places.get((found[1].lower(), found[2])):
+            pieces.append(nodes.Text(text[end : found.start()]))
+            pieces.append(nodes.reference("", found[0], internal=True, refid=place))
+            end = found.end()
+    return [*pieces, nodes.Text(text[end:])]
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Make this module an extension of Sphinx."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
+    app.connect("doctree-read", finish_page)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def describe_pictures(notebook: nbformat.NotebookNode) -> None:
@@ -150,7 +141,7 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
     """
     for cell, following in itertools.pairwise(notebook.cells):
         found = re.search(
-            r"^\*(Figure \d+.*?[.:])(?=\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
+            r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
         )
         if cell.cell_type != "code" or not found:
             continue
@@ -183,13 +174,44 @@ def write_page(notebook: Path, page: Path) -> None:
     Raises:
         OSError: the page cannot be written; names it, and leaves an earlier one as it was.
     """
+    from sphinx.application import Sphinx  # here, because it takes a second
+
     content = nbformat.read(notebook, as_version=4)
-    describe_pictures(content)
+    carry_pictures(content, page.parent)
     texts = "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown")
     title = re.search(r"^# (.+)", texts, re.MULTILINE)
-    place = {"path": str(notebook.parent), "name": title[1] if title else notebook.stem}
-    made, _ = Page().from_notebook_node(content, resources={"metadata": place})
-    write_whole(page, made.encode())
+    settings = {"root_doc": "page", "html_title": title[1] if title else notebook.stem}
+    settings["html_sidebars"] = {"**": []}
+    with tempfile.TemporaryDirectory() as folder:
+        source, target, scratch = (Path(folder, name) for name in ("source", "target", "scratch"))
+        source.mkdir()
+        nbformat.write(content, source / "page.ipynb")
+        Sphinx(source, DOC, target, scratch, "html", settings, status=None, warning=None).build()
+        write_whole(page, inline(target / "page.html").encode())
+
+
+def inline(page: Path) -> str:
+    """One of Sphinx's pages, with its styles, font, scripts and pictures in it."""
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    for link in soup("link"):
+        if "stylesheet" not in link["rel"]:
+            link.decompose()  # it leads to another page of a site
+            continue
+        file = page.parent / link["href"].partition("?")[0]
+        style = soup.new_tag("style")
+        style.string = file.read_text(encoding="utf-8").replace(
+            f"url({FONT.name})", f"url({data_uri(FONT)})"
+        )
+        link.replace_with(style)
+    for element in soup.select("script[src], img[src]"):
+        if not element["src"].startswith("data:"):
+            element["src"] = data_uri(page.parent / element["src"].partition("?")[0])
+    return str(soup)
+
+
+def data_uri(path: Path) -> str:
+    kind = mimetypes.guess_type(path)[0] or "font/woff2"
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 if __name__ == "__main__":

@@ -28,21 +28,6 @@ BROWSERS = (
     "msedge",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-STYLE = """<style>
-@page { size: A4; margin: 14mm; @bottom-center { content: counter(page); font: 9pt sans-serif } }
-@media print {
-  body { zoom: 0.8 }
-  pre { white-space: pre-wrap !important }
-  h2, h3 { break-after: avoid }
-  .jp-OutputArea-output, .jp-OutputArea-child { overflow: visible !important }
-  .jp-OutputArea-child { break-inside: auto !important; display: block !important }
-  tr, img { break-inside: avoid }
-  thead tr, tbody tr:nth-child(-n+3), tbody tr:nth-last-child(n+2):nth-last-child(-n+3) {
-    break-after: avoid
-  }
-  img { max-width: 100% }
-}
-</style></head>"""
 
 
 def browser() -> str:
@@ -71,8 +56,7 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
         html = Path(scratch) / "page.html"
         write_page(notebook, html)
         page = html.read_text(encoding="utf-8")
-        page = page.replace("</head>", STYLE, 1).replace("<details>", "<details open>")
-        html.write_text(page, encoding="utf-8")
+        html.write_text(page.replace("<details>", "<details open>"), encoding="utf-8")
         done = subprocess.run(
             [
                 program,

@@ -61,7 +61,7 @@ class CarefulEngine(NBClientEngine):
             check(nb)
         except (OSError, ValueError) as error:
             raise click.UsageError(str(error)) from None
-        carry_pictures(nb)
+        carry_pictures(nb, Path(output_path).parent)
         return super().execute_notebook(nb, kernel_name, output_path, **options)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ MARGIN = 0.05  # share of the largest area under the curve: smaller effects are 
 LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
 MEASURES = ("area", "end", "half")
+CELLS = list(itertools.product(*(map(str, LEVELS[factor]) for factor in FACTORS)))
 COLORS = dict(zip(FACTORS, PALETTE, strict=False))
 COLORS_OF_PAIRS = {(0, 0): "0.45", (0, 1): BLUE, (1, 0): ORANGE, (1, 1): GREEN}  # replay, NoisyNet
 SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
@@ -54,6 +56,14 @@ def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndar
     }
 
 
+def cell_curves(
+    folder: Path, task: str, n_step: int, replay: str, noisy_layers: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evaluations of one cell of a task: episodes (k,) and scores (seeds, k)."""
+    runs = curves(folder / f"{task}.csv")[str(n_step), replay, str(noisy_layers)].values()
+    return next(iter(runs))[0], np.array([scores for _, scores in runs])
+
+
 def measures(episodes: np.ndarray, scores: np.ndarray) -> dict[str, float]:
     """The three measures of one run.
 
@@ -80,10 +90,7 @@ def table(path: Path) -> dict[str, np.ndarray]:
     seeds = sorted(set.intersection(*(set(runs) for runs in cells.values())))
     values = {name: np.zeros((2, 2, 2, len(seeds))) for name in MEASURES}
     for cell, runs in cells.items():
-        place = tuple(
-            [*map(str, LEVELS[factor])].index(level)
-            for factor, level in zip(FACTORS, cell, strict=True)
-        )
+        place = np.unravel_index(CELLS.index(cell), (2, 2, 2))
         for k, seed in enumerate(seeds):
             for name, value in measures(*runs[seed]).items():
                 values[name][(*place, k)] = value
@@ -596,5 +603,32 @@ def draw(effects_by_task: Mapping) -> Figure:
     figure.supxlabel(
         "what it adds to the area under the evaluation curve (share of the most possible)",
         fontsize=10,
+    )
+    return figure
+
+
+def draw_curves(folder: Path) -> Figure:
+    """Interquartile means of the evaluations: tasks across, a line for each of the eight cells."""
+    figure, panels = plt.subplots(
+        1, len(TASKS), figsize=(9, 3.2), sharey=True, layout="constrained"
+    )
+    for axes, (task, title) in zip(panels, TASKS.items(), strict=True):
+        cells = curves(folder / f"{task}.csv")
+        for cell in CELLS:
+            n, replay, noisy = levels_as_text(cell)
+            episodes, scores = zip(*cells[cell].values(), strict=True)
+            axes.plot(
+                episodes[0],
+                statistics.interquartile_mean(scores, axis=0),
+                color=BLUE if replay == "uniform" else ORANGE,
+                linestyle="-" if n == "1" else "--",
+                linewidth=2.5 if noisy == "on" else 1.2,
+                label=f"n = {n}, {replay}, NoisyNet {noisy}",
+            )
+        axes.set_title(title, fontsize=10)
+    panels[0].set(ylim=(0, 41), ylabel="score without noise")
+    figure.supxlabel("episode of training", fontsize=10)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), ncols=4, fontsize=8, loc="outside upper center"
     )
     return figure

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from reacher.task import MAX_DECISION_REWARD
-from tutorial.report.figures import mean_draws
 from tutorial.training.scores import first_at, solved_at
 
 
@@ -57,20 +56,3 @@ def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
         f"value minus return: {error[:25].mean():+.2f} in the first 25 decisions, "
         f"{error[25:].mean():+.2f} after"
     )
-
-
-def draws_summary(inside: Mapping[str, np.ndarray]) -> str:
-    """How often transitions of some episodes were sampled; arrays of experiments/diagnostics.py."""
-    mean, lines = mean_draws(inside), []
-    draws = inside["draws"][: len(mean)]
-    for k in (0, 4, 9):
-        lines.append(
-            f"transitions of episode {k + 1:2}: sampled {mean[k]:5.1f} times on average, "
-            f"{100 * draws[k, 0] / draws[k].sum():2.0f} % never"
-        )
-    total = mean * draws.sum(axis=1)
-    lines.append(
-        f"of all samples, {100 * total[:5].sum() / total.sum():.0f} % were of the first five "
-        "episodes"
-    )
-    return "\n".join(lines)

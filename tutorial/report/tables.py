@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from pydantic import BaseModel
 
 from tutorial.report import statistics
 from tutorial.training.scores import SOLVED_SCORE, first_at, solved_at
 
-BROKEN = {  # trainings that are, or should be, wrong: their folders in checkpoints/, by title
-    "no normalization at all": "ablations_v1/no_norm_no_scale",
-    "time limit as the end": "ablations_v1/terminal_at_limit",
-    "batch normalization": "ablations_v1/batch_norm",
-    "report A as given": "reacher_arm",
-}
 REPORTS = {
     "C": "deeprl",
     "B": "walkthrough",
@@ -41,10 +34,12 @@ def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> st
     return f"{middle} ({low} to {high})"
 
 
-def mean_and_interval(values: Sequence[float]) -> str:
+def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
     """Mean over seeds with its 95 % interval (BCa bootstrap)."""
-    low, high = statistics.interval(values)
-    return f"{np.mean(values):.2f} ({low:.2f} to {high:.2f})"
+    mean, low, high = (
+        f"{end:.{digits}f}" for end in (np.mean(values), *statistics.interval(values))
+    )
+    return f"{mean} ({low} to {high})"
 
 
 def presets_table(trainings: Mapping[str, Runs], evaluations: Mapping[str, Runs]) -> str:
@@ -108,18 +103,6 @@ def runs_table(groups: Mapping[str, Runs], reward_threshold: float = SOLVED_SCOR
         ],
         lines,
     )
-
-
-def settings_table(settings: BaseModel) -> str:
-    """Name, value, meaning and source of the hyperparameters that the notebook declares itself,
-    and of others that are not at their default."""
-    own = type(settings).__annotations__
-    lines = [
-        [f"`{name}`", repr(getattr(settings, name)), field.description or ""]
-        for name, field in type(settings).model_fields.items()
-        if name in own or getattr(settings, name) != field.default
-    ]
-    return as_markdown(["hyperparameter", "value", "meaning (source)"], lines)
 
 
 PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is said, plateau, time

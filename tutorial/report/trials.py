@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
+from reacher.task import MAX_SCORE
 from tutorial.paths import CHECKPOINTS
 from tutorial.report import statistics
 from tutorial.report.tables import as_markdown, mean_and_interval, median_and_range
@@ -50,6 +52,16 @@ def low_arms(plan: str) -> Counter[str]:
 def mean_score(episodes: int) -> Measure:
     """The mean training score of the first episodes."""
     return lambda variant: variant["score"][:, :episodes].mean(axis=1)
+
+
+def mean_evaluation(episodes: int) -> Measure:
+    """The mean of the evaluations after the first episodes."""
+    return lambda variant: np.nanmean(variant["evaluation"][:, :episodes], axis=1)
+
+
+def share_of_evaluations(variant: Variant) -> np.ndarray:
+    """The mean of all evaluations, as a share of the largest possible score."""
+    return np.nanmean(variant["evaluation"], axis=1) / MAX_SCORE
 
 
 def after_learning(column: str, statistic: Callable = np.nanmean) -> Measure:
@@ -115,33 +127,41 @@ def summary_table(variants: Mapping[str, Variant], episodes: int, low: Mapping[s
 
 
 def comparisons_table(
-    pairs: Sequence[tuple[str, Variant, Variant]], measures: Sequence[Measure], margin: float
+    pairs: Sequence[tuple[str, np.ndarray, np.ndarray]], margin: float | None, digits: int = 1
 ) -> str:
-    """Differences of pairs (title, variant, base), with Holm's correction over all of them.
+    """Differences of two groups of seeds, with Holm's correction over all of them.
 
     Args:
-        measures: the primary measure of each pair.
-        margin: within which two variants count as alike.
+        pairs: title, and the primary measure of both groups, (seeds,) each.
+        margin: within which two variants count as alike; None: no such test.
     """
-    head = ["comparison", "difference (95 %)", "p", "p, Holm", "verdict"]
-    rows, p = [], []
-    for (title, variant, base), measure in zip(pairs, measures, strict=True):
-        one, other = measure(variant), measure(base)
+    raw = [statistics.permutation_of_groups(one, other) for _, one, other in pairs]
+    lines = []
+    for (title, one, other), p, corrected in zip(pairs, raw, statistics.holm(raw), strict=True):
         found = statistics.difference(one, other)
-        p.append(statistics.permutation_of_groups(one, other))
-        alike = statistics.equivalence_of_groups(one, other, margin) < 0.05
-        rows.append((title, found, alike))
-    lines = [
-        [
-            title,
-            f"{found['difference']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})",
-            f"{raw:.1g}",
-            f"{corrected:.1g}",
-            "shown" if corrected < 0.05 else "alike" if alike else "not shown",
-        ]
-        for (title, found, alike), raw, corrected in zip(rows, p, statistics.holm(p), strict=True)
-    ]
-    return as_markdown(head, lines)
+        difference, low, high = (
+            f"{found[end]:+.{digits}f}" for end in ("difference", "low", "high")
+        )
+        lines.append(
+            [
+                title,
+                f"{difference} ({low} to {high})",
+                f"{p:.1g}",
+                f"{corrected:.1g}",
+                verdict(
+                    p, corrected, margin and statistics.equivalence_of_groups(one, other, margin)
+                ),
+            ]
+        )
+    return as_markdown(["comparison", "difference (95 %)", "p", "p, Holm", "verdict"], lines)
+
+
+def verdict(p: float, corrected: float, equivalent: float | None = None) -> str:
+    """What two p-values of a difference support, and that of an equivalence."""
+    found = ["shown"] if corrected < 0.05 else []
+    if equivalent is not None and equivalent < 0.05:
+        found.append("alike")
+    return ", ".join(found) or ("suggested" if p < 0.05 else "not shown")
 
 
 MIRRORS = ("none", "samples", "canonical")
@@ -162,11 +182,12 @@ def mirrors_report() -> str:
     """The tables of doc/mirrors.md."""
     variants = read_plan("mirrors")
     pairs = [
-        (f"{agent}, {mirrors}", variants[f"{agent}_{mirrors}"], variants[f"{agent}_none"])
-        for agent in AGENTS
+        (f"{agent}, {mirrors}", measure(variants[f"{agent}_{mirrors}"]), base)
+        for agent, episodes in AGENTS.items()
+        for measure in [mean_score(episodes)]
+        for base in [measure(variants[f"{agent}_none"])]
         for mirrors in MIRRORS[1:]
     ]
-    measures = [mean_score(AGENTS[title.split(",")[0]]) for title, *_ in pairs]
     low = low_arms("mirrors")
     one_arm = {name: variant for name, variant in variants.items() if name.startswith("one_arm")}
     others = {name: variant for name, variant in variants.items() if name not in one_arm}
@@ -174,31 +195,38 @@ def mirrors_report() -> str:
         [
             summary_table(others, 20, low),
             summary_table(one_arm, 60, low),
-            comparisons_table(pairs, measures, margin=1.0),
+            comparisons_table(pairs, margin=1.0),
         ]
     )
 
 
-def extensions_report() -> str:
-    """The tables of doc/extensions.ipynb."""
-    variants = read_plan("extensions")
-    names = {"default": "`default`", "td3": "TD3", "d4pg": "D4PG", "crossq": "CrossQ"}
+def compared_with_default(
+    plan: str, titles: Mapping[str, str], measured: str, measure: Measure
+) -> str:
+    """Tables of a plan that compares variants with `default`: what they reached, and the tests.
+
+    Args:
+        titles: of the variants.
+        measured: what the primary measure is, in words.
+    """
+    variants = read_plan(plan)
+    titles = {"default": "`default`"} | dict(titles)
     head = [
         "agent",
-        "training scores of 1-20, mean (95 %)",
+        f"{measured}, mean (95 %)",
         "first training score of 30: episode, median (range)",
         "seconds until then",
         "seeds that ended learning",
         "without noise after that, mean (95 %)",
     ]
     lines = []
-    for name, title in names.items():
+    for name, title in titles.items():
         evaluations = after_learning("evaluation")(variants[name])
         ended = evaluations[np.isfinite(evaluations)]
         lines.append(
             [
                 title,
-                mean_and_interval(mean_score(20)(variants[name])),
+                mean_and_interval(measure(variants[name])),
                 median_and_range(first_at_30(variants[name])),
                 median_and_range(seconds_until_30(variants[name])),
                 f"{len(ended)} of {len(evaluations)}",
@@ -206,11 +234,225 @@ def extensions_report() -> str:
             ]
         )
     pairs = [
-        (f"{names[name]} - `default`", variants[name], variants["default"])
-        for name in ("td3", "d4pg", "crossq")
+        (f"{titles[name]} - `default`", measure(variants[name]), measure(variants["default"]))
+        for name in list(titles)[1:]
     ]
-    compared = comparisons_table(pairs, [mean_score(20)] * len(pairs), margin=1.0)
-    return f"{as_markdown(head, lines)}\n\n{compared}"
+    return f"{as_markdown(head, lines)}\n\n{comparisons_table(pairs, margin=1.0)}"
+
+
+def extensions_report() -> str:
+    """The tables of doc/extensions.ipynb."""
+    titles = {"td3": "TD3", "d4pg": "D4PG", "crossq": "CrossQ"}
+    return compared_with_default("extensions", titles, "training scores of 1-20", mean_score(20))
+
+
+LEFT_OUT = {
+    "n_step_1": "n = 1",
+    "uniform_replay": "uniform replay",
+    "no_noisy_layers": "no NoisyNet",
+    "none_of_three": "none of the three",
+    "no_mirrors": "no mirrors",
+}
+
+
+def leave_one_out_report() -> str:
+    """The tables of question 1 of doc/questions.md."""
+    return compared_with_default(
+        "leave_one_out", LEFT_OUT, "evaluations of 1-20", mean_evaluation(20)
+    )
+
+
+PILOTS = {  # of doc/questions.md: what was tried, by the task
+    "delayed rewards": {f"{every} decisions": f"delayed_{every}" for every in (15, 30, 60)},
+    "small goals": {f"{size} m": f"goal_size_{size}" for size in (2.0, 1.6, 1.3)},
+}
+
+
+def pilot_report() -> str:
+    """The last evaluations of the pilot, and their distance from half of the largest score."""
+    variants = read_plan("pilot")
+    last = {
+        (task, tried): variants[name]["evaluation"][:, -1]
+        for task, names in PILOTS.items()
+        for tried, name in names.items()
+    } | {
+        ("one arm", f"{episodes} episodes"): variants["one_arm"]["evaluation"][:, episodes - 1]
+        for episodes in (40, 60)
+    }
+    lines = [
+        [task, tried, *(f"{score:.1f}" for score in (*scores, scores.mean())), f"{distance:.1f}"]
+        for (task, tried), scores in last.items()
+        for distance in [abs(scores.mean() - MAX_SCORE / 2)]
+    ]
+    head = ["task", "tried", *(f"seed {seed}" for seed in range(8900, 8903)), "mean", "from 20.02"]
+    return as_markdown(head, lines)
+
+
+def matched_sigma(task: str, sigmas: Sequence[float]) -> float:
+    """The sigma of Gaussian noise whose actions are as far from the mean policy's as those with
+    NoisyNet and a sigma of 0.2 (question 2 of doc/questions.md), interpolated.
+
+    Raises:
+        ValueError: nobody has measured it, or it lies outside of the sigmas that were.
+    """
+    path = CHECKPOINTS / "matched_noise" / "distances.csv"
+    if not path.exists():
+        raise ValueError(
+            "the matched noise is not known yet; first run "
+            "python -m tutorial.experiments.trials matched_noise"
+        )
+    table = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding=None)
+
+    def mean(variant: str) -> float:
+        return float(table["distance"][table["variant"] == f"{task}_{variant}"].mean())
+
+    wanted, distances = mean("noisy"), [mean(f"gaussian_{sigma}") for sigma in sigmas]
+    if not distances[0] <= wanted <= distances[-1]:
+        raise ValueError(
+            f"{task}: NoisyNet's distance of {wanted:.3f} lies outside of those of the sigmas "
+            f"{sigmas[0]} to {sigmas[-1]}, {distances[0]:.3f} to {distances[-1]:.3f}"
+        )
+    return round(float(np.interp(wanted, distances, sigmas)), 3)
+
+
+def means_table(groups: Mapping[str, np.ndarray], measured: str, digits: int = 3) -> str:
+    """Means of a measure, (seeds,) by title, with their intervals."""
+    return as_markdown(
+        ["variant", "seeds", f"{measured}, mean (95 %)"],
+        [[name, str(len(one)), mean_and_interval(one, digits)] for name, one in groups.items()],
+    )
+
+
+SHARE = "mean of all evaluations, share of 40.04"
+MARGIN = 0.05  # of it
+
+
+def shares_of(plan: str) -> dict[str, np.ndarray]:
+    """The primary measure of questions 2 to 4, (seeds,) by variant."""
+    return {name: share_of_evaluations(variant) for name, variant in read_plan(plan).items()}
+
+
+def more_noise_report() -> str:
+    """The tables of question 2 of doc/questions.md."""
+    shares = shares_of("more_noise")
+    pairs = [
+        (f"{task}, {name} - matched", shares[f"{task}_{name}"], shares[f"{task}_gaussian_matched"])
+        for task in ("delayed_rewards", "one_arm")
+        for name in ("noisy", "noisy_alone_1.0")
+    ]
+    return f"{means_table(shares, SHARE)}\n\n{comparisons_table(pairs, MARGIN, digits=3)}"
+
+
+def cell_name(n: int, replay: str, noisy: bool) -> str:
+    """How question 3 names a variant."""
+    return f"n_{n}_{replay}_{'noisy' if noisy else 'plain'}"
+
+
+def factorial(shares: Mapping[str, np.ndarray], prefix: str = "") -> np.ndarray:
+    """The eight cells of question 3 as (2, 2, 2, seeds): n = 1 and 3, replay, NoisyNet."""
+    return np.array(
+        [
+            [
+                [shares[prefix + cell_name(n, replay, noisy)] for noisy in (False, True)]
+                for replay in ("uniform", "prioritized")
+            ]
+            for n in (1, 3)
+        ]
+    )
+
+
+def three_way(values: np.ndarray) -> np.ndarray:
+    """The contrast of three factors, (seeds,), from (2, 2, 2, seeds).
+
+    What n = 3 adds where both others are on, minus what it adds where one of them is, plus what it
+    adds where none is.
+    """
+    return np.diff(np.diff(np.diff(values, axis=0), axis=1), axis=2).reshape(-1)
+
+
+CLOCKS = {"without a clock": "", "with a clock": "clock_"}
+
+
+def three_report() -> str:
+    """The tables of question 3 of doc/questions.md."""
+    shares = shares_of("three")
+    values = {title: factorial(shares, prefix) for title, prefix in CLOCKS.items()}
+    lines = []
+    for title, cells in values.items():
+        contrast = three_way(cells)
+        effects = {"three-way contrast": contrast} | {
+            f"n = 3 with {replay} replay{', NoisyNet' * noisy}": cells[1, k, noisy]
+            - cells[0, k, noisy]
+            for k, replay in enumerate(("uniform", "prioritized"))
+            for noisy in (0, 1)
+        }
+        for name, effect in effects.items():
+            low, high = stats.ttest_1samp(effect, 0).confidence_interval(0.95)
+            p = ""  # the others are secondary
+            if effect is contrast:
+                p = f"{statistics.sign_flip_test(effect[None], draws=2 ** len(effect)):.2g}"
+            lines.append([title, name, f"{effect.mean():+.3f} ({low:+.3f} to {high:+.3f})", p])
+    return "\n\n".join(
+        [
+            means_table(shares, SHARE),
+            as_markdown(["observations", "effect", "mean (95 %)", "p, exact flips of sign"], lines),
+        ]
+    )
+
+
+RATES = (0.0005, 0.001, 0.002)  # of question 4, of actor and critic
+
+
+def at_its_best_rate(values: np.ndarray) -> np.ndarray:
+    """A measure (seeds,) at the rate with the best mean over the other half of the seeds.
+
+    Args:
+        values: (rates, seeds).
+    """
+    halves = np.split(values, 2, axis=1)
+    chosen = [half.mean(axis=1).argmax() for half in halves]
+    return np.concatenate([halves[0][chosen[1]], halves[1][chosen[0]]])
+
+
+def rates_report() -> str:
+    """The tables of question 4 of doc/questions.md."""
+    shares = shares_of("rates")
+    best = {
+        f"{task}, {name}": at_its_best_rate(
+            np.array([shares[f"{task}_{name}_{rate}"] for rate in RATES])
+        )
+        for task in ("small_goals", "delayed_rewards")
+        for name in ("none", "prioritized", "prioritized_noisy", "all")
+    }
+    pairs = [
+        (f"{task}, {name} - none", best[f"{task}, {name}"], best[f"{task}, none"])
+        for task in ("small_goals", "delayed_rewards")
+        for name in ("prioritized", "all")
+    ]
+    return "\n\n".join(
+        [
+            means_table(shares, SHARE),
+            means_table(best, f"{SHARE}, at its chosen rate"),
+            comparisons_table(pairs, MARGIN, digits=3),
+        ]
+    )
+
+
+def environments_report() -> str:
+    """The tables of question 5 of doc/questions.md."""
+    means = {
+        name: np.nanmean(variant["evaluation"], axis=1)
+        for name, variant in read_plan("environments").items()
+    }
+    pairs = [
+        (f"{name} - none", means[name], means[f"{environment}_none"])
+        for environment in ("pendulum_in_lumps", "sparse_reacher", "double_pendulum")
+        for added in ("n_step", "prioritized", "noisy", "all")
+        for name in [f"{environment}_{added}"]
+    ]
+    return "\n\n".join(
+        [means_table(means, "mean of all evaluations", 1), comparisons_table(pairs, None)]
+    )
 
 
 def tuned_report() -> str:
@@ -233,6 +475,12 @@ REPORTS = {
     "mirrors": mirrors_report,
     "mirrors_tuned": tuned_report,
     "extensions": extensions_report,
+    "leave_one_out": leave_one_out_report,
+    "pilot": pilot_report,
+    "more_noise": more_noise_report,
+    "three": three_report,
+    "rates": rates_report,
+    "environments": environments_report,
 }
 
 

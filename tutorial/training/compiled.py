@@ -61,6 +61,11 @@ def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
     return {name: value for name, value in vars(ddpg).items() if isinstance(value, kind)}
 
 
+def modes_of(ddpg: Any) -> list[bool]:
+    """Whether each module is in training mode, which only PyTorch's own steps change."""
+    return [each.training for network in networks(ddpg).values() for each in network.modules()]
+
+
 def parameter_groups(ddpg: Any) -> list[dict]:
     """Those of the optimizers, with their parameters and settings."""
     return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
@@ -271,6 +276,7 @@ class CompiledLearner(Learner):
         super().__init__(ddpg)
         self.strict, self.entries, self.apart, self.changes = strict, {}, set(), 0
         self.vectors, self.newer = None, False  # newer than the numbers of ddpg
+        self.modes = modes_of(ddpg)
         self.waited = False
         try:
             if reason := why_no_jax():
@@ -291,6 +297,9 @@ class CompiledLearner(Learner):
         self.entry("td_errors", rows, copied=copied)
         for with_actor in (True, False):
             self.entry("learn", rows, weights, noise, with_actor, copied=copied)
+        if modes_of(copied) != self.modes:  # in which learning leaves it
+            with the_same_chance_afterwards():
+                self.settled(copied, "td_errors", [rows])
 
     def give_way(self, reason: CannotRecord) -> None:
         """Leave all to PyTorch, and say why."""
@@ -321,6 +330,9 @@ class CompiledLearner(Learner):
         if self.vectors is None:
             import jax
 
+            if (modes := modes_of(self.ddpg)) != self.modes:
+                self.entries.clear()
+                self.modes = modes
             self.lists = state_of(self.ddpg)
             self.groups = self.groups_of(self.lists)
             self.number = len(state_of(self.ddpg, with_optimizers=False))
@@ -588,11 +600,11 @@ def plain(value: Any, depth: int = 2) -> Any:
 @contextlib.contextmanager
 def the_same_chance_afterwards():
     """Leave the random generators of Python, NumPy and PyTorch as they were."""
-    facts, tensors = random_states()
+    states = random_states()
     try:
         yield
     finally:
-        restore_random_states(**facts, **tensors)
+        restore_random_states(states)
 
 
 def seeds(*shape: int) -> np.ndarray:

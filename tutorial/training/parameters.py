@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reacher.checks import shown
 from reacher.physics import MAX_AGENTS
 from tutorial.training.presets import PRESETS
 
@@ -84,12 +85,3 @@ def is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def shown(value: object, longest: int = 100) -> str:
-    """A value in an error message: cut where it is long; Python writes no huge integers at all."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "a number with thousands of digits"
-    return text if len(text) <= longest else f"{text[:longest]} ..."

@@ -7,8 +7,9 @@ import functools
 import math
 import platform
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,29 +23,18 @@ def seed_everything(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def random_states() -> tuple[dict, dict[str, torch.Tensor]]:
-    """States of the generators that `seed_everything` seeds: of Python and NumPy, and PyTorch's."""
-    version, words, gauss = random.getstate()
-    numpy = np.random.get_state(legacy=False)
+def random_states() -> dict[str, Any]:
+    """States of the generators that `seed_everything` seeds, as `torch.save` can hold them."""
+    numpy: Any = np.random.get_state(legacy=False)
     numpy["state"]["key"] = numpy["state"]["key"].tolist()
-    return (
-        {"python": [version, list(words), gauss], "numpy": numpy},
-        {"torch_generator": torch.get_rng_state()},
-    )
+    return {"python": random.getstate(), "numpy": numpy, "torch": torch.get_rng_state()}
 
 
-def restore_random_states(python: Sequence, numpy: Mapping, torch_generator: torch.Tensor) -> None:
+def restore_random_states(states: Mapping[str, Any]) -> None:
     """Set the generators back to what `random_states` returned."""
-    random.setstate(python_state(python))
-    np.random.set_state(numpy_state(numpy))
-    torch.set_rng_state(torch_generator)
-
-
-def require_random_states(python: Sequence, numpy: Mapping, torch_generator: torch.Tensor) -> None:
-    """Raise an exception where restore_random_states would, and change nothing."""
-    random.Random().setstate(python_state(python))
-    np.random.RandomState().set_state(numpy_state(numpy))
-    torch.Generator().set_state(torch_generator)
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
 
 
 @contextlib.contextmanager
@@ -53,24 +43,12 @@ def own_randomness(seed: int) -> Iterator[None]:
 
     So what runs in it draws the same numbers each time, and takes none from anybody.
     """
-    states, tensors = random_states()
+    states = random_states()
     seed_everything(seed)
     try:
         yield
     finally:
-        restore_random_states(states["python"], states["numpy"], tensors["torch_generator"])
-
-
-def python_state(saved: Sequence) -> tuple:
-    version, words, gauss = saved
-    return version, tuple(words), gauss
-
-
-def numpy_state(saved: Mapping) -> dict:
-    return {
-        **saved,
-        "state": {**saved["state"], "key": np.array(saved["state"]["key"], dtype=np.uint32)},
-    }
+        restore_random_states(states)
 
 
 def versions() -> dict[str, str]:

@@ -279,6 +279,4 @@ def decompositions() -> Mapping:
     """How PyTorch makes rarer operations of others."""
     from torch._decomp import core_aten_decompositions, decomposition_table
 
-    table = {**decomposition_table, **core_aten_decompositions()}
-    # Biases before a batch normalization have no gradient but rounding, which Adam makes large.
-    return {name: made for name, made in table.items() if "batch_norm" not in str(name)}
+    return {**decomposition_table, **core_aten_decompositions()}

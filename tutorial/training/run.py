@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import filelock
@@ -16,17 +17,18 @@ from tqdm.std import tqdm
 from reacher.files import write_whole
 from tutorial.training import compiled
 from tutorial.training.evaluation import Evaluation
-from tutorial.training.files import cannot_write, to_bytes
 from tutorial.training.progress import progress_bar, show_progress
 from tutorial.training.protocols import Agent, Environment
 from tutorial.training.run_files import (
     begin_run,
+    cannot_write,
     keep_engine,
     require_same_run,
     require_state,
     save_networks,
+    to_bytes,
 )
-from tutorial.training.saving import History, below, restore_state, save_state
+from tutorial.training.saving import History, restore_state, save_state
 from tutorial.training.scores import ScoreFile
 from tutorial.training.settings import RareSettings
 from tutorial.training.states import TrainingState
@@ -47,12 +49,13 @@ class TrainingRun:
         environment: Environment,
         past: History,
         evaluation: Evaluation | None,
+        after_episode: Callable[[Agent, list[float]], None] | None,
         bar: tqdm,
     ) -> None:
         self.states, self.agent, self.environment, self.past = states, agent, environment, past
-        self.evaluation, self.bar = evaluation, bar
+        self.evaluation, self.after_episode, self.bar = evaluation, after_episode, bar
         self.folder, self.scores = states.folder.parent, past.scores
-        self.saved = len(past.scores) if states.files else None  # episodes of the newest state
+        self.saved = len(past.scores) if states.exists() else None  # episodes of the newest state
         self.score_file = ScoreFile(self.folder, past.lines)
         if evaluation:
             self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")
@@ -77,15 +80,16 @@ class TrainingRun:
             save_networks(self.folder, "_last", **self.networks())
         if self.scores[-1] == max(self.scores):
             self.past.best = {
-                f"{name}.{key}": tensor.detach().clone()
+                name: copy.deepcopy(network.state_dict())
                 for name, network in self.networks().items()
-                for key, tensor in network.state_dict().items()
             }
             self.save_best()
         show_progress(self.bar, self.agent, self.scores)
         if self.evaluation and self.evaluation.due(len(self.scores)):
             self.evaluate(self.evaluation)
         self.is_playing = True
+        if self.after_episode:
+            self.after_episode(self.agent, self.scores)
 
     def evaluate(self, evaluation: Evaluation) -> None:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
@@ -101,11 +105,8 @@ class TrainingRun:
 
     def save_best(self) -> None:
         """Write the weights of the best episode."""
-        for name in compiled.trained_networks(self.agent.ddpg):
-            write_whole(
-                self.folder / f"{name}_best.safetensors",
-                to_bytes(below(f"{name}.", self.past.best)),
-            )
+        for name, weights in self.past.best.items():
+            write_whole(self.folder / f"{name}_best.safetensors", to_bytes(weights))
 
     def save_state(self) -> None:
         """Write a state to go on from, unless the newest is of this moment."""
@@ -137,6 +138,7 @@ def training_run(
     keep_state: bool = False,
     metadata: Mapping[str, object] | None = None,
     evaluation: Evaluation | None = None,
+    after_episode: Callable[[Agent, list[float]], None] | None = None,
 ) -> Iterator[TrainingRun]:
     """A context with a new TrainingRun, or, with resume, one that goes on.
 
@@ -149,6 +151,7 @@ def training_run(
         keep_state: write a last state at the end instead, so that the training can be made longer.
         metadata: of the run, beside the hyperparameters, such as its seed.
         evaluation: for `evaluation.csv`, or None.
+        after_episode: called with the agent and the scores so far, or None.
 
     Raises:
         ValueError: the folder cannot be written, another training runs in it, there is nothing to
@@ -169,7 +172,7 @@ def training_run(
         run = None
         try:
             with progress_bar(max_episodes, len(past.scores)) as bar:
-                run = TrainingRun(states, agent, environment, past, evaluation, bar)
+                run = TrainingRun(states, agent, environment, past, evaluation, after_episode, bar)
                 try:
                     yield run
                     run.end(keep_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import warnings
@@ -12,11 +13,10 @@ import torch
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 
 from reacher.files import write_whole
 from reacher.run_file import RUN_FORMAT, read_run_file
-from tutorial.training.files import cannot_write, shortened, to_bytes
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
@@ -25,7 +25,6 @@ from tutorial.training.states import TrainingState
 # it existed, by `setting(..., before=...)` in the notebook; facts of a run say it here. A file of
 # an earlier version is never edited.
 DEFAULTS_OF_OLD_RUNS = {"engine": "torch", "evaluate_every": 0, "goal_size": 5.0, "goal_speed": 1.0}
-REMOVED: dict[str, object] = {}  # hyperparameters that were: the value that is now how it always is
 REQUIRED = object()  # instead of a value: every version has written it
 MAY_DIFFER = {"engine"}  # facts that a resumed run need not share with its beginning
 WARNED: set[str] = set()  # names that were told to be younger than a file, once in a process
@@ -84,6 +83,17 @@ def begin_run(folder: Path, hyperparameters: Mapping, **metadata: object) -> Non
         raise cannot_write(folder, error) from None
 
 
+def cannot_write(folder: Path, error: Exception) -> ValueError:
+    """The error for a folder that cannot be made or written, with names of a length to read."""
+    reason = getattr(error, "strerror", None) or str(error)  # without the name of a file
+    file = getattr(error, "filename", None)
+    where = f" ({str(file)[:200]})" if file and str(file) != str(folder) else ""
+    return ValueError(
+        f"cannot write into {str(folder)[:200]}: {reason}{where}; make space there, or choose "
+        "another out_dir"
+    )
+
+
 def require_state(folder: Path) -> None:
     """Raise ValueError where a folder holds nothing to go on from."""
     try:
@@ -92,8 +102,8 @@ def require_state(folder: Path) -> None:
         exists = False
     if not exists:
         raise ValueError(
-            f"resume = True, but {shortened(folder)} holds no training state. A "
-            "training that ended by itself keeps one only with keep_state = True; "
+            f"resume = True, but {str(folder)[:200]} holds no training state of "
+            "this version. A training that ended by itself keeps one only with keep_state = True; "
             "begin with resume = False"
         )
 
@@ -141,7 +151,7 @@ def load_hyperparameters(folder: Path, fields: Mapping[str, FieldInfo] | None = 
     """
     path = Path(folder) / "hyperparameters.json"
     settings = read_run_file(path.parent)["hyperparameters"]
-    return settings if fields is None else completed(path, settings, before_of(fields), REMOVED)
+    return settings if fields is None else completed(path, settings, before_of(fields))
 
 
 def load_about(folder: Path) -> dict:
@@ -165,35 +175,20 @@ def before_of(fields: Mapping[str, FieldInfo]) -> dict[str, object]:
     }
 
 
-def completed(
-    path: Path,
-    recorded: Mapping,
-    before: Mapping[str, object],
-    removed: Mapping[str, object] | None = None,
-) -> dict:
+def completed(path: Path, recorded: Mapping, before: Mapping[str, object]) -> dict:
     """What a file of this or an earlier version says, in the names of this version.
 
     Args:
         before: the names that there are now, each with the value that it had, unnamed, before it
             existed, or REQUIRED.
-        removed: names that there were, each with the value that is now how it always is.
 
     Raises:
-        ValueError: a name that is unknown or missing, or a value that is no longer possible.
+        ValueError: a name that is unknown or missing.
     """
-    removed = removed or {}
-    gone = {name: recorded[name] for name in recorded if name in removed and name not in before}
-    unknown = set(recorded) - set(before) - set(gone)
-    if unknown:
+    if unknown := recorded.keys() - before.keys():
         raise ValueError(
             f"{path} is of a newer version of this project, which knows "
             f"{', '.join(sorted(unknown))}: get that version"
-        )
-    impossible = [f"{name} = {value!r}" for name, value in gone.items() if value != removed[name]]
-    if impossible:
-        raise ValueError(
-            f"{path} was made with {', '.join(impossible)}, which this version cannot "
-            "do any more: use an earlier one"
         )
     added = {name: value for name, value in before.items() if name not in recorded}
     missing = [name for name, value in added.items() if value is REQUIRED]
@@ -232,7 +227,7 @@ def require_same_run(folder: Path, settings: BaseModel, **metadata: object) -> N
     content = read_run_file(path.parent)
     fields = before_of(type(settings).model_fields)
     facts = {name: DEFAULTS_OF_OLD_RUNS.get(name, REQUIRED) for name in metadata}
-    earlier = completed(path, content["hyperparameters"], fields, REMOVED) | completed(
+    earlier = completed(path, content["hyperparameters"], fields) | completed(
         path, facts_in(content), facts
     )
     earlier, now = json.loads(json.dumps([earlier, {**settings.model_dump(), **metadata}]))
@@ -266,6 +261,11 @@ def keep_engine(folder: Path, engine: str) -> None:
         write_whole(path, json.dumps(content, indent=2).encode() + b"\n")
 
 
+def to_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
+    """Tensors as the content of a safetensors file."""
+    return save({name: tensor.detach().clone() for name, tensor in tensors.items()})
+
+
 def save_networks(folder: Path, suffix: str = "", **networks: torch.nn.Module) -> None:
     """Write each network's weights as `<name><suffix>.safetensors`."""
     for name, network in networks.items():
@@ -284,26 +284,12 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
         raise FileNotFoundError(f"no {path}: train first (train = True)")
     try:
         weights = load_file(path)
+        copy.deepcopy(network).load_state_dict(weights)  # what does not fit changes only a copy
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from None
-    expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
-    found = {name: tensor.shape for name, tensor in weights.items()}
-    if found != expected:
-        name = min(
-            name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
-        )
-        shapes = [
-            tuple(shapes[name]) if name in shapes else "missing" for shapes in (found, expected)
-        ]
-        raise ValueError(
-            f"{path} holds the weights of another network: {name} is {shapes[0]} in "
-            f"the file and {shapes[1]} in this network"
-        )
-    for name, tensor in network.state_dict().items():
-        if weights[name].dtype != tensor.dtype or not weights[name].isfinite().all():
-            raise ValueError(
-                f"{path} holds no weights: {name} must be finite and {tensor.dtype}, "
-                f"and is {weights[name].dtype} from {weights[name].min().item()} to "
-                f"{weights[name].max().item()}"
-            )
+    except RuntimeError as error:
+        raise ValueError(f"{path} holds the weights of another network: {error}") from None
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{path} holds no weights: {name} is not finite")
     network.load_state_dict(weights)

@@ -147,6 +147,10 @@ def over(function, **options):
     return reduced
 
 
+def variance(x, dims=None, correction=1, keepdim=False):
+    return over(jnp.var, ddof=correction)(x, dims, keepdim)
+
+
 def extreme(function, place):
     return lambda x, dim, keepdim=False: (
         function(x, axis=dim, keepdims=keepdim),
@@ -225,9 +229,11 @@ OPERATIONS = ELEMENTWISE | {
     "sum.dim_IntList": over(jnp.sum),
     "mean.default": over(jnp.mean),
     "mean.dim": over(jnp.mean),
-    "var.correction": lambda x, dims=None, correction=1, keepdim=False: over(
-        jnp.var, ddof=correction
-    )(x, dims, keepdim),
+    "var.correction": variance,
+    "var_mean.correction": lambda x, dims=None, **how: (
+        variance(x, dims, **how),
+        over(jnp.mean)(x, dims, how.get("keepdim", False)),
+    ),
     "amax.default": over(jnp.max),
     "amin.default": over(jnp.min),
     "max.default": jnp.max,

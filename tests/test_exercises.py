@@ -1,0 +1,142 @@
+"""The notebook's exercises: as they are given, with wrong answers, and with the solutions."""
+
+from __future__ import annotations
+
+import nbformat
+import numpy as np
+import pytest
+
+from reacher import ReacherEnvironment
+from tutorial import exercises
+from tutorial.paths import NOTEBOOK
+
+NAMES = (
+    "my_policy",
+    "my_target",
+    "my_loss",
+    "my_signs",
+    "my_n_step_target",
+    "my_find",
+    "my_weights",
+    "my_noise",
+)
+
+
+def cells_with(tag):
+    """Sources of the code cells with a tag, in order."""
+    return [
+        cell.source
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if cell.cell_type == "code" and tag in cell.metadata.get("tags", ())
+    ]
+
+
+@pytest.fixture
+def space(notebook):
+    """What a reader has when the cells of the exercises run."""
+    import helpers
+
+    with ReacherEnvironment(num_agents=20, seed=0) as environment:
+        generator = np.random.default_rng(0)
+        yield {
+            **vars(notebook),
+            "helpers": helpers,
+            "exercises": exercises,
+            "environment": environment,
+            "is_reacher": True,
+            "num_agents": 20,
+            "seed": 0,
+            "goals": {},
+            "random_torques": lambda seen: generator.standard_normal((len(seen), 4)).clip(-1, 1),
+        }
+
+
+def name_of(source):
+    (name,) = [name for name in NAMES if f"def {name}(" in source]
+    return name
+
+
+def test_each_exercise_has_a_solution_in_the_same_order():
+    given, solved = ([*map(name_of, cells_with(tag))] for tag in ("exercise", "solution"))
+    assert given == solved == list(NAMES)
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_an_exercise_runs_as_given_and_asks_for_an_answer(space, capsys, number):
+    exec(cells_with("exercise")[number], space)
+    said = capsys.readouterr().out
+    assert "Hint: " in said and "is right" not in said
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_a_solution_passes_in_place_of_the_gap(space, capsys, number):
+    """With the function of the solution in the cell of the exercise, whose check comes last."""
+    given, solution = cells_with("exercise")[number], cells_with("solution")[number]
+    answer = solution[: solution.index("\n\n\n")]
+    check = given[given.index("\n\n\n") :]
+    exec(answer + check, space)
+    assert f"Exercise {number + 1} is right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_a_solution_runs_where_it_stands(space, capsys, number):
+    exec(cells_with("solution")[number], space)
+    assert f"Exercise {number + 1} is right" in capsys.readouterr().out
+
+
+WRONG = {
+    "pulls the other way": (
+        "policy",
+        lambda seen: np.tile(seen[:, [15, 13]] - seen[:, [28, 26]], 2).clip(-1, 1),
+    ),
+    "no discount": ("target", lambda reward, discount, value: reward + value),
+    "the reward is discounted": (
+        "target",
+        lambda reward, discount, value: discount * (reward + value),
+    ),
+    "every pair": ("loss", lambda values, targets: (targets - values).square().mean()),
+    "the sum": ("loss", lambda values, targets: (targets - values.squeeze(1)).square().sum()),
+    "as a position": ("mirror", lambda x, z: [x, 1, z]),
+    "two signs": ("mirror", lambda x, z: [z, x]),
+    "gamma to the power n + 1": (
+        "n_step",
+        lambda rewards, value, gamma: (
+            sum(gamma**k * reward for k, reward in enumerate(rewards))
+            + gamma ** (len(rewards) + 1) * value
+        ),
+    ),
+    "no discount of the rewards": (
+        "n_step",
+        lambda rewards, value, gamma: sum(rewards) + gamma ** len(rewards) * value,
+    ),
+    "always left": ("find", lambda tree, number: 0),
+    "a number at an edge goes left": (
+        "find",
+        lambda tree, number: int(np.searchsorted(np.cumsum(tree[len(tree) // 2 :]), number)),
+    ),
+    "not divided": ("weights", lambda probabilities, beta: probabilities**-beta),
+    "the wrong sign": (
+        "weights",
+        lambda probabilities, beta: (probabilities / probabilities.min()) ** beta,
+    ),
+    "without the sign": (
+        "noise",
+        lambda noise_in, noise_out: np.outer(np.abs(noise_out) ** 0.5, np.abs(noise_in) ** 0.5),
+    ),
+    "turned around": (
+        "noise",
+        lambda noise_in, noise_out: np.outer(
+            np.sign(noise_in) * np.abs(noise_in) ** 0.5,
+            np.sign(noise_out) * np.abs(noise_out) ** 0.5,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_answer_gets_a_hint(space, capsys, name):
+    exercise, answer = WRONG[name]
+    check = getattr(exercises, f"check_{exercise}")
+    given = (space["environment"], answer) if exercise == "policy" else (answer,)
+    assert check(*given) is False
+    assert "Hint: " in capsys.readouterr().out
