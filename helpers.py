@@ -14,7 +14,7 @@ from reacher.files import write_whole
 from reacher.watch import watch_page
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import diagrams, figures, study, summaries, tables, trials
+from tutorial.report import bugs, diagrams, figures, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms
 from tutorial.training import compiled, layers
