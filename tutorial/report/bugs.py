@@ -209,7 +209,10 @@ def draw(
         axes.minorticks_off()
     for axes in panels.flat[len(titles) :]:
         axes.axis("off")
-    panels[0, 0].legend(loc="lower right", frameon=False, fontsize=7)
+    for axes in panels.flat[max(0, len(titles) - columns) : len(titles)]:
+        axes.tick_params(labelbottom=True)  # also where the panel below is empty
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
     figure.supxlabel("episode", fontsize=10)
     figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure
