@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
-import re
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from numbers import Real
 from typing import Any
 
@@ -286,7 +284,7 @@ def _make(env_id: str) -> tuple[gymnasium.Env, gymnasium.spaces.Box, gymnasium.s
         env = _new(env_id)
     except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
         raise ModuleNotFoundError(
-            f"{env_id} needs a package that is not installed: {error}{_install_hint(env_id)}"
+            f"{env_id} needs a package that is not installed: {error}"
         ) from error
     except (ImportError, gymnasium.error.Error) as error:  # the first: an old version of MuJoCo's
         raise ValueError(
@@ -313,16 +311,6 @@ def _make(env_id: str) -> tuple[gymnasium.Env, gymnasium.spaces.Box, gymnasium.s
             "axis works, such as Pendulum-v1's"
         )
     return env, actions, observations
-
-
-def _install_hint(env_id: str) -> str:
-    """The command that installs what one of Gymnasium's own environments needs; else nothing."""
-    spec = gymnasium.registry.get(env_id)
-    family = re.match(r"gymnasium\.envs\.(\w+)", str(spec and spec.entry_point))
-    extra = family and family[1].replace("_", "-")
-    if extra not in (metadata.metadata("gymnasium").get_all("Provides-Extra") or ()):
-        return ""
-    return f'; run\n    pip install "gymnasium[{extra}]"'
 
 
 def _scale(space: gymnasium.spaces.Box) -> np.ndarray:
