@@ -30,6 +30,15 @@ from tutorial.training.randomness import seed_everything
 from tutorial.training.scores import SOLVED_SCORE
 
 
+def call_apart(command: list[str], **options: Any) -> int:
+    """`subprocess.call`, out of reach of the terminal's Ctrl-C, which is for the runner."""
+    if sys.platform == "win32":
+        return subprocess.call(
+            command, **options, creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
+        )
+    return subprocess.call(command, **options, start_new_session=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class TableRun:
     """One training, with fields that JSON can hold. Its lines go into tables.
@@ -54,12 +63,11 @@ class TableRun:
         """Those of a table by its name."""
         raise NotImplementedError
 
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+    def train(self, out: Path) -> dict[str, bytes]:
         """Train in a process of its own; return its lines as the content of tables, by name.
 
         Args:
             out: folder of logs.
-            call: as `runner.Run.train` has it.
 
         Raises:
             RuntimeError: it failed; with the end of what it said.
@@ -67,7 +75,7 @@ class TableRun:
         out.mkdir(parents=True, exist_ok=True)
         log, order = out / f"{self.file_name}.log", json.dumps(dataclasses.asdict(self))
         with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
-            failed = call(
+            failed = call_apart(
                 [sys.executable, "-m", self.module, *self.arguments, "--train", order],
                 cwd=PROJECT,
                 stdout=lines,
