@@ -1,4 +1,4 @@
-"""Checks of the notebook's exercises. Each prints whether the answer is right, or a hint.
+"""Checks of the notebook's exercises. Each prints whether the answer is right.
 
 A function that returns `None` or `...`, as the notebook's gaps do, counts as not written yet. A
 wrong answer gets the first case in which it differs, and a hint.
@@ -18,7 +18,7 @@ from reacher.episode import evaluate_policy
 def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> bool:
     """Whether an answer is the expected one; prints the hint if it is not."""
     if found is None or found is ...:
-        say(f"Exercise {number} is still to be written. Hint: {hint}")
+        say(f"Exercise {number} is still to be written.")
         return False
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     if found.shape != expected.shape:

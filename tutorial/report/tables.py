@@ -123,8 +123,8 @@ PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is 
     ("AIME2021KE/P2_continuous-control", "DDPG", "-", "solved at 109", "38.9", "32 min"),
     ("ulamaca/DRLND_P2_Continuous_Control", "PPO", "-", "solved at 187", "-", "20 min"),
     ("whiterabbitobj/Continuous_Control", "D4PG", "-", "solved near 125", "38.0", "-"),
-    ("trlaw/UdacityRL-ReacherArmProject (A, final)", "DDPG, PER", "-", "solved at 220", "-", "-"),
-    ("reference B", "DDPG", "-", "solved at 420", "38.5", "-"),
+    ("trlaw/UdacityRL-ReacherArmProject", "DDPG, PER", "-", "solved at 220", "-", "-"),
+    ("a report without a known address", "DDPG", "-", "solved at 420", "38.5", "-"),
 ]
 
 
