@@ -18,7 +18,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from reacher.drawing.style import BLUE, GREEN, ORANGE, PURPLE
 
-GREY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
+GRAY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 0, "shrinkB": 0}
 
 
@@ -47,7 +47,7 @@ def arrow(
     text: str = "",
     place: tuple = (0, 0),
     bend: float = 0.0,
-    color: str = GREY,
+    color: str = GRAY,
     **style: object,
 ) -> None:
     """An arrow with a word beside its middle, moved by `place`."""
@@ -108,7 +108,7 @@ def draw_arm() -> Figure:
     shoulder, elbow = np.array([0.0, 0.0]), 7 * np.array([0.62, -0.785])
     hand = elbow + 6 * np.array([0.86, 0.51])
     goal = np.array([8.0, -1.0])
-    side.plot([-3, 10.8], [-1, -1], color=GREY, linewidth=0.8, linestyle=":")
+    side.plot([-3, 10.8], [-1, -1], color=GRAY, linewidth=0.8, linestyle=":")
     side.add_patch(Circle(goal, 2.5, facecolor=PURPLE, alpha=0.3))
     side.add_patch(Circle(hand, 1.0, facecolor=BLUE, zorder=3))
     side.plot(*np.stack([shoulder, elbow]).T, color="0.3", linewidth=7, solid_capstyle="round")
@@ -124,21 +124,21 @@ def draw_arm() -> Figure:
         (shoulder + elbow) / 2,
         xytext=(-3.4, -3.4),
         fontsize=8.5,
-        arrowprops={"arrowstyle": "-", "color": GREY},
+        arrowprops={"arrowstyle": "-", "color": GRAY},
     )
     side.annotate(
         "forearm\n6 m",
         (elbow + hand) / 2,
         xytext=(7.4, -6.2),
         fontsize=8.5,
-        arrowprops={"arrowstyle": "-", "color": GREY},
+        arrowprops={"arrowstyle": "-", "color": GRAY},
     )
     side.annotate(
         "hand: 2 m across",
         hand,
         xytext=(2.2, 3.9),
         fontsize=8.5,
-        arrowprops={"arrowstyle": "-", "color": GREY},
+        arrowprops={"arrowstyle": "-", "color": GRAY},
     )
     side.annotate(
         "goal: 5 m across.\nWhile they overlap,\n+0.01 each physics step",
@@ -154,7 +154,7 @@ def draw_arm() -> Figure:
     side.text(-0.5, -7.6, "x", fontsize=8.5, va="center")
     side.set(xlim=(-5.2, 13.5), ylim=(-8.4, 5.2), aspect="equal", title="from the side")
     circle = np.linspace(0, 2 * np.pi, 200)
-    above.plot(8 * np.cos(circle), 8 * np.sin(circle), color=GREY, linewidth=0.8, linestyle=":")
+    above.plot(8 * np.cos(circle), 8 * np.sin(circle), color=GRAY, linewidth=0.8, linestyle=":")
     above.add_patch(Circle((8, 0), 2.5, facecolor=PURPLE, alpha=0.3))
     above.add_patch(Circle((hand[0], 0), 1.0, facecolor=BLUE, zorder=3))
     above.plot([0, elbow[0]], [0, 0], color="0.3", linewidth=7, solid_capstyle="round")
@@ -170,7 +170,7 @@ def draw_arm() -> Figure:
         ha="center",
     )
     above.annotate("8 m", (-4, 0.0), fontsize=8.5, ha="center", va="bottom")
-    above.annotate("", (-8, 0), (0, 0), arrowprops={"arrowstyle": "<->", "color": GREY})
+    above.annotate("", (-8, 0), (0, 0), arrowprops={"arrowstyle": "<->", "color": GRAY})
     arrow(above, (-9.6, -9.6), (-7.6, -9.6), color="0.2")
     arrow(above, (-9.6, -9.6), (-9.6, -7.6), color="0.2")
     above.text(-7.4, -9.6, "x", fontsize=8.5, va="center")
@@ -186,11 +186,11 @@ def draw_mirrors() -> Figure:
     figure, panel = plt.subplots(figsize=(5.2, 5.2), layout="constrained", FigureClass=Drawing)
     elbow, hand, goal = (np.array(place) for place in ((3.5, 2.2), (5.0, 6.0), (5.2, 6.1)))
     around = np.linspace(0, 2 * np.pi, 200)
-    panel.plot(8 * np.sin(around), 8 * np.cos(around), color=GREY, linewidth=0.8, linestyle=":")
+    panel.plot(8 * np.sin(around), 8 * np.cos(around), color=GRAY, linewidth=0.8, linestyle=":")
     panel.fill([0, 10.5, 10.5, 0], [0, 0, 10.5, 10.5], color=BLUE, alpha=0.06, linewidth=0)
     for x, z in itertools.product((1, -1), repeat=2):
         signs, seen = np.array([x, z]), x == z == 1
-        color = BLUE if seen else GREY
+        color = BLUE if seen else GRAY
         panel.add_patch(Circle(signs * goal, 2.5, facecolor=PURPLE, alpha=0.35 if seen else 0.15))
         path = np.array([(0.0, 0.0), elbow, hand]) * signs
         panel.plot(*path.T, color="0.3" if seen else "0.65", linewidth=6, solid_capstyle="round")
@@ -247,7 +247,7 @@ def draw_flow(part: str = "") -> Figure:
     box(axes, 16.8, 3.4, "batch", 2.8)
     mirrored = "\nin one quarter" if "mirrors" in have else ""
     box(axes, 12.6, 3.4, f"critic  Q{mirrored}", 2.8, 1.3, ORANGE, **strong("mirrors"))
-    box(axes, 12.6, 0.9, "target networks", 3.4, color=GREY)
+    box(axes, 12.6, 0.9, "target networks", 3.4, color=GRAY)
     box(axes, 7.0, 3.4, f"actor  μ{mirrored}", 2.8, 1.3, GREEN, **strong("mirrors"))
     noise = "NoisyNet and\naction noise" if "noise" in have else "action noise"
     box(axes, 2.0, 3.4, noise, 3.0, 1.4, GREEN, **strong("noise"))
@@ -312,7 +312,7 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
             )
         )
         axes.text(x, y, f"{tree[node]:g}", ha="center", va="center", fontsize=10, zorder=3)
-        axes.text(x + 0.5, y + 0.52, f"{node}", fontsize=7, color=GREY, zorder=3)
+        axes.text(x + 0.5, y + 0.52, f"{node}", fontsize=7, color=GRAY, zorder=3)
     for leaf in range(leaves):
         x, y = place(leaves + leaf)
         axes.text(
@@ -321,7 +321,7 @@ def draw_tree(tree: np.ndarray, value: float) -> Figure:
             f"leaf {leaf}",
             ha="center",
             fontsize=8,
-            color=ORANGE if leaves + leaf in walk else GREY,
+            color=ORANGE if leaves + leaf in walk else GRAY,
         )
     for node, text in zip(walk, steps, strict=False):
         x, y = place(node)
@@ -358,7 +358,7 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
             else:
                 kind = getattr(settings, f"{name}_normalization")
                 text = f"{units} units" + (f",\n{kind} norm" if kind != "none" else "")
-            box(axes, x, y, text, 2.6, 1.2, color if k else GREY)
+            box(axes, x, y, text, 2.6, 1.2, color if k else GRAY)
             if k:
                 noisy = name == "actor" and settings.noisy_layers and k > 1
                 arrow(
@@ -366,7 +366,7 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
                     (x - 2.25, y),
                     (x - 1.38, y),
                     linewidth=4 if noisy else 1.2,
-                    color=PURPLE if noisy else GREY,
+                    color=PURPLE if noisy else GRAY,
                 )
                 if noisy:
                     axes.text(x - 1.8, y + 0.5, "noisy", fontsize=8, color=DARK_PURPLE, ha="center")
@@ -379,7 +379,7 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
     top = 0.62 * decisions + 0.5
     for t in range(decisions):
         axes.text(t + 0.8, top + 1.15, f"$s_{t}$", ha="center", fontsize=10)
-        axes.text(t + 1.3, top + 0.6, f"$r_{t}$", ha="center", fontsize=9, color=GREY)
+        axes.text(t + 1.3, top + 0.6, f"$r_{t}$", ha="center", fontsize=9, color=GRAY)
         axes.plot([t + 0.8] * 2, [0.2, top + 0.9], color="0.9", linewidth=1, zorder=0)
     axes.plot([decisions + 0.55] * 2, [0.0, top + 1.5], color=ORANGE, linestyle="--", linewidth=1)
     axes.text(decisions + 0.8, top + 1.15, "reset", fontsize=9, color=ORANGE)
@@ -393,7 +393,7 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
                 y,
                 "dropped: its successor is not known",
                 fontsize=8.5,
-                color=GREY,
+                color=GRAY,
                 va="center",
             )
             continue
@@ -415,7 +415,7 @@ def draw_windows(decisions: int, n_step: int) -> Figure:
 def draw_value_chain(
     states: int, sweeps: Sequence[int], n_steps: Sequence[int], discount: float = 0.9
 ) -> Figure:
-    """How far value has travelled along a chain with a reward at its end.
+    """How far value has traveled along a chain with a reward at its end.
 
     Every transition of the chain is updated once a sweep with the n-step target.
     """

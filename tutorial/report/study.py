@@ -270,14 +270,20 @@ def simple_effects_table(folder: Path) -> str:
     return as_markdown([*head, "with both others"], lines)
 
 
+def interaction(area: np.ndarray) -> dict[str, float]:
+    """By how much the third factor changes the interaction of the other two, as one effect.
+
+    Args:
+        area: (2, 2, 2, seeds), an axis for each factor, off and on.
+    """
+    return statistics.effect_of_seeds(
+        np.diff(np.diff(np.diff(area, axis=0), axis=1), axis=2)[0, 0, 0]
+    )
+
+
 def three_way_table(folder: Path) -> str:
     """The interaction of all three: by how much the third changes the interaction of a pair."""
-    found = {
-        task: statistics.effect_of_seeds(
-            np.diff(np.diff(np.diff(values["area"], axis=0), axis=1), axis=2).ravel()
-        )
-        for task, values in tables(folder).items()
-    }
+    found = {task: interaction(values["area"]) for task, values in tables(folder).items()}
     corrected = statistics.holm([effect["p_seeds"] for effect in found.values()])
     lines = [
         [TASKS[task], with_interval(effect), f"{effect['p_seeds']:.4f}", f"{p:.3f}"]
@@ -347,7 +353,7 @@ def sweep_table(path: Path) -> str:
 
 
 def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
-    """What else the page says of the whole study, which has all four tasks, and of its sweep."""
+    """What else doc/study.md says of a study that has all four tasks."""
     areas = {task: values["area"] for task, values in tables(folder).items()}
     ends = {task: values["end"] for task, values in tables(folder).items()}
     pooled = np.mean([*areas.values()], axis=0)  # (2, 2, 2, seeds)
@@ -361,12 +367,22 @@ def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
     for name, chosen in {"with both others on": (1, 1), "alone": (0, 0)}.items():
         effect = statistics.effect_of_seeds(pooled[1, *chosen] - pooled[0, *chosen])
         lines.append([f"mean over the tasks: n-step returns {name}", with_interval(effect)])
+    number = pooled.shape[-1]  # of seeds
     for task, factor in ALSO_OVER_SEEDS:
-        p = effects_by_task[task][factor]["p_seeds_holm"]
-        lines.append(
-            [f"{TASKS[task]}: {NAMES[factor]}, corrected p with seeds as the unit", f"{p:.3f}"]
-        )
-    whole = pooled.shape[-1]
+        effect, name = effects_by_task[task][factor], f"{TASKS[task]}: {NAMES[factor]}"
+        spread = areas[task].var(axis=-1, ddof=1).mean()  # within a cell, of 8 (number - 1) degrees
+        reach = stats.t.ppf(0.975, 8 * (number - 1)) * np.sqrt(spread / (2 * number))
+        ends_of_it = {"low": effect["effect"] - reach, "high": effect["effect"] + reach}
+        lines += [
+            [f"{name}, corrected p with seeds as the unit", f"{effect['p_seeds_holm']:.3f}"],
+            [f"{name}, interval from the spread within cells", with_interval(effect | ends_of_it)],
+        ]
+    planned = [effect["p"] for effects in effects_by_task.values() for effect in effects.values()]
+    three_way = [interaction(area)["p_seeds"] for area in areas.values()]
+    p = statistics.holm(three_way + planned)[[*areas].index("delayed_rewards")]
+    lines.append(
+        ["delayed rewards: three-way interaction, p corrected for it and all others", f"{p:.3f}"]
+    )
     stages = [
         results(folder, seeds=seeds)["delayed_rewards"]["n_step"]["p_holm"] for seeds in STAGES
     ]
@@ -377,12 +393,12 @@ def other_numbers(folder: Path, effects_by_task: Mapping) -> str:
             ", ".join(f"{p:.3f}" for p in stages),
         ]
     )
-    for name, interaction in {"main effects": False, "interactions of pairs": True}.items():
+    for name, of_pairs in {"main effects": False, "interactions of pairs": True}.items():
         errors = [
-            (effect["high"] - effect["low"]) / 2 / stats.t.ppf(0.975, whole - 1)
+            (effect["high"] - effect["low"]) / 2 / stats.t.ppf(0.975, number - 1)
             for effects in effects_by_task.values()
             for key, effect in effects.items()
-            if (" x " in key) == interaction
+            if (" x " in key) == of_pairs
         ]
         lines.append([f"standard errors of {name}", f"{min(errors):.3f} to {max(errors):.3f}"])
     for task, end in ends.items():
@@ -585,7 +601,7 @@ def draw(effects_by_task: Mapping) -> Figure:
         ylim=(len(FACTORS) - 0.5, -0.5),
     )
     figure.supxlabel(
-        "what it adds to the area under the evaluation curve (share of the most possible)",
+        "what it adds to the area under the evaluation curve (share of the maximum)",
         fontsize=10,
     )
     return figure

@@ -1,6 +1,6 @@
 """Record what a function does with PyTorch's tensors: the operations, in order, as pure functions.
 
-PyTorch runs the function as always, its backward passes and optimisers included, while a
+PyTorch runs the function as always, its backward passes and optimizers included, while a
 `TorchDispatchMode` notes every operation of ATen, PyTorch's library of operations. Operations in
 place become new values, and views are taken anew from what was changed, as
 `torch.func.functionalize` does it. What a recording cannot hold raises `CannotRecord`.
@@ -98,7 +98,7 @@ def record(
         for g, tensors in enumerate(inputs)
     )
     compiling = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = True  # an optimiser then takes its numbers from tensors
+    torch.compiler._is_compiling_flag = True  # an optimizer then takes its numbers from tensors
     try:
         with contextlib.redirect_stdout(NoPrinting()), NumbersStayTensors(), tape:
             found = function()
@@ -149,7 +149,7 @@ class Tape(TorchDispatchMode):
             self.write(entry.base, with_part(whole, node, self.read(tensor)))
         elif id(tensor) in self.constants:
             raise CannotRecord(
-                f"a tensor outside of the networks and optimisers is changed in {where()}"
+                f"a tensor outside of the networks and optimizers is changed in {where()}"
             )
         else:
             entry.node = node
@@ -226,7 +226,7 @@ def with_part(whole: Node, part: Node, view: Node) -> Node:
 
 
 class NumbersStayTensors(TorchFunctionMode):
-    """Lets an optimiser use tensors where PyTorch wants numbers, and nobody read a tensor."""
+    """Lets an optimizer use tensors where PyTorch wants numbers, and nobody read a tensor."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")

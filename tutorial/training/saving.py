@@ -1,6 +1,6 @@
 """What the future of a training depends on: taken from an agent, and given back to one.
 
-That is the networks, the averages of the optimisers, the memory with its priorities, all random
+That is the networks, the averages of the optimizers, the memory with its priorities, all random
 generators, the counters, and the environment. Between two episodes that is all: the n-step windows
 are empty then, and noise that has a memory begins anew.
 """
@@ -109,7 +109,7 @@ def require_savable(name: str, values: np.ndarray) -> None:
         require_finite(name, values)
     except FloatingPointError as error:
         raise FloatingPointError(
-            f"{error}: no state is saved. Where it is an optimiser's, gradients are too large to "
+            f"{error}: no state is saved. Where it is an optimizer's, gradients are too large to "
             "be squared in single precision: choose a smaller reward_scale, or limit them by "
             "actor_gradient_clip and critic_gradient_clip"
         ) from None
@@ -182,7 +182,7 @@ def require_possible(facts: Mapping[str, Any]) -> None:
 
 
 def learner_state(ddpg: DDPG) -> dict[str, Any]:
-    """Networks, and what the optimisers remember, by name."""
+    """Networks, and what the optimizers remember, by name."""
     networks, optimizers = compiled.networks(ddpg), compiled.optimizers(ddpg)
     return {name: network.state_dict() for name, network in networks.items()} | {
         name: optimizer.state_dict()["state"] for name, optimizer in optimizers.items()
@@ -190,7 +190,7 @@ def learner_state(ddpg: DDPG) -> dict[str, Any]:
 
 
 def restore_learner(ddpg: DDPG, state: Mapping[str, Any]) -> None:
-    """Set networks and optimisers to what learner_state returned."""
+    """Set networks and optimizers to what learner_state returned."""
     for name, network in compiled.networks(ddpg).items():
         network.load_state_dict(state[name])
     for name, optimizer in compiled.optimizers(ddpg).items():

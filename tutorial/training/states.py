@@ -14,7 +14,7 @@ import torch
 
 from reacher.files import write_whole
 
-STATE_FORMAT = 4  # 1 had flat optimisers, 2 learned without an end, 3 had several files
+STATE_FORMAT = 4  # 1 had flat optimizers, 2 learned without an end, 3 had several files
 
 
 class Damaged(ValueError):
