@@ -111,8 +111,8 @@ def test_plumbing_and_solutions_are_folded(tmp_path):
 
 
 def test_figures_and_sections_are_linked(tmp_path):
-    text = "## 4.2 Replay\n\n*Figure 3: a curve.*\n\nFigure 3 shows it, figure 4 is not here."
-    cells = [nbformat.v4.new_markdown_cell(text + " See sections 4 and 5, and section 4.2.")]
+    text = "# 4. Agent\n\n## 4.2 Replay\n\n*Figure 3: a curve.*\n\nFigure 3 is it, not figure 4."
+    cells = [nbformat.v4.new_markdown_cell(text + " See section 4.2, not section 4.2 of a book.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
     write_page(tmp_path / "small.ipynb", tmp_path / "small.html")
     soup = BeautifulSoup((tmp_path / "small.html").read_text(encoding="utf-8"), "html.parser")

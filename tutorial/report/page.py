@@ -37,7 +37,7 @@ from tutorial.paths import DOC
 
 FONT = DOC / "_static" / "STIXTwoMath.woff2"
 FOLDED = {"plumbing": "Show the code", "solution": "Show the solution"}  # by their cells' tags
-LINKED = re.compile(r"\b([Ff]igure|[Ss]ection) (\d+(?:\.\d+)*)")
+LINKED = re.compile(r"\b([Ff]igure|[Ss]ection) (\d++(?:\.\d+)*+)(?! of )")  # another text
 
 
 def mathml(tex: str, display: str) -> str:
