@@ -40,8 +40,7 @@ nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_markdown_format = "gfm"
 nb_custom_formats = {".ipynb": "tutorial.report.page.read_notebook"}
-nb_code_prompt_show = "Show the code"
-nb_code_prompt_hide = "Hide the code"
+nb_code_prompt_hide = "Hide"
 
 CONTENTS = {  # of the sidebar; pages that no line names are evidence
     "The tutorial": ["Continuous_Control", "doc/extensions", "doc/bugs", "doc/troubleshooting"],
@@ -61,10 +60,6 @@ def prepare(app, page, source):
 
     Files that are not on the site are shown by the repository's host.
     """
-    if app.config.root_doc != root_doc:
-        return  # a run's page, alone
-    if "/" not in page:  # `doc/study.md` is a link, also in the notebook
-        source[0] = re.sub(r"(?<!\[)`(doc/\w+\.(?:md|ipynb))`", r"[`\1`](\1)", source[0])
     if app.env.doc2path(page).suffix != ".md":
         return
 

@@ -63,7 +63,7 @@ def test_no_link_depends_on_where_the_page_lies(soup):
 
 def test_every_picture_has_words(soup):
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    pictures = sum(cell.source.count("](doc/") for cell in cells) + sum(
+    pictures = sum(len(re.findall(r"!\[.*?\]\(doc/", cell.source)) for cell in cells) + sum(
         ("image/png" in output.get("data", {}))
         + "".join(output.get("data", {}).get("text/html", "")).count("<img ")
         for cell in cells
@@ -89,10 +89,11 @@ def test_every_formula_is_mathml(soup):
     assert not re.search(r"\$|\\[a-z]+", soup.body.get_text())
 
 
-def test_plumbing_is_folded_and_answers_stay_so(tmp_path):
+def test_plumbing_and_solutions_are_folded(tmp_path):
     """The other code is open, and text inside of `<details>` is Markdown as outside."""
     cells = [
         nbformat.v4.new_code_cell("plot = 1", metadata={"tags": ["plumbing"]}),
+        nbformat.v4.new_code_cell("mine = 3", metadata={"tags": ["solution"]}),
         nbformat.v4.new_code_cell("agent = 2"),
         nbformat.v4.new_markdown_cell(
             "<details><summary>Answer</summary>\n\nIt is **two**, $x = 2$.\n\n</details>"
@@ -101,15 +102,17 @@ def test_plumbing_is_folded_and_answers_stay_so(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
     write_page(tmp_path / "small.ipynb", tmp_path / "small.html")
     soup = BeautifulSoup((tmp_path / "small.html").read_text(encoding="utf-8"), "html.parser")
-    plumbing, answer = soup.select("article details")
-    assert "plot" in plumbing.pre.text and "agent" not in plumbing.text
+    plumbing, solution, answer = folded = soup.select("article details")
+    assert "plot" in plumbing.pre.text and "mine" in solution.pre.text
+    assert "Show the solution" in solution.summary.text
+    assert not any("agent" in part.text for part in folded)
     assert answer.summary.text == "Answer" and answer.strong.text == "two" and answer.math
-    assert not plumbing.has_attr("open") and not answer.has_attr("open")
+    assert not any(part.has_attr("open") for part in folded)
 
 
 def test_figures_and_sections_are_linked(tmp_path):
-    text = "## 4.2 Replay\n\n*Figure 3: a curve.*\n\nFigure 3 shows it, figure 4 is not here."
-    cells = [nbformat.v4.new_markdown_cell(text + " See sections 4 and 5, and section 4.2.")]
+    text = "# 4. Agent\n\n## 4.2 Replay\n\n*Figure 3: a curve.*\n\nFigure 3 is it, not figure 4."
+    cells = [nbformat.v4.new_markdown_cell(text + " See section 4.2, not section 4.2 of a book.")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
     write_page(tmp_path / "small.ipynb", tmp_path / "small.html")
     soup = BeautifulSoup((tmp_path / "small.html").read_text(encoding="utf-8"), "html.parser")
@@ -166,12 +169,15 @@ def test_the_notebook_is_printed_on_many_pages_with_its_pictures(tmp_path):
     text = subprocess.check_output(["pdftotext", "-layout", tmp_path / "new" / "out.pdf", "-"])
     pages = text.decode().split("\f")
     assert all(page.split()[-1] == str(number) for number, page in enumerate(pages[:-1], 1))
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
     answers = re.findall(
-        r"<summary>.*?</summary>\s*(\S+)",
-        "".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells),
-        re.DOTALL,
+        r"<summary>.*?</summary>\s*(\S+)", "".join(cell.source for cell in cells), re.DOTALL
     )
-    assert answers and all(answer.encode() in text for answer in answers)
+    for cell in cells:
+        if "solution" in cell.metadata.get("tags", ()):
+            answers.append(cell.source.splitlines()[1])
+    text = " ".join(text.decode().split())
+    assert answers and all(" ".join(answer.split()) in text for answer in answers)
 
 
 def test_figures_shrink_and_moving_pictures_stay():

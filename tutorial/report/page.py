@@ -9,7 +9,7 @@ that a copy carries.
 
 Sphinx makes the page and the site (`make site`) with the settings of `doc/conf.py`. This module is
 one of its extensions. It turns formulas into MathML, because the usual script would need the
-network. It also folds the cells tagged `plumbing`, and links figures.
+network. It also folds the cells tagged `plumbing` or `solution`, and links figures and sections.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from tutorial.notebook import carry_pictures, link_pictures
 from tutorial.paths import DOC
 
 FONT = DOC / "_static" / "STIXTwoMath.woff2"
-LINKED = re.compile(r"\b([Ff]igure|[Ss]ection) (\d+(?:\.\d+)*)")
+FOLDED = {"plumbing": "Show the code", "solution": "Show the solution"}  # by their cells' tags
+LINKED = re.compile(r"\b([Ff]igure|[Ss]ection) (\d++(?:\.\d+)*+)(?! of )")  # another text
 
 
 def mathml(tex: str, display: str) -> str:
@@ -70,12 +71,13 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
     notebook = nbformat.reads(text, as_version=4)
     describe_pictures(notebook)
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
-        if "plumbing" in tags:
+        tags, shown = cell.metadata.get("tags", []), cell.metadata.setdefault("mystnb", {})
+        for tag in FOLDED.keys() & set(tags):
             cell.metadata["tags"] = [*tags, "hide-input"]
+            shown["code_prompt_show"] = FOLDED[tag]
         for output in cell.get("outputs", []):
             if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                cell.metadata["mystnb"] = {"image": {"alt": words}}
+                shown["image"] = {"alt": words}
         for name, picture in cell.get("attachments", {}).items():
             [[kind, content]] = picture.items()
             cell.source = cell.source.replace(

@@ -56,7 +56,7 @@ def print_notebook(notebook: Path, pdf: Path) -> None:
         html = Path(scratch) / "page.html"
         write_page(notebook, html)
         page = html.read_text(encoding="utf-8")
-        html.write_text(page.replace("<details>", "<details open>"), encoding="utf-8")
+        html.write_text(page.replace("<details", "<details open"), encoding="utf-8")
         done = subprocess.run(
             [
                 program,
