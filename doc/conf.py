@@ -1,4 +1,4 @@
-"""Settings of Sphinx: `make site` writes README, notebooks and pages as a site into `_site/`.
+"""Settings of Sphinx: `make site` writes README, notebooks and pages as a site into `_site/html/`.
 
 `tutorial.report.page` has the hooks that a run's page needs, too.
 """

@@ -19,7 +19,7 @@ FILES = f"{SERVER}/{NAME}/blob/HEAD/"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """All pages, by their path. No warning came, so no link to a page or section is broken."""
-    folder = tmp_path_factory.mktemp("site")
+    folder = tmp_path_factory.mktemp("site") / "html"
     made = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "-c", DOC, PROJECT, folder],
         capture_output=True,

@@ -387,7 +387,6 @@ def without(monkeypatch, *modules):
 @pytest.mark.parametrize(
     "env_id, module, extra",
     [
-        ("Hopper-v5", "imageio", "mujoco"),
         ("Hopper-v5", "mujoco", "mujoco"),
         ("LunarLanderContinuous-v3", "Box2D", "box2d"),
     ],
@@ -398,7 +397,7 @@ def test_a_missing_extra_of_gymnasium_is_named(monkeypatch, env_id, module, extr
         UnityWrapper(env_id)
     assert str(error.value).startswith(f"{env_id} needs a package that is not installed: ")
     assert module.lower() in str(error.value).lower()
-    assert str(error.value).endswith(f'; run\n    pip install "gymnasium[{extra}]"')
+    assert f'pip install "gymnasium[{extra}]"' in str(error.value)
 
 
 def test_a_missing_package_of_others_is_named():

@@ -1,4 +1,4 @@
-"""Checks of the notebook's exercises. Each prints what it found, and returns whether it is right.
+"""Checks of the notebook's exercises. Each prints whether the answer is right, or a hint.
 
 A function that returns `None` or `...`, as the notebook's gaps do, counts as not written yet. A
 wrong answer gets the first case in which it differs, and a hint.
@@ -6,6 +6,7 @@ wrong answer gets the first case in which it differs, and a hint.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +18,17 @@ from reacher.episode import evaluate_policy
 def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> bool:
     """Whether an answer is the expected one; prints the hint if it is not."""
     if found is None or found is ...:
-        print(f"Exercise {number} is still to be written. Hint: {hint}")
+        say(f"Exercise {number} is still to be written. Hint: {hint}")
         return False
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     if found.shape != expected.shape:
-        print(
+        say(
             f"Exercise {number}: for {case} the shape should be {expected.shape}, and it is "
             f"{found.shape}. Hint: {hint}"
         )
         return False
     if not np.allclose(found, expected, rtol=1e-5, atol=1e-7):  # single precision is enough
-        print(
+        say(
             f"Exercise {number}: for {case} the answer should be {np.round(expected, 4).tolist()},"
             f" and it is {np.round(found, 4).tolist()}. Hint: {hint}"
         )
@@ -35,36 +36,40 @@ def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> boo
     return True
 
 
-def passed(number: int, text: str) -> bool:
-    print(f"Exercise {number} is right. {text}")
-    return True
+def passed(number: int, text: str) -> None:
+    say(f"Exercise {number} is right. {text}")
 
 
-def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -> bool:
+def say(text: str) -> None:
+    """Print, in lines that fit into a page."""
+    print(textwrap.fill(text, 88))
+
+
+def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -> None:
     """Exercise 1: a policy by hand that earns at least 1 point, ten times as much as chance."""
     score = float(evaluate_policy(environment, policy).mean())
     if score < 1.0:
-        print(
+        say(
             f"Your policy scores {score:.2f}, and the exercise asks for 1. Hint: a torque about x "
             "swings an arm that hangs down along z, and a torque about z swings it along x. Which "
             "torques pull the forearm from where it is (13, 15) to where the goal is (26, 28)?"
         )
-        return False
-    return passed(1, f"Your policy scores {score:.2f}. Random torques earn about 0.1.")
+        return
+    passed(1, f"Your policy scores {score:.2f}. Random torques earn about 0.1.")
 
 
-def check_target(target: Callable) -> bool:
+def check_target(target: Callable) -> None:
     """Exercise 2: the target of a transition."""
     hint = "the reward is real, and all later rewards are worth the discount times the next value."
     cases = ((0.04, 0.97, 1.0, 1.01), (1.0, 0.5, 4.0, 3.0), (-0.2, 0.0, 7.0, -0.2))
     for reward, discount, value, expected in cases:
         case = f"a reward of {reward}, a discount of {discount} and a next value of {value}"
         if not verdict(2, target(reward, discount, value), expected, case, hint):
-            return False
-    return passed(2, "The last case had a discount of 0, so nothing follows the reward.")
+            return
+    passed(2, "The last case had a discount of 0, so nothing follows the reward.")
 
 
-def check_loss(loss: Callable) -> bool:
+def check_loss(loss: Callable) -> None:
     """Exercise 3: the shape bug, values (batch, 1) against targets (batch,)."""
     import torch
 
@@ -73,11 +78,11 @@ def check_loss(loss: Callable) -> bool:
     hint = "print the shape of the difference, and compare it with the shape of the targets."
     found = found.item() if isinstance(found, torch.Tensor) and found.ndim == 0 else found
     if not verdict(3, found, 4 / 3, "the values 1, 2, 3 and the targets 1, 2, 5", hint):
-        return False
-    return passed(3, "Three differences count now. With the bug there were nine.")
+        return
+    passed(3, "Three differences count now. With the bug there were nine.")
 
 
-def check_mirror(signs: Callable) -> bool:
+def check_mirror(signs: Callable) -> None:
     """Exercise 4: how an angular velocity looks in a mirror."""
     hint = (
         "turn a pencil about an axis and look at it in a mirror. A turn about the axis that points "
@@ -86,11 +91,11 @@ def check_mirror(signs: Callable) -> bool:
     for x, z, expected in ((-1, 1, (1, -1, -1)), (1, -1, (-1, -1, 1)), (-1, -1, (-1, 1, -1))):
         case = f"x = {x} and z = {z}"
         if not verdict(4, signs(x, z), expected, case, hint):
-            return False
-    return passed(4, "Two mirrors together make half a turn about y, which keeps turns about y.")
+            return
+    passed(4, "Two mirrors together make half a turn about y, which keeps turns about y.")
 
 
-def check_n_step(n_step_return: Callable) -> bool:
+def check_n_step(n_step_return: Callable) -> None:
     """Exercise 5: the n-step target."""
     hint = "the first reward has the factor 1, the last one gamma^(n - 1), and the value gamma^n."
     for rewards, value, gamma in (
@@ -101,11 +106,11 @@ def check_n_step(n_step_return: Callable) -> bool:
         expected = np.polynomial.polynomial.polyval(gamma, [*rewards, value])
         case = f"the rewards {rewards}, a value of {value} and a gamma of {gamma}"
         if not verdict(5, n_step_return(rewards, value, gamma), expected, case, hint):
-            return False
-    return passed(5, "With one reward it is the target of exercise 2.")
+            return
+    passed(5, "With one reward it is the target of exercise 2.")
 
 
-def check_find(find: Callable) -> bool:
+def check_find(find: Callable) -> None:
     """Exercise 6: the walk down a sum tree."""
     hint = (
         "if the number is below the left child's sum, go left. Otherwise subtract that sum, and go "
@@ -123,11 +128,11 @@ def check_find(find: Callable) -> bool:
             expected = int(np.searchsorted(ends, number, side="right"))
             case = f"the priorities {priorities.astype(int).tolist()} and the number {number:g}"
             if not verdict(6, find(tree, number), expected, case, hint):
-                return False
-    return passed(6, "Your walk needs one comparison a level.")
+                return
+    passed(6, "Your walk needs one comparison a level.")
 
 
-def check_weights(weights: Callable) -> bool:
+def check_weights(weights: Callable) -> None:
     """Exercise 7: importance weights, divided by the largest of the batch."""
     hint = (
         "N cancels when you divide by the largest weight, which belongs to the smallest "
@@ -137,16 +142,16 @@ def check_weights(weights: Callable) -> bool:
         expected = (np.array(probabilities) / min(probabilities)) ** -beta
         case = f"the probabilities {probabilities} and a beta of {beta}"
         if not verdict(7, weights(np.array(probabilities), beta), expected, case, hint):
-            return False
-    return passed(7, "Equal probabilities have weights of 1, so then nothing is corrected.")
+            return
+    passed(7, "Equal probabilities have weights of 1, so then nothing is corrected.")
 
 
-def check_noise(noise_matrix: Callable) -> bool:
+def check_noise(noise_matrix: Callable) -> None:
     """Exercise 8: factorized noise, (outputs, inputs)."""
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
     case = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
     if not verdict(8, noise_matrix(noise_in, noise_out), expected, case, hint):
-        return False
-    return passed(8, "Five numbers made the noise of six weights.")
+        return
+    passed(8, "Five numbers made the noise of six weights.")

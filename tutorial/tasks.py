@@ -15,7 +15,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     study        train what the study of doc/study.md has not, or print its results: --report
     watch        write runs/watch.html, arms to play with: watch runs/default/seed0
     pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
-    site         write README, notebooks and pages of doc/ as a web site into _site/
+    site         write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures     draw the pictures of README and notebook from kept weights and scores
     bench        measure against other people's code (hours) and write doc/benchmarks.md
     constraints  write tutorial/constraints.txt anew, from the newest versions
@@ -35,7 +35,7 @@ from tutorial.paths import NOTEBOOK, PROJECT, RUNS
 
 OLDEST, NEWEST = (3, 11), (3, 14)
 VENV = PROJECT / ".venv"
-SITE = PROJECT / "_site"
+SITE = PROJECT / "_site" / "html"
 CONSTRAINTS = PROJECT / "tutorial" / "constraints.txt"
 REQUIREMENTS = PROJECT / "requirements.txt"
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
@@ -154,7 +154,18 @@ def lint(*options):
 def site(*options):
     """Without a network. A link between pages that leads nowhere is an error."""
     call(
-        python(), "-m", "sphinx", "-q", "-W", "-c", "doc", "-d", VENV / "site", ".", SITE, *options
+        python(),
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "-c",
+        "doc",
+        "-d",
+        SITE.parent / "doctrees",
+        ".",
+        SITE,
+        *options,
     )
     shutil.copy(SITE / "README.html", SITE / "index.html")
     call(python(), "-m", "reacher.watch", "--out", SITE / "play.html")

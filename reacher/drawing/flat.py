@@ -17,6 +17,7 @@ ARM, HAND, GOAL, TOUCHED_GOAL = "0.35", BLUE, PURPLE, GREEN
 RING = "#003D2C"  # around a touched goal: touch shows without colors, too
 GOAL_OPACITY, TOUCHED_OPACITY = 0.32, 0.95
 RING_WIDTH = 2.2  # points
+SPACING = 23.0  # m, of the arms' bases
 REACH = 15.0  # m around the base, which a hand does not leave in any picture
 
 
@@ -24,7 +25,6 @@ def draw_arms(
     axes: Axes,
     observations: np.ndarray,
     columns: int = 10,
-    spacing: float = 23.0,
     goal_size: float = 5.0,
 ) -> None:
     """Draw arms side by side, seen from the front and a little from above.
@@ -33,7 +33,6 @@ def draw_arms(
         axes: matplotlib axes; what they hold is cleared.
         observations: (agents, 33).
         columns: arms in a row.
-        spacing: of the arms' bases, m.
         goal_size: diameter of the goals, m. While the hand touches it, a goal is green, darker
             and has a ring; else it is a faint pink.
     """
@@ -44,7 +43,7 @@ def draw_arms(
         return np.stack([point[:, 0], point[:, 1] + 0.35 * point[:, 2]], -1) + place
 
     agents = np.arange(len(observations))
-    place = spacing * np.stack([agents % columns, -(agents // columns)], -1)
+    place = SPACING * np.stack([agents % columns, -(agents // columns)], -1)
     point = {name: flat(value) for name, value in arm_points(observations).items()}
     axes.clear()
     axes.set_aspect("equal")
@@ -87,8 +86,8 @@ def draw_arms(
         )
     )
     rows = -(-len(agents) // columns)
-    axes.set_xlim(-spacing / 2, (min(columns, len(agents)) - 0.5) * spacing)
-    axes.set_ylim(-(rows - 0.5) * spacing - 3, spacing / 2 - 2)
+    axes.set_xlim(-SPACING / 2, (min(columns, len(agents)) - 0.5) * SPACING)
+    axes.set_ylim(-(rows - 0.5) * SPACING - 3, SPACING / 2 - 2)
 
 
 class FlatArms:

@@ -19,9 +19,7 @@ def moving_arms(
     frames: Sequence[np.ndarray],
     milliseconds: int = 160,
     width: int = 900,
-    height: int | None = None,
     goal_size: float = 5.0,
-    columns: int | None = None,
     first: int = 0,
     label: str = "",
 ) -> bytes:
@@ -31,9 +29,7 @@ def moving_arms(
         frames: observations (arms, 33), one per frame.
         milliseconds: how long a frame shows; 80 is real time for every decision.
         width: pixels.
-        height: pixels; None: as fits the arms.
         goal_size: diameter of the goals, m.
-        columns: arms in a row; None: by `columns_for`.
         first: the frame that shows first; the last is followed by frame 0, and that by those up
             to `first`, so that the picture goes round without a jump but one.
         label: a line of text at the lower edge.
@@ -44,13 +40,13 @@ def moving_arms(
     if not len(frames):
         raise ValueError("a moving picture needs a frame or more")
     arms = len(require_arms(frames[0]))
-    columns = columns or columns_for(arms)
+    columns = columns_for(arms)
     bottom = style.LABEL_HEIGHT if label else 0
-    height = height or bottom + round(
+    height = bottom + round(
         width * style.GRID_SHAPE * -(-arms // columns) / min(columns, arms)
         + width * style.GRID_EDGE
     )
-    picture = arms_picture(arms, width, height, goal_size, columns=columns, bottom=bottom)
+    picture = arms_picture(arms, width, height, goal_size, bottom=bottom)
     try:
         drawn = [picture.frame(frame) for frame in frames]
     finally:
@@ -64,7 +60,6 @@ def gallery(
     rows: Sequence[tuple[str, str, Sequence[np.ndarray]]],
     title: str,
     width: int = 900,
-    goal_size: float = 5.0,
     first: int = 0,
 ) -> list[np.ndarray]:
     """Frames of several recordings of the same arms, one below the other, with a label each.
@@ -73,7 +68,6 @@ def gallery(
         rows: of each recording a large and a small label, and its frames: observations (arms, 33).
         title: a line above them.
         width: of the picture, pixels.
-        goal_size: diameter of the goals, m.
         first: the frame that shows first, as for `moving_arms`.
 
     Returns:
@@ -85,7 +79,6 @@ def gallery(
         arms,
         width - side,
         high,
-        goal_size,
         columns=arms,
         framed=style.GALLERY_FRAMED,
         elevation=style.GALLERY_ELEVATION,
@@ -177,9 +170,9 @@ def animated_png(
     return file.getvalue()
 
 
-def still_png(picture: np.ndarray, corner: int = style.CORNER) -> bytes:
+def still_png(picture: np.ndarray) -> bytes:
     """One picture (height, width, 3) uint8 as a PNG with rounded corners."""
-    return animated_png([picture], corner=corner)
+    return animated_png([picture])
 
 
 def with_one_palette(

@@ -32,20 +32,14 @@ class Camera:
 
     Args:
         width, height: of the picture, pixels.
-        azimuth, elevation: degrees; the camera looks along the azimuth, down by the elevation.
+        elevation: degrees; the camera looks along `style.AZIMUTH`, down by the elevation.
     """
 
-    def __init__(
-        self,
-        width: int,
-        height: int,
-        azimuth: float = style.AZIMUTH,
-        elevation: float = style.ELEVATION,
-    ) -> None:
+    def __init__(self, width: int, height: int, elevation: float = style.ELEVATION) -> None:
         self.width, self.height = width, height
-        self.azimuth, self.elevation = azimuth, elevation
+        self.elevation = elevation
         self.target, self.distance = np.zeros(3), 100.0  # m
-        turn, tilt = math.radians(azimuth), math.radians(elevation)
+        turn, tilt = math.radians(style.AZIMUTH), math.radians(elevation)
         self.forward = np.array(
             [math.cos(turn) * math.cos(tilt), math.sin(turn) * math.cos(tilt), -math.sin(tilt)]
         )
@@ -237,7 +231,7 @@ def free_camera(camera: Camera) -> mujoco.MjvCamera:
     """MuJoCo's camera at the place of ours."""
     eye = mujoco.MjvCamera()
     eye.type = mujoco.mjtCamera.mjCAMERA_FREE
-    eye.azimuth, eye.elevation = camera.azimuth, -camera.elevation
+    eye.azimuth, eye.elevation = style.AZIMUTH, -camera.elevation
     eye.lookat[:], eye.distance = camera.target, camera.distance
     return eye
 

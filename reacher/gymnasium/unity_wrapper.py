@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
-import re
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from numbers import Real
 from typing import Any
 
@@ -65,7 +64,6 @@ class UnityWrapper(UnityInterface):
         self._envs = [first, *(_new(env_id) for _ in range(num_agents - 1))]
         self._env_id, self._actions, self._observations = env_id, actions, observations
         self._steps = 0
-        self._reproducible: bool | None = None  # not looked at yet
         low, high = actions.low.astype(np.float64), actions.high.astype(np.float64)
         self._middle, self._half_range = (low + high) / 2, (high - low) / 2
         self.observation_scale = _scale(observations)
@@ -217,13 +215,14 @@ class UnityWrapper(UnityInterface):
                     f"{self._name} does not draw from the generator that Gymnasium "
                     f"gives (PCG64), but from {bits!r}: no state to save"
                 )
-        if not self._is_reproducible():
+        if not self._is_reproducible:
             raise RuntimeError(
                 f"{self._name} remembers more between episodes than the generator that Gymnasium "
                 "gives, such as a counter or a generator of its own: no state to save"
             )
         return generators
 
+    @functools.cached_property
     def _is_reproducible(self) -> bool:
         """Whether a new copy with the generator of an old one plays as the old one does.
 
@@ -231,8 +230,6 @@ class UnityWrapper(UnityInterface):
         only. What shows later than in a few steps is not seen. Python's and NumPy's global
         generators are left as they were, since a training saves them itself.
         """
-        if self._reproducible is not None:
-            return self._reproducible
         global_states = random.getstate(), np.random.get_state()
         actions = np.random.default_rng(0).uniform(-1, 1, (PROBED, *self._middle.shape))
         old, new = _new(self._env_id), _new(self._env_id)
@@ -249,8 +246,7 @@ class UnityWrapper(UnityInterface):
             random.setstate(global_states[0]), np.random.set_state(global_states[1])
             for env in (old, new):
                 env.close()
-        self._reproducible = len(played) == len(again) and all(map(np.array_equal, played, again))
-        return self._reproducible
+        return len(played) == len(again) and all(map(np.array_equal, played, again))
 
     def _played(self, env: gymnasium.Env, actions: np.ndarray) -> Iterator[np.ndarray]:
         """Numbers of the beginning of an episode."""
@@ -286,7 +282,7 @@ def _make(env_id: str) -> tuple[gymnasium.Env, gymnasium.spaces.Box, gymnasium.s
         env = _new(env_id)
     except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
         raise ModuleNotFoundError(
-            f"{env_id} needs a package that is not installed: {error}{_install_hint(env_id)}"
+            f"{env_id} needs a package that is not installed: {error}"
         ) from error
     except (ImportError, gymnasium.error.Error) as error:  # the first: an old version of MuJoCo's
         raise ValueError(
@@ -313,16 +309,6 @@ def _make(env_id: str) -> tuple[gymnasium.Env, gymnasium.spaces.Box, gymnasium.s
             "axis works, such as Pendulum-v1's"
         )
     return env, actions, observations
-
-
-def _install_hint(env_id: str) -> str:
-    """The command that installs what one of Gymnasium's own environments needs; else nothing."""
-    spec = gymnasium.registry.get(env_id)
-    family = re.match(r"gymnasium\.envs\.(\w+)", str(spec and spec.entry_point))
-    extra = family and family[1].replace("_", "-")
-    if extra not in (metadata.metadata("gymnasium").get_all("Provides-Extra") or ()):
-        return ""
-    return f'; run\n    pip install "gymnasium[{extra}]"'
 
 
 def _scale(space: gymnasium.spaces.Box) -> np.ndarray:

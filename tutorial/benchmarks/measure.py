@@ -10,13 +10,13 @@ import timeit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from importlib import metadata
 from pathlib import Path
 
 import psutil
 import torch
 
 from reacher.files import write_whole
+from tutorial.training.randomness import versions
 
 REPETITIONS = 7  # of each short measurement
 SEEDS = 5  # trainings of each kind
@@ -74,17 +74,13 @@ def torch_threads(number: int) -> Iterator[None]:
 
 def here() -> dict[str, dict[str, str]]:
     """What numbers depend on: the machine, and versions of Python and of the packages."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
     machine = {
         "processor": processor(),
         "cores": str(os.cpu_count()),
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
     }
-    return {"machine": machine, "versions": versions}
+    return {"machine": machine, "versions": versions(PACKAGES)}
 
 
 def processor() -> str:

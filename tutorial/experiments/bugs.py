@@ -92,8 +92,8 @@ BUGS = {
     ),
     "one_noise": Bug(
         "One noise for all arms",
-        "All arms try the same deviation at the same time, so twenty arms explore hardly more "
-        "than one (Mnih et al., 2016, section 4, let parallel actors explore differently).",
+        "All arms try the same deviation at the same time, so twenty arms explore less "
+        "than they could (Mnih et al., 2016, section 4, let parallel actors explore differently).",
         "noise_shared",
         edits=(
             ("Noise((arms, action_size), *action", "Noise((1, action_size), *action"),

@@ -18,12 +18,10 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +32,7 @@ import nbformat
 import psutil
 
 from reacher.files import write_whole
+from tutorial.experiments.training import call_apart
 from tutorial.notebook import cell_with_tag, definitions, papermill_command
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.training.run_files import load_about, load_hyperparameters, require_same_run
@@ -201,11 +200,8 @@ class Run:
         output = out / f"{self.file_name}.ipynb"
         return papermill_command(self.training_notebook(out), output, parameters)
 
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+    def train(self, out: Path) -> dict[str, bytes]:
         """Execute the notebook; return what is to be stored, file by file.
-
-        Args:
-            call: runs the command, with what subprocess.Popen takes, and returns its exit status.
 
         Raises:
             RuntimeError: the notebook failed; with the end of its log.
@@ -214,7 +210,7 @@ class Run:
         out, log = out.resolve(), self.log(out)
         write_training_part(self.training_notebook(out))
         with open(log, "w") as file:
-            failed = call(
+            failed = call_apart(
                 self.command(out),
                 stdout=file,
                 stderr=file,
@@ -254,7 +250,7 @@ class Training(Protocol):
 
     def done(self, results: Path) -> bool: ...
 
-    def train(self, out: Path, call: Callable[..., int]) -> dict[str, bytes]: ...
+    def train(self, out: Path) -> dict[str, bytes]: ...
 
     def store(self, files: dict[str, bytes], results: Path) -> None: ...
 
@@ -270,45 +266,16 @@ def is_alive(process: psutil.Process) -> bool:
     return False
 
 
-class Processes:
-    """Commands that run, each in a thread that waits for it, until all are stopped."""
-
-    def __init__(self) -> None:
-        self.running: set[subprocess.Popen] = set()
-        self.lock = threading.Lock()
-        self.stopped = False
-
-    def call(self, command: list[str], **options) -> int:
-        """Like subprocess.call; out of reach of the terminal's Ctrl-C, which is for `stop`."""
-        apart: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        with self.lock:
-            if self.stopped:
-                raise RuntimeError("stopped")
-            process = subprocess.Popen(command, **options, **apart)
-            self.running.add(process)
-        try:
-            return process.wait()
-        finally:
-            self.running.discard(process)
-
-    def stop(self, seconds: float = 10) -> None:
-        """End what runs, with the kernels that it started; start nothing more."""
-        with self.lock:
-            self.stopped = True
-        family = []
-        for process in list(self.running):
+def stop_children(seconds: float = 10) -> None:
+    """End what this process has started, with the kernels under it."""
+    family = psutil.Process().children(recursive=True)
+    for end in (psutil.Process.terminate, psutil.Process.kill):
+        for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                parent = psutil.Process(process.pid)
-                family += [*parent.children(recursive=True), parent]
-        for end in (psutil.Process.terminate, psutil.Process.kill):
-            for process in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    end(process)
-            deadline = time.monotonic() + seconds
-            while (family := [*filter(is_alive, family)]) and time.monotonic() < deadline:
-                time.sleep(0.05)
+                end(process)
+        deadline = time.monotonic() + seconds
+        while (family := [*filter(is_alive, family)]) and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -334,14 +301,14 @@ def interrupt_on_termination() -> None:
             signal.signal(getattr(signal, name), signal.default_int_handler)
 
 
-def train_and_store(run: Training, out: Path, results: Path, call: Callable[..., int]) -> str:
+def train_and_store(run: Training, out: Path, results: Path) -> str:
     """Train a run and store it, unless another runner has it; return which."""
     out.mkdir(parents=True, exist_ok=True)
     try:
         with filelock.FileLock(out / f"{run.file_name}.lock", timeout=0):
             if run.done(results):
                 return "done meanwhile by another runner"
-            run.store(run.train(out, call), results)
+            run.store(run.train(out), results)
             return "done"
     except filelock.Timeout:
         return "left to another runner, which trains it"
@@ -352,17 +319,16 @@ def train_here(runs: Iterable[Training], out: Path, workers: int, results: Path)
 
     On Ctrl-C, or when it is closed, what waits is canceled and what runs is stopped.
     """
-    processes, pool = Processes(), ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(workers)
+    futures = {pool.submit(train_and_store, run, out, results): run for run in runs}
     try:
-        futures = {
-            pool.submit(train_and_store, run, out, results, processes.call): run for run in runs
-        }
         for future in as_completed(futures):
             yield futures[future], future.exception() or future.result()
     finally:
         with signals_ignored():
             pool.shutdown(wait=False, cancel_futures=True)
-            processes.stop()
+            while not all(future.done() for future in futures):  # one may be about to start
+                stop_children()
             pool.shutdown()
 
 

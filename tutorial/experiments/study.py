@@ -1,7 +1,7 @@
 """The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
 
     python -m tutorial.experiments.study                train what is missing
-    python -m tutorial.experiments.study --list         what is done, and how long the rest takes
+    python -m tutorial.experiments.study --list         what is done
     python -m tutorial.experiments.study --report       print the results, from the stored tables
 
 A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. Its evaluations
@@ -199,15 +199,6 @@ def runs_of_the_study() -> list[StudyRun]:
     ]
 
 
-def training_seconds(results: Path) -> list[float]:
-    """Seconds of training of every run in the tables."""
-    last: dict = {}
-    for task in TASKS:
-        for line in read_lines(results / f"{task}.csv", COLUMNS):
-            last[task, *line[:5]] = float(line[-1])
-    return list(last.values())
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
@@ -224,13 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     runs = runs_of_the_study()
     missing = [run for run in runs if not run.done(options.results)]
-    seconds = training_seconds(options.results)
-    if seconds:
-        hours = np.mean(seconds) * len(missing) / 3600
-        print(
-            f"{len(runs) - len(missing)} of {len(runs)} runs done, {sum(seconds) / 3600:.1f} "
-            f"hours of training in the tables, about {hours:.1f} to go"
-        )
+    print(f"{len(runs) - len(missing)} of {len(runs)} runs done")
     if options.list:
         return 0
     outcomes = runner.train_here(

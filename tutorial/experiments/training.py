@@ -30,6 +30,15 @@ from tutorial.training.randomness import seed_everything
 from tutorial.training.scores import SOLVED_SCORE
 
 
+def call_apart(command: list[str], **options: Any) -> int:
+    """`subprocess.call`, out of reach of the terminal's Ctrl-C, which is for the runner."""
+    if sys.platform == "win32":
+        return subprocess.call(
+            command, **options, creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
+        )
+    return subprocess.call(command, **options, start_new_session=True)
+
+
 @dataclasses.dataclass(frozen=True)
 class TableRun:
     """One training, with fields that JSON can hold. Its lines go into tables.
@@ -54,12 +63,11 @@ class TableRun:
         """Those of a table by its name."""
         raise NotImplementedError
 
-    def train(self, out: Path, call: Callable[..., int] = subprocess.call) -> dict[str, bytes]:
+    def train(self, out: Path) -> dict[str, bytes]:
         """Train in a process of its own; return its lines as the content of tables, by name.
 
         Args:
             out: folder of logs.
-            call: as `runner.Run.train` has it.
 
         Raises:
             RuntimeError: it failed; with the end of what it said.
@@ -67,7 +75,7 @@ class TableRun:
         out.mkdir(parents=True, exist_ok=True)
         log, order = out / f"{self.file_name}.log", json.dumps(dataclasses.asdict(self))
         with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
-            failed = call(
+            failed = call_apart(
                 [sys.executable, "-m", self.module, *self.arguments, "--train", order],
                 cwd=PROJECT,
                 stdout=lines,
@@ -122,6 +130,7 @@ def train_agent(
     seed: int,
     episodes: int,
     after_episode: Callable[[Agent, list[float], float], None],
+    prepare: Callable[[Agent], None] = lambda agent: None,
     scale: np.ndarray | None = None,
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
@@ -137,6 +146,7 @@ def train_agent(
         seed: of networks and noise.
         after_episode: called with the agent, the scores so far, and the seconds of training, those
             of these calls left out.
+        prepare: called with the agent before it trains.
         scale: usual sizes of the observations; None: the notebook's.
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
@@ -157,6 +167,7 @@ def train_agent(
         reward_threshold,
         engine=engine,
     )
+    prepare(agent)
     start, spent = time.perf_counter(), 0.0
 
     def timed(agent: Agent, scores: list[float]) -> None:

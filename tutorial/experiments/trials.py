@@ -68,7 +68,6 @@ class Trial(TableRun):
     plan: str
     variant: str
     seed: int
-    location: str = ""  # of the environment, as the notebook's parameter
     preset: str = "default"
     overrides: Mapping[str, Any] = field(default_factory=dict, hash=False)
     arms: int = 20
@@ -82,6 +81,7 @@ class Trial(TableRun):
     numbers: bool = False  # whether those of `symptoms` are measured, too
     distances: bool = False  # whether those of the actions from the mean policy's are
     learner: str = "DDPG"  # or a class of doc/extensions.ipynb
+    location: str = ""  # of the environment, as the notebook's parameter
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.variant}, seed {self.seed}"
@@ -173,7 +173,7 @@ def train(trial: Trial) -> dict[str, str]:
             trial.episodes,
             after_episode,
             measure_distances if trial.distances else lambda agent: None,
-            environment.observation_scale if trial.location else None,
+            getattr(environment, "observation_scale", None),  # the arms' is the notebook's
             threshold,
             engine=trial.engine,
             definitions=definitions,

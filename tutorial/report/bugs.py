@@ -21,6 +21,7 @@ from tutorial.report.trials import Variant, first_at_30, mean_score, read_plan
 
 LETTERS = "ABCDEFGHIJKLMNOP"
 EARLY = 5  # the episode of the numbers behind the questions
+PENDING = "*The runs with it are still to be made.*"
 Numbers = Mapping[str, np.ndarray]  # column to (lines,)
 
 
@@ -76,6 +77,8 @@ def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> st
     ]
     lines = []
     for name, bug in BUGS.items():
+        if name not in variants:
+            continue
         variant = variants[name]
         line = [
             bug.title,
@@ -92,6 +95,8 @@ def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> st
 
 def found(name: str, variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> str:
     """What the runs of a bug showed beside those of its base, as sentences."""
+    if name not in variants:
+        return PENDING
     bug, pair = BUGS[name], (name, BUGS[name].base)
     measures = (first_at_30, mean_score(20), without_noise_at_the_end)
     first, mean, end = (
@@ -129,20 +134,26 @@ def answers_to_questions(
     def lowest(name: str) -> str:
         return median_and_range(lowest_late(variants[name], "evaluation"))
 
+    stale = {"Q": "", "saturation": ""}
+    if "stale_gradients" in variants:
+        stale = {
+            column: f" With stale gradients it was {of('stale_gradients', column, EARLY)} "
+            f"in episode {EARLY}."
+            for column in stale
+        }
     return {
         "question: loss": (
             f"In the runs of the default the actor's loss rose from one episode to the next "
             f"in {rises} of {steps} cases while the agent learned. Q was "
             f"{of('default', 'Q', EARLY)} in episode {EARLY} and {of('default', 'Q', 0)} in the "
-            f"last episode of learning. With stale gradients Q was "
-            f"{of('stale_gradients', 'Q', EARLY)} in episode {EARLY}."
+            f"last episode of learning.{stale['Q']}"
         ),
         "question: limits": (
             f"Share of torques beyond 0.99 in episode {EARLY}: "
             f"{of('default', 'saturation', EARLY)} for the default, "
-            f"{of('saturated_actor', 'saturation', EARLY)} for the saturated actor, "
-            f"{of('stale_gradients', 'saturation', EARLY)} with stale gradients. In the "
+            f"{of('saturated_actor', 'saturation', EARLY)} for the saturated actor. In the "
             f"default's last episode of learning it was {of('default', 'saturation', 0)}."
+            f"{stale['saturation']}"
         ),
         "question: forgetting": (
             f"Lowest evaluation in the second half of the training: {lowest('no_end')} without an "
@@ -171,9 +182,10 @@ def draw(
     figure, panels = plt.subplots(
         rows,
         columns,
-        figsize=(2.6 * columns, 2.2 * rows),
+        figsize=(2.6 * columns, max(2.8, 2.2 * rows)),
         sharex=True,
         sharey=True,
+        squeeze=False,
         layout="constrained",
     )
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
@@ -197,10 +209,22 @@ def draw(
         axes.minorticks_off()
     for axes in panels.flat[len(titles) :]:
         axes.axis("off")
-    panels[0, 0].legend(loc="lower right", frameon=False, fontsize=7)
+    for axes in panels.flat[max(0, len(titles) - columns) : len(titles)]:
+        axes.tick_params(labelbottom=True)  # also where the panel below is empty
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
     figure.supxlabel("episode", fontsize=10)
     figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure
+
+
+def curves(*names: str) -> Figure:
+    """Training scores with these bugs, over the range of the runs without each, as they are kept.
+
+    Args:
+        names: of BUGS.
+    """
+    return draw(read_plan("bugs"), {name: BUGS[name].title for name in names})
 
 
 def fill(page: str, texts: Mapping[str, str]) -> str:
@@ -221,7 +245,7 @@ def fill(page: str, texts: Mapping[str, str]) -> str:
 
 def texts(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> dict[str, str]:
     """All that the runs fill in, by the name of its place in doc/bugs.md."""
-    order = quiz_order()
+    order = [name for name in quiz_order() if name in variants]
     letters = zip(LETTERS, order, strict=False)
     return {
         "table": table(variants, numbers),
@@ -241,9 +265,10 @@ def shown() -> Sequence[str]:
 
 def main() -> None:
     variants, numbers = read_plan("bugs"), read_numbers()
+    order = [name for name in quiz_order() if name in variants]
     figures = {
-        "bugs.png": draw(variants, {name: BUGS[name].title for name in shown()}),
-        "bugs_quiz.png": draw(variants, dict(zip(quiz_order(), LETTERS, strict=False)), True),
+        "bugs.png": curves(*(name for name in shown() if name in variants)),
+        "bugs_quiz.png": draw(variants, dict(zip(order, LETTERS, strict=False)), True),
     }
     for file, figure in figures.items():
         figure.savefig(DOC / file, dpi=110, metadata={"Software": None})

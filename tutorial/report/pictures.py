@@ -61,7 +61,7 @@ def early_actors(
         )
     frames = gallery(
         rows,
-        "The same arms and the same goals after so many episodes of training, in real time",
+        "The same arms and goals, in real time, after 1, 2, 3, 5 and 20 episodes of training",
         first=first,
     )
     return {

@@ -592,7 +592,7 @@ def draw(effects_by_task: Mapping) -> Figure:
         ylim=(len(FACTORS) - 0.5, -0.5),
     )
     figure.supxlabel(
-        "what it adds to the area under the evaluation curve (share of the most possible)",
+        "what it adds to the area under the evaluation curve (share of the maximum)",
         fontsize=10,
     )
     return figure

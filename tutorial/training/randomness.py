@@ -7,7 +7,7 @@ import functools
 import math
 import platform
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -51,9 +51,11 @@ def own_randomness(seed: int) -> Iterator[None]:
         restore_random_states(states)
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that the numbers depend on."""
-    packages = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
+PACKAGES = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
+
+
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Versions of Python and of packages, by default those that the numbers depend on."""
     found = {"python": platform.python_version()}
     for name in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):  # JAX may be missing
