@@ -166,7 +166,6 @@ def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
         assert found[name]["verdict"] == "shown to be small"
         assert abs(found[name]["effect"]) < report.MARGIN
     assert len(report.effects_table({"standard": found}).splitlines()) == 2 + 6
-    assert len(report.effects_table({"standard": found}, main_only=True).splitlines()) == 2 + 3
 
 
 def test_noise_alone_shows_nothing(tmp_path):

@@ -57,7 +57,7 @@ def curves(path: Path, setting: str = "") -> dict[tuple, dict[int, tuple[np.ndar
 
 
 def cell_curves(
-    folder: Path, task: str, n_step: int, replay: str, noisy_layers: bool
+    folder: Path, task: str, n_step: int | str, replay: str, noisy_layers: bool | str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Evaluations of one cell of a task: episodes (k,) and scores (seeds, k)."""
     runs = curves(folder / f"{task}.csv")[str(n_step), replay, str(noisy_layers)].values()
@@ -162,12 +162,8 @@ TASKS = {
 }
 
 
-def effects_table(effects_by_task: Mapping, main_only: bool = False) -> str:
-    """The results as a Markdown table.
-
-    Args:
-        main_only: without the interactions.
-    """
+def effects_table(effects_by_task: Mapping) -> str:
+    """The results as a Markdown table."""
     head = [
         "task",
         "effect",
@@ -181,8 +177,6 @@ def effects_table(effects_by_task: Mapping, main_only: bool = False) -> str:
     lines = []
     for task, effects in effects_by_task.items():
         for name, effect in effects.items():
-            if main_only and " x " in name:
-                continue
             better = "-"
             if "improvement" in effect:
                 better = f"{100 * effect['improvement']:.0f}%"
@@ -510,12 +504,9 @@ def draw_cells(folder: Path) -> Figure:
     places = [*np.ndindex(2, 2, 2)]  # n-step returns, prioritized replay, NoisyNet
     for column, (task, values) in enumerate(tasks.items()):
         above, below = panels[:, column]
-        runs = curves(folder / f"{task}.csv")
-        for k, place in enumerate(places):
-            cell = tuple(str(LEVELS[factor][on]) for factor, on in zip(FACTORS, place, strict=True))
+        for k, (place, cell) in enumerate(zip(places, CELLS, strict=True)):
             color = COLORS_OF_PAIRS[place[1:]]
-            episodes = next(iter(runs[cell].values()))[0]
-            scores = np.array([scores for _, scores in runs[cell].values()])
+            episodes, scores = cell_curves(folder, task, *cell)
             low, high = stats.ttest_1samp(scores, 0).confidence_interval(0.95)
             above.plot(
                 episodes,
