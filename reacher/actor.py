@@ -72,9 +72,8 @@ def read_settings(folder: Path) -> dict:
         for name, allowed in NORMALIZATIONS.items():
             if settings[name] not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}")
-        sizes, slope = map(int, settings["actor_hidden"]), float(settings["negative_slope"])
-        if not math.isfinite(sum(sizes) + slope):
-            raise ValueError("actor_hidden and negative_slope must be numbers")
+        if not settings["actor_hidden"] or not math.isfinite(settings["negative_slope"]):
+            raise ValueError("actor_hidden must name layers, and negative_slope be a number")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or of another version: {shown(error)}") from None
     location = content.get("env_location", "")

@@ -80,9 +80,8 @@ def test_results_of_other_rows_stay(tmp_path):
     for row, value in (("first", 1), ("second", 2), ("first", 3)):
         recorder = Recorder(path, row, {"machine": "x"})
         recorder.put("entry", value)
-        recorder.finish()
     held = json.loads(path.read_text())
-    assert held["first"]["measured"] == {"entry": 3} and held["first"]["finished"]
+    assert held["first"]["measured"] == {"entry": 3}
     assert held["second"]["measured"] == {"entry": 2}
 
 
@@ -91,14 +90,12 @@ def test_a_cut_run_goes_on_where_it_was_cut_on_the_same_machine_only(tmp_path):
     Recorder(path, "row", {"machine": "x"}).put("one", 1)  # cut here
 
     recorder = Recorder(path, "row", {"machine": "x"}, keep=True)
-    assert not recorder.finished and recorder.has("one") and not recorder.has("two")
+    assert recorder.has("one") and not recorder.has("two")
     recorder.put("two", 2)
-    recorder.finish()
-    assert Recorder(path, "row", {"machine": "x"}, keep=True).finished  # nothing left
 
     for machine, keep in (("y", True), ("x", False)):
         recorder = Recorder(path, "row", {"machine": machine}, keep)
-        assert not recorder.finished and not recorder.has("one")
+        assert not recorder.has("one")
 
 
 # ------------------------------------------------------------------------------------------- report
@@ -109,8 +106,8 @@ HERE = {
 }
 
 
-def a_row(measured, finished=True, here=HERE):
-    return {"here": here, "date": "2026-01-01", "finished": finished, "measured": measured}
+def a_row(measured, here=HERE):
+    return {"here": here, "date": "2026-01-01", "measured": measured}
 
 
 def a_module():
@@ -133,19 +130,19 @@ def test_the_page_has_times_and_names_missing_baselines():
     )
     assert "| ours | 2.0 | 1.5 to 4.0 | 3 |" in page
     assert "| baseline | baseline is not installed | - | - |" in page
-    assert "Not measured yet: Some row." in page and "Cut short" not in page
+    assert "Not measured yet: Some row." in page
     assert page.count("Machine: P, 2 cores, 4 GiB, S.") == 1
 
 
-def test_the_page_says_what_was_cut_quick_or_measured_elsewhere():
+def test_the_page_says_what_was_quick_or_measured_elsewhere():
     modules = {"one": a_module(), "two": a_module()}
     other = {**HERE, "versions": {"python": "4"}}
     rows = {
-        "one": a_row({"a": {"seconds": [1.0]}}, finished=False),
+        "one": a_row({"a": {"seconds": [1.0]}}),
         "two": a_row({"a": {"seconds": [1.0]}}, here=other),
     }
     page = report.render(rows, modules, quick=True)
-    assert page.count("Cut short") == 1 and "Quick run" in page
+    assert "Quick run" in page
     assert page.count("Versions: python 3.") == 1 and page.count("Versions: python 4.") == 1
     assert "Quick run" not in report.render(rows, modules)
 

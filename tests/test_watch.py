@@ -178,7 +178,7 @@ def test_wrong_numbers_are_a_clear_error(tmp_path, weights):
         '{"hyperparameters": 3}',
         '{"hyperparameters": {}}',
         "[" * 100_000,
-        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": "eight"}}),
+        json.dumps({"hyperparameters": SETTINGS | {"actor_hidden": []}}),
         json.dumps({"hyperparameters": SETTINGS | {"actor_normalization": "__import__('os')"}}),
         json.dumps({"hyperparameters": SETTINGS | {"negative_slope": float("nan")}}),
     ],

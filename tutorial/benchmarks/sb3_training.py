@@ -86,7 +86,7 @@ class ArmVecEnv(VecEnv):
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
-    def step_wait(self):
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
         observations, rewards, _, truncated, answer = self.arms.step(self.actions)
         self.score += rewards.mean()
         infos: list[dict] = [{} for _ in range(self.num_envs)]

@@ -319,9 +319,10 @@ def train_here(runs: Iterable[Training], out: Path, workers: int, results: Path)
 
     On Ctrl-C, or when it is closed, what waits is canceled and what runs is stopped.
     """
-    pool = ThreadPoolExecutor(workers)
-    futures = {pool.submit(train_and_store, run, out, results): run for run in runs}
+    pool, futures = ThreadPoolExecutor(workers), {}
     try:
+        for run in runs:
+            futures[pool.submit(train_and_store, run, out, results)] = run
         for future in as_completed(futures):
             yield futures[future], future.exception() or future.result()
     finally:
