@@ -242,6 +242,14 @@ def test_the_figure_has_every_run():
     plt.close(figure)
 
 
+def test_the_report_is_printed_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(study, "DOC", tmp_path)
+    monkeypatch.setattr(report, "results_text", lambda folder: "the tables")  # tested below
+    assert study.main(["--report"]) == 0 and capsys.readouterr().out == "the tables\n"
+    picture = (tmp_path / "study.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) < 200_000
+
+
 def test_the_page_says_what_the_tables_say():
     """Every line that `--report` prints is in doc/study.md, and its other numbers are of these."""
     page = (DOC / "study.md").read_text()

@@ -1,8 +1,9 @@
-"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet pay?
+"""The study of doc/study.md: when do n-step returns, prioritized replay and NoisyNet help?
 
     python -m tutorial.experiments.study                train what is missing
     python -m tutorial.experiments.study --list         what is done
-    python -m tutorial.experiments.study --report       print the results, from the stored tables
+    python -m tutorial.experiments.study --report       print the results, from the stored tables,
+                                                        and draw doc/study.png
 
 A 2 x 2 x 2 factorial over four tasks. Each training is a process of its own. Its evaluations
 become lines of `checkpoints/study/<task>.csv`, one for each evaluation without noise:
@@ -40,7 +41,7 @@ from reacher.task import EPISODE_DECISIONS
 from tutorial import notebook
 from tutorial.experiments import runner
 from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
-from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.paths import CHECKPOINTS, DOC, PROJECT
 from tutorial.report import study as report
 from tutorial.report.study import LEVELS
 from tutorial.training.environments import open_environment
@@ -203,7 +204,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
     parser.add_argument("--list", action="store_true", help="say what is done, and run nothing")
-    parser.add_argument("--report", action="store_true", help="only print the results")
+    parser.add_argument("--report", action="store_true", help="only print and draw the results")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the tables are")
     options = parser.parse_args(arguments)
@@ -212,6 +213,9 @@ def main(arguments: list[str] | None = None) -> int:
         return print_tables(lambda: train(StudyRun(**order | {"cell": tuple(order["cell"])})))
     if options.report:
         print(report.results_text(options.results))
+        if options.results == RESULTS:
+            figure = report.draw_cells(RESULTS)
+            figure.savefig(DOC / "study.png", dpi=110, metadata={"Software": None})
         return 0
     runs = runs_of_the_study()
     missing = [run for run in runs if not run.done(options.results)]
