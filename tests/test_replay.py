@@ -319,5 +319,5 @@ def test_rows_are_split_where_they_were_joined(notebook):
 @pytest.mark.parametrize("kind", ["prioritized", "uniform"])
 def test_an_empty_replay_has_nothing_to_draw(notebook, defaults, kind):
     replay = notebook.make_replay(defaults(replay=kind), 3, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="the replay is empty"):
+    with pytest.raises(ValueError, match="the replay buffer is empty"):
         replay.sample(4, beta=0.5)
