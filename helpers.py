@@ -10,7 +10,6 @@ from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.drawing.page import inline
 from reacher.episode import evaluate_policy, rollout
-from reacher.files import write_whole
 from reacher.watch import watch_page
 from tutorial import exercises
 from tutorial.notebook import definitions
@@ -27,26 +26,20 @@ from tutorial.training.evaluation import (
 )
 from tutorial.training.health import require_finite, require_healthy, require_observations
 from tutorial.training.parameters import check_parameters
-from tutorial.training.progress import log_means, sizes_of_noise, tensorboard_curves
+from tutorial.training.progress import log_means, tensorboard_curves
 from tutorial.training.randomness import normal_numbers, seed_everything, versions
 from tutorial.training.run import training_run
 from tutorial.training.run_files import (
     has_ended,
-    load_about,
     load_hyperparameters,
     load_network,
     require_pretrained,
     require_same_run,
     run_folder,
-    save_hyperparameters,
-    save_networks,
-    to_bytes,
 )
 from tutorial.training.schedules import other_noise_factor
 from tutorial.training.scores import (
     SOLVED_SCORE,
-    ScoreFile,
-    first_at,
     moving_average,
     read_runs,
     read_scores,

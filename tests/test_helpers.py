@@ -21,7 +21,10 @@ from torch import nn
 
 import helpers
 from reacher import ReacherEnvironment, drawing
+from reacher.files import write_whole
 from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.training.run_files import save_hyperparameters, save_networks, to_bytes
+from tutorial.training.scores import ScoreFile, first_at
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
@@ -91,8 +94,8 @@ def test_versions_name_what_the_numbers_depend_on():
 
 def test_a_file_is_written_whole(tmp_path):
     path = tmp_path / "file"
-    helpers.write_whole(path, b"old and long")
-    helpers.write_whole(path, b"new")
+    write_whole(path, b"old and long")
+    write_whole(path, b"new")
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -100,14 +103,14 @@ def test_a_file_is_written_whole(tmp_path):
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
     path = tmp_path / "file"
-    helpers.write_whole(path, b"old")
+    write_whole(path, b"old")
 
     def full(*_):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, failing, full)
     with pytest.raises(OSError, match="no space"):
-        helpers.write_whole(path, b"new")
+        write_whole(path, b"new")
     assert path.read_bytes() == b"old"
 
 
@@ -119,7 +122,7 @@ def test_run_folders_are_named_after_preset_and_seed(tmp_path):
 
 
 def test_scores_are_on_disk_after_every_episode(tmp_path):
-    file = helpers.ScoreFile(tmp_path / "new" / "folder")
+    file = ScoreFile(tmp_path / "new" / "folder")
     assert file.path.read_text() == HEADER
     file.append(1, np.array([0.5, 1.0, 3.0]), 2.25)
     assert file.path.read_text() == HEADER + "1,1.500000,0.500000,3.000000,2.250\n"
@@ -136,8 +139,8 @@ def test_scores_are_on_disk_after_every_episode(tmp_path):
 
 
 def test_a_new_training_begins_a_new_file(tmp_path):
-    helpers.ScoreFile(tmp_path).append(1, np.ones(2), 1.0)
-    assert helpers.ScoreFile(tmp_path).path.read_text() == HEADER
+    ScoreFile(tmp_path).append(1, np.ones(2), 1.0)
+    assert ScoreFile(tmp_path).path.read_text() == HEADER
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_networks_come_back_bit_for_bit(tmp_path):
     torch.manual_seed(0)
     actor, critic = network(), network(4)
     actor(torch.randn(8, 2))  # moves the running statistics
-    helpers.save_networks(tmp_path, "_best", actor=actor, critic=critic)
+    save_networks(tmp_path, "_best", actor=actor, critic=critic)
     assert sorted(os.listdir(tmp_path)) == ["actor_best.safetensors", "critic_best.safetensors"]
     for name, saved in (("actor", actor), ("critic", critic)):
         loaded = network(saved[0].out_features)
@@ -232,12 +235,12 @@ def test_networks_with_shared_memory_can_be_saved(tmp_path):
     """safetensors refuses tensors that share memory, so copies are saved."""
     layer = nn.Linear(2, 2)
     tied = nn.Sequential(layer, layer)
-    helpers.save_networks(tmp_path, actor=tied)
+    save_networks(tmp_path, actor=tied)
     helpers.load_network(tmp_path / "actor.safetensors", nn.Sequential(layer, layer))
 
 
 def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
-    helpers.save_networks(tmp_path, actor=network())
+    save_networks(tmp_path, actor=network())
     path = tmp_path / "actor.safetensors"
     whole = path.read_bytes()
     with pytest.raises(FileNotFoundError, match="train first"):
@@ -259,7 +262,7 @@ def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, value):
     tensors = network().state_dict()
     tensors["0.weight"] = torch.full_like(tensors["0.weight"], value)
     path = tmp_path / "actor.safetensors"
-    helpers.write_whole(path, helpers.to_bytes(tensors))
+    write_whole(path, to_bytes(tensors))
     target = network()
     before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
     with pytest.raises(ValueError, match="holds no weights: 0.weight is not finite") as error:
@@ -271,7 +274,7 @@ def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, value):
 def test_weights_of_another_network_change_nothing(tmp_path):
     """Of those that would fit neither."""
     other = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
-    helpers.save_networks(tmp_path, actor=other)
+    save_networks(tmp_path, actor=other)
     target = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 5))
     before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
     with pytest.raises(ValueError, match=r"another network(?s:.*)1.bias.*\[4\].*\[5\]"):
@@ -283,14 +286,14 @@ def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tm
     for name in ("default", "fast"):
         folder = helpers.run_folder(tmp_path, name, 0)
         folder.mkdir(parents=True)
-        helpers.save_networks(folder, "_best", actor=network())
+        save_networks(folder, "_best", actor=network())
     helpers.require_pretrained(folder)
     with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
         helpers.require_pretrained(helpers.run_folder(tmp_path, "fast", 1))
 
 
 def test_hyperparameters_come_back_with_seed_and_versions(tmp_path):
-    helpers.save_hyperparameters(tmp_path, {"n_step": 3, "actor_hidden": (8, 4)}, seed=7)
+    save_hyperparameters(tmp_path, {"n_step": 3, "actor_hidden": (8, 4)}, seed=7)
     content = json.loads((tmp_path / "hyperparameters.json").read_text())
     assert content["seed"] == 7 and content["versions"] == helpers.versions()
     assert helpers.load_hyperparameters(tmp_path) == {"n_step": 3, "actor_hidden": [8, 4]}
@@ -441,5 +444,5 @@ def test_scores_of_an_environment_without_a_mark_have_no_line():
 def test_the_mark_is_the_environments(reward_threshold, first, solved):
     scores = [25.0] + [35.0] * 99 + [35.0]
     scores[2:7] = [-65.0] * 5  # so that the first full window averages 29.9, the second 30.0
-    assert helpers.first_at(scores, reward_threshold) == first
+    assert first_at(scores, reward_threshold) == first
     assert helpers.solved_at(scores, reward_threshold) == solved
