@@ -73,6 +73,7 @@ def test_a_trial_of_another_environment_and_its_distances():
 
 
 def test_the_sparse_reacher_pays_within_the_radius_only():
+    pytest.importorskip("imageio", reason="Gymnasium's own MuJoCo environments need imageio")
     environment = gymnasium.make("tutorial.experiments.sparse:SparseReacher-v0")
     environment.reset(seed=0)
     arm = environment.unwrapped

@@ -77,7 +77,7 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
             shown["code_prompt_show"] = FOLDED[tag]
         for output in cell.get("outputs", []):
             if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                shown["image"] = {"alt": words}
+                shown["image"] = {"alt": words.partition(" (picture ")[0]}  # one for the cell
         for name, picture in cell.get("attachments", {}).items():
             [[kind, content]] = picture.items()
             cell.source = cell.source.replace(
@@ -94,9 +94,12 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
 
 def finish_page(app: Any, document: nodes.document) -> None:
     """Mark moving pictures, and make links of what the text says about figures and sections."""
-    for picture in document.findall(nodes.image):
+    pictures = list(document.findall(nodes.image))
+    for picture in pictures:
         if b"acTL" in picture_bytes(app, picture["uri"]):
             picture["classes"].append("moving")
+    for words in {picture.get("alt", "") for picture in pictures}:
+        number_words([picture for picture in pictures if picture.get("alt", "") == words])
     places = {}
     for section in document.findall(nodes.section):
         if number := re.match(r"(\d+(?:\.\d+)*)\.? ", section[0].astext()):
@@ -110,6 +113,13 @@ def finish_page(app: Any, document: nodes.document) -> None:
     for text in list(document.findall(nodes.Text)):
         if isinstance(text.parent, (nodes.paragraph, nodes.strong)):
             text.parent.replace(text, linked(text, places))
+
+
+def number_words(pictures: list[nodes.image]) -> None:
+    """Tell pictures apart that one caption describes."""
+    for number, picture in enumerate(pictures, start=1):
+        if len(pictures) > 1:
+            picture["alt"] = f"{picture.get('alt', '')} (picture {number} of {len(pictures)})"
 
 
 def picture_bytes(app: Any, uri: str) -> bytes:
@@ -147,10 +157,11 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
         )
         if cell.cell_type != "code" or not found:
             continue
-        for output in cell.outputs:
-            if "image/png" in output.get("data", {}):
-                metadata = output.metadata.setdefault("image/png", {})
-                metadata["alt"] = re.sub(r"[`*]", "", found[1])
+        pictures = [output for output in cell.outputs if "image/png" in output.get("data", {})]
+        for number, output in enumerate(pictures, start=1):
+            words = re.sub(r"[`*]", "", found[1])
+            several = f" (picture {number} of {len(pictures)})" if len(pictures) > 1 else ""
+            output.metadata.setdefault("image/png", {})["alt"] = words + several
 
 
 def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
@@ -180,6 +191,9 @@ def write_page(notebook: Path, page: Path) -> None:
 
     content = nbformat.read(notebook, as_version=4)
     carry_pictures(content, page.parent)
+    for cell in content.cells:
+        if cell.cell_type == "markdown":  # a page that may be anywhere has no links to others
+            cell.source = re.sub(r"(?<!!)\[([^\]]+)\]\((?!#|https?:)[^)\s]+\)", r"\1", cell.source)
     texts = "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown")
     title = re.search(r"^# (.+)", texts, re.MULTILINE)
     settings = {"root_doc": "page", "html_title": title[1] if title else notebook.stem}
