@@ -136,12 +136,9 @@ def lab(address, tmp_path_factory):
             ),
             "the notebook's kernel",
         )
-        ended = browser.execute_async_script(
-            "const done = arguments[0];"
+        browser.execute_script(  # without waiting for its promise, which a slow machine keeps late
             "window.jupyterapp.commands.execute('notebook:run-all-cells')"
-            ".then(() => done('ok'), error => done(String(error)))"
         )
-        assert ended == "ok"
         wait_for(
             lambda: browser.execute_script(  # the last cell, or one that failed
                 PANEL
