@@ -197,7 +197,7 @@ def test_result_figure_and_animation_are_on_the_page(lab):
     assert moving and len(with_pictures) - len(moving) >= 3  # and figures 1 to 3
     for index in with_pictures:
         assert all(
-            start.startswith("data:image/png") and width > 300
+            start.startswith(("data:image/png", "data:image/svg")) and width > 300
             for start, width in shown_pictures(lab, index)
         )
 
@@ -228,7 +228,7 @@ def test_the_table_of_contents_follows_the_headings(lab):
 
 def test_a_link_of_the_contents_lands_on_its_heading(lab):
     """At the first click, past cells that were not in sight before."""
-    for heading in ("Discussion", "The agent"):
+    for heading in ("Break it", "The whole agent"):
         lab.execute_script(PANEL + "panel.content.scrollToItem(0, 'start')")
         lab.execute_script(
             "[...document.querySelectorAll('.jp-RenderedMarkdown a')].find("
