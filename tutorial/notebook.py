@@ -74,7 +74,7 @@ def link_pictures(notebook: nbformat.NotebookNode) -> None:
                 cell.source = cell.source.replace(f"](attachment:{name})", f"](doc/{name})")
         if not cell.get("attachments", True):
             del cell["attachments"]
-        cell.source = re.sub(r"\]\([^)\s]*/doc/(?=[\w.]+)", "](doc/", cell.source)
+        cell.source = re.sub(r"\]\((?!https?:)[^)\s]*/doc/(?=\w)", "](doc/", cell.source)
 
 
 def copy_notebook(path: Path) -> None:
