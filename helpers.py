@@ -17,7 +17,7 @@ from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms
-from tutorial.training import compiled, layers
+from tutorial.training import compiled
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.evaluation import (
     open_evaluation,
@@ -25,6 +25,7 @@ from tutorial.training.evaluation import (
     values_over_torques,
 )
 from tutorial.training.health import require_finite, require_healthy, require_observations
+from tutorial.training.layers import FixedScale
 from tutorial.training.parameters import check_parameters
 from tutorial.training.progress import log_means, tensorboard_curves
 from tutorial.training.randomness import normal_numbers, seed_everything, versions
@@ -37,7 +38,6 @@ from tutorial.training.run_files import (
     require_same_run,
     run_folder,
 )
-from tutorial.training.schedules import other_noise_factor
 from tutorial.training.scores import (
     SOLVED_SCORE,
     moving_average,
@@ -46,7 +46,7 @@ from tutorial.training.scores import (
     solved_at,
 )
 from tutorial.training.settings import (
-    RareSettings,
+    Settings,
     Sizes,
     make_settings,
     require_mirrors,

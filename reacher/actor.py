@@ -5,7 +5,6 @@ Both are data: nothing in them is executed. What is evaluated is the mean policy
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,13 +15,9 @@ from reacher.checks import shown
 from reacher.run_file import read_run_file
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
-NORMALIZATIONS = {
-    "input_normalization": ("fixed", "batch", "none"),
-    "actor_normalization": ("layer", "batch", "none"),
-}
 MIRROR_SIGNS = "frame.signs"  # of the weights
 GOAL_X, GOAL_Z = 26, 28  # of an observation
-EPSILON = 1e-5  # of the normalizations, as in PyTorch
+EPSILON = 1e-5  # of layer normalization, as in PyTorch
 NAMED = ("best", "last")
 
 Actor = Callable[[np.ndarray], np.ndarray]
@@ -69,11 +64,8 @@ def read_settings(folder: Path) -> dict:
     path, content = folder / "hyperparameters.json", read_run_file(folder)
     try:
         settings = content["hyperparameters"]
-        for name, allowed in NORMALIZATIONS.items():
-            if settings[name] not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}")
-        if not settings["actor_hidden"] or not math.isfinite(settings["negative_slope"]):
-            raise ValueError("actor_hidden must name layers, and negative_slope be a number")
+        if not settings["actor_hidden"]:
+            raise ValueError("actor_hidden must name layers")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or of another version: {shown(error)}") from None
     location = content.get("env_location", "")
@@ -139,7 +131,7 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
         if not (np.issubdtype(array.dtype, np.number) and np.isfinite(array).all()):
             raise ValueError(f"{source}: {shown(name)} is not of finite numbers")
         numbers[name] = array.astype(np.float32)
-    layers, slope = len(settings["actor_hidden"]), np.float32(settings["negative_slope"])
+    layers = len(settings["actor_hidden"])
     is_canonical = settings.get("mirrors") == "canonical"  # older runs have no such setting
 
     def act(observations):
@@ -147,11 +139,13 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
         if is_canonical:
             signs = canonical_signs(x, numbers[MIRROR_SIGNS])
             x, signs = x * signs[:, :OBSERVATION_SIZE], signs[:, OBSERVATION_SIZE:]
-        x = _scaled(x, numbers, settings["input_normalization"])
+        x = x * numbers["layers.0.factor"]
         for k in range(1, layers + 1):
             x = x @ numbers[f"layers.{k}.0.weight"].T + numbers[f"layers.{k}.0.bias"]
-            x = _normalized(x, numbers, f"layers.{k}.1", settings["actor_normalization"])
-            x = np.where(x > 0, x, slope * x)
+            mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+            x = (x - mean) / np.sqrt(variance + np.float32(EPSILON))
+            x = x * numbers[f"layers.{k}.1.weight"] + numbers[f"layers.{k}.1.bias"]
+            x = np.maximum(x, 0)
         last = f"layers.{layers + 1}"
         return signs * np.tanh(x @ numbers[f"{last}.weight"].T + numbers[f"{last}.bias"])
 
@@ -176,21 +170,3 @@ def canonical_signs(observations: np.ndarray, mirrors: np.ndarray) -> np.ndarray
     """
     x, z = observations[:, [GOAL_X]] < 0, observations[:, [GOAL_Z]] < 0
     return np.where(x, mirrors[0], np.float32(1)) * np.where(z, mirrors[1], np.float32(1))
-
-
-def _scaled(x, numbers, kind):
-    if kind == "fixed":
-        return x * numbers["layers.0.factor"]
-    return _normalized(x, numbers, "layers.0", kind)
-
-
-def _normalized(x, numbers, name, kind):
-    """LayerNorm, or BatchNorm as it is after training, or nothing."""
-    if kind == "none":
-        return x
-    if kind == "layer":
-        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    else:
-        mean, variance = numbers[f"{name}.running_mean"], numbers[f"{name}.running_var"]
-    scaled = (x - mean) / np.sqrt(variance + np.float32(EPSILON))
-    return scaled * numbers[f"{name}.weight"] + numbers[f"{name}.bias"]

@@ -1,7 +1,7 @@
 """Networks of a run for the page: numbers in a row, what a script needs to evaluate them.
 
-Scaling of inputs and batch normalization, which are affine after training, go into the linear
-layers; what is left is linear layers, LayerNorm, (leaky) ReLU and a tanh.
+The scaling of inputs goes into the first linear layer. What is left is linear layers, LayerNorm,
+ReLU and a tanh.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reacher.actor import EPSILON, MIRROR_SIGNS, actor_of, actor_path, read_settings, read_weights
+from reacher.actor import MIRROR_SIGNS, actor_of, actor_path, read_settings, read_weights
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
@@ -40,8 +40,6 @@ def pack_actor(weights: Mapping[str, np.ndarray], settings: Mapping, source: obj
         names[1:-1],
         names[-1],
         [OBSERVATION_SIZE, *hidden, ACTION_SIZE],
-        settings,
-        settings["actor_normalization"],
     )
 
 
@@ -56,18 +54,10 @@ def packed_critic(folder: Path) -> dict | None:
         return None
     settings, weights = read_settings(folder)["hyperparameters"], read_weights(path)
     try:
-        hidden, joins = settings["critic_hidden"], settings["critic_action_layer"] - 1
+        hidden = settings["critic_hidden"]
         names = [f"blocks.{k}" for k in range(len(hidden))]
-        return {"bounded": False, "joins": joins} | _packed(
-            weights,
-            "scaling",
-            names,
-            "output",
-            [OBSERVATION_SIZE, *hidden, 1],
-            settings,
-            settings["critic_normalization"],
-            joins,
-        )
+        sizes = [OBSERVATION_SIZE + ACTION_SIZE, *hidden, 1]
+        return {"bounded": False} | _packed(weights, "scaling", names, "output", sizes)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} holds the weights of another network than its settings say: {error}"
@@ -80,53 +70,22 @@ def _packed(
     blocks: Sequence[str],
     output: str,
     sizes: Sequence[int],
-    settings: Mapping,
-    normalization: str,
-    joins: int | None = None,
 ) -> dict:
-    """Sizes, slope and numbers (base64 of float32) of a network with these names of layers."""
+    """Sizes and numbers (base64 of float32) of a network with these names of layers."""
     numbers = []
-    for k, (name, inputs, outputs) in enumerate(
-        zip([*blocks, output], sizes, sizes[1:], strict=False)
-    ):
+    for name, inputs, outputs in zip([*blocks, output], sizes, sizes[1:], strict=False):
         linear = name if name == output else f"{name}.0"
-        weight = weights[f"{linear}.weight"].astype(np.float64)
-        bias = weights[f"{linear}.bias"].astype(np.float64)
-        expected = outputs, inputs + ACTION_SIZE * (k == joins)
-        if weight.shape != expected:
-            raise ValueError(f"{linear}.weight is {weight.shape}, not {expected}")
-        if k == 0:
-            factor, shift = _affine(weights, scaling, settings["input_normalization"])
-            # shift and factor: of all inputs of the first layer
-            bias, weight = bias + weight @ (shift + np.zeros(expected[1])), weight * factor
-        if name != output and normalization == "batch":
-            factor, shift = _affine(weights, f"{name}.1", "batch")
-            weight, bias = weight * factor[:, None], bias * factor + shift
+        weight, bias = weights[f"{linear}.weight"], weights[f"{linear}.bias"]
+        if weight.shape != (outputs, inputs):
+            raise ValueError(f"{linear}.weight is {weight.shape}, not {(outputs, inputs)}")
+        if not numbers:
+            weight = weight.astype(np.float64) * weights[f"{scaling}.factor"]
         numbers += [weight, bias]
-        if name != output and normalization == "layer":
+        if name != output:
             numbers += [weights[f"{name}.1.weight"], weights[f"{name}.1.bias"]]
     row = np.concatenate([np.ravel(each) for each in numbers]).astype("<f4")
     if not np.isfinite(row).all():
         raise ValueError("there are numbers that are not finite")
     mirrors = weights[MIRROR_SIGNS].tolist() if MIRROR_SIGNS in weights else None
-    return {
-        "sizes": list(sizes),
-        "mirrors": mirrors,
-        "normalized": normalization == "layer",
-        "slope": settings["negative_slope"],
-        "numbers": base64.b64encode(row.tobytes()).decode(),
-    }
-
-
-def _affine(weights: Mapping[str, np.ndarray], name: str, kind: str) -> tuple:
-    """Factor and shift of a scaling of inputs, or of a batch normalization after training."""
-    if kind == "none":
-        return np.ones(1), np.zeros(1)
-    if kind == "fixed":
-        return weights[f"{name}.factor"].astype(np.float64), np.zeros(1)
-    mean, variance, factor, shift = (
-        weights[f"{name}.{part}"].astype(np.float64)
-        for part in ("running_mean", "running_var", "weight", "bias")
-    )
-    factor = factor / np.sqrt(variance + EPSILON)
-    return factor, shift - mean * factor
+    numbers_as_text = base64.b64encode(row.tobytes()).decode()
+    return {"sizes": list(sizes), "mirrors": mirrors, "numbers": numbers_as_text}

@@ -15,11 +15,40 @@ RENAMED = {
     "late_score": "anneal_score",
     "late_episodes": "anneal_episodes",
     "late_learn_steps": "anneal_gradient_steps",
-    "late_learning_rate": "anneal_lr_factor",
     "replay_ratio": "max_samples_per_insert",
     "importance_start": "importance_exponent_start",
-    "importance_end": "importance_exponent_end",
     "importance_decisions": "importance_anneal_steps",
+}
+
+# Hyperparameters of earlier versions, each with the value that stands for what the notebook does.
+# Whoever wants another one edits a cell.
+REMOVED = {
+    "action_noise": "gaussian",
+    "actor_gradient_clip": None,
+    "actor_normalization": "layer",
+    "anneal_lr_factor": 1.0,
+    "critic_action_layer": 1,
+    "critic_gradient_clip": None,
+    "critic_normalization": "layer",
+    "importance_exponent_end": 1.0,
+    "importance_end": 1.0,
+    "initialization": "torch",
+    "input_normalization": "fixed",
+    "late_learning_rate": 1.0,
+    "negative_slope": 0.0,
+    "new_priority": "td_error",
+    "noise_decay": 0.0,
+    "noise_floor": 0.0,
+    "noise_scale": 1.0,
+    "noisy_noise": "white",
+    "ou_sigma": 0.2,
+    "ou_theta": 0.15,
+    "priority_epsilon": 1e-4,
+    "priority_error": "absolute",
+    "replay_lifetime": None,
+    "terminal_at_limit": False,
+    "weight_decay": 0.0,
+    "zero_target_critic": False,
 }
 
 

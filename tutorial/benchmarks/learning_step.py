@@ -11,6 +11,7 @@ from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial import notebook
 from tutorial.benchmarks import measure
 from tutorial.benchmarks.measure import Options, Recorder
+from tutorial.paths import NOTEBOOK
 from tutorial.report.tables import as_markdown
 
 TITLE = "Gradient step"
@@ -39,9 +40,6 @@ BATCH = 64  # of the presets default and fast
 MANY = 100  # steps of a call, where the batches of several are drawn first
 PLAIN_SETTINGS = {
     "noisy_layers": False,
-    "input_normalization": "none",
-    "actor_normalization": "none",
-    "critic_normalization": "none",
     "actor_hidden": (128, 128),
     "critic_hidden": (128, 128),
     "batch_size": BATCH,
@@ -50,11 +48,17 @@ PLAIN_SETTINGS = {
     "replay": "uniform",
     "gradient_steps": MANY,
 }
+WITHOUT_NORMALIZATION = (  # edits of cells
+    ("nn.LayerNorm(outputs), nn.ReLU()", "nn.ReLU()"),
+    ("FixedScale(observation_scale),", "nn.Identity(),"),
+    ("self.scaling = FixedScale(scale)", "self.scaling = nn.Identity()"),
+)
 
 
 def this_project(overrides: dict, rows, td_errors, engine: str):
     """An update phase of the notebook, and its number of steps."""
-    definitions = notebook.definitions()
+    edits = WITHOUT_NORMALIZATION if overrides.get("noisy_layers") is False else ()
+    definitions = notebook.load_definitions(NOTEBOOK, edits)
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
     agent = definitions.Agent(

@@ -25,12 +25,26 @@ class Bug:
     episode: int = 5  # of its number; 0: the last one of learning
 
 
-BATCH = {"actor_normalization": "batch", "critic_normalization": "batch"}
-COURSE = {"action_noise": "ou", "noisy_layers": False}
+BATCH = ("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)")
+NORMAL = "self.normal(*actions.shape)"
+COURSE = (  # the process begins at 0 in each episode
+    (
+        "        self.windows.steps.clear()",
+        "        self.action_noise = np.float32(0)\n        self.windows.steps.clear()",
+    ),
+    (
+        "self.settings.gaussian_sigma * self.normal",
+        "np.float32(0.85) * self.action_noise + 0.2 * self.normal",
+    ),
+)
 
 BUGS = {
     "default": Bug("The default, without a bug"),
-    "course_noise": Bug("Ornstein-Uhlenbeck noise instead of NoisyNet", overrides=COURSE),
+    "course_noise": Bug(
+        "Ornstein-Uhlenbeck noise instead of NoisyNet",
+        overrides={"noisy_layers": False},
+        edits=COURSE,
+    ),
     "biased_noise": Bug(
         "Noise with a bias",
         "The process is pushed by uniform numbers from 0 to 1 instead of normal ones, so that its "
@@ -38,12 +52,7 @@ BUGS = {
         "Udacity's course; Lillicrap et al., 2016, section 7, have values around 0).",
         "noise_mean",
         "course_noise",
-        edits=(
-            (
-                "pushes = helpers.normal_numbers(self.generator, self.state.shape)",
-                "pushes = self.generator.random(self.state.shape, np.float32)",
-            ),
-        ),
+        edits=(*COURSE, (NORMAL, "self.generator.random(actions.shape, np.float32)")),
     ),
     "broadcast": Bug(
         "Shapes that broadcast",
@@ -65,7 +74,7 @@ BUGS = {
         "The last targets of an episode say that no reward can follow, although only the time "
         "is up and no observation tells the time (Pardo et al., 2018, equation 6).",
         "terminal_share",
-        overrides={"terminal_at_limit": True},
+        edits=(("terminal=~np.array(env_info.max_reached, dtype=bool)", "terminal=True"),),
     ),
     "stale_gradients": Bug(
         "Stale gradients",
@@ -74,10 +83,9 @@ BUGS = {
         "al., 2016, algorithm 1, keeps the two updates apart).",
         "Q",
         edits=(
-            ("    optimizer.zero_grad()\n    loss.backward()\n", "    loss.backward()\n"),
             (
-                '"params"], clip)\n    optimizer.step()\n',
-                '"params"], clip)\n    optimizer.step()\n    optimizer.zero_grad()\n',
+                "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
+                "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
             ),
         ),
         engine="torch",  # the gradients that stay are outside of what can be compiled
@@ -96,8 +104,8 @@ BUGS = {
         "than they could (Mnih et al., 2016, section 4, let parallel actors explore differently).",
         "noise_shared",
         edits=(
-            ("Noise((arms, action_size), *action", "Noise((1, action_size), *action"),
-            ("(arms, self.ddpg.noise_size), *weight", "(1, self.ddpg.noise_size), *weight"),
+            (NORMAL, "self.normal(1, actions.shape[1])"),
+            ("self.normal(len(observations), self", "self.normal(1, self"),
         ),
     ),
     "weighted_priorities": Bug(
@@ -115,9 +123,9 @@ BUGS = {
         "saturation",
         edits=(
             (
-                "in self.noisy_layers)\n        layers.initialize(self, settings)",
-                "in self.noisy_layers)\n        layers.initialize(self, settings)\n"
-                "        nn.init.normal_(self.layers[-2].weight)",
+                "for layer in self.noisy_layers)\n",
+                "for layer in self.noisy_layers)\n"
+                "        nn.init.normal_(self.layers[-2].weight)\n",
             ),
         ),
     ),
@@ -133,7 +141,7 @@ BUGS = {
         "No running statistics fit both the old actions that the critic learns from and the "
         "actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
         "mode_gap",
-        overrides=BATCH,
+        edits=(BATCH,),
     ),
     "training_targets": Bug(
         "Targets in training mode",
@@ -143,6 +151,7 @@ BUGS = {
         "batch_dependence",
         "batch_normalization",
         edits=(
+            BATCH,
             (
                 "for network in (self.actor, self.critic):\n            network.train()",
                 "for network in (self.actor, self.critic, self.target_actor, self.target_critic):"
@@ -156,6 +165,7 @@ BUGS = {
         base="batch_normalization",
         overrides={"tau": 1.0},  # no target networks: where new transitions are rated, they agree
         edits=(
+            BATCH,
             (
                 "        targets = td_targets(batch, self.target_actor, self.target_critic)\n"
                 "        errors = td_error(batch, self.critic, targets)\n"

@@ -1,7 +1,7 @@
 """All trainings that the report draws from, run through the notebook: `make experiments`.
 
     python -m tutorial.experiments --list
-    python -m tutorial.experiments --workers 2 --only default deeprl
+    python -m tutorial.experiments --workers 2 --only default fast
 
 Each experiment is a preset with overrides over some seeds. A run is the notebook itself, up to its
 section on results, executed by papermill in `--out`; its score file and hyperparameters, and for a
@@ -68,12 +68,6 @@ EXPERIMENTS = {
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
     "no_mirrors": Experiment(overrides=NO_MIRRORS, seeds=10, stop_when_solved=False),
     "default_torch": Experiment(overrides=NO_MIRRORS, seeds=10, engine="torch"),
-    "deeprl": Experiment("deeprl", max_episodes=300, weights=True),
-    "reacher_arm": Experiment("reacher_arm", max_episodes=50),  # does not learn
-    "reacher_arm_changed": Experiment(
-        "reacher_arm", {"weight_decay": 0.0, "input_normalization": "fixed"}, max_episodes=300
-    ),
-    "walkthrough": Experiment("walkthrough", max_episodes=300, weights=True),
     "pendulum": Experiment(
         overrides=NO_MIRRORS
         | {
@@ -83,7 +77,6 @@ EXPERIMENTS = {
             "batch_size": 128,
             "gradient_steps": 20,
             "anneal_gradient_steps": 1,
-            "anneal_lr_factor": 0.1,
             "anneal_episodes": None,
             "policy_delay": 1,
             "tau": 5e-3,
@@ -138,14 +131,8 @@ class Run:
         engine = {} if experiment.engine == "auto" else {"engine": experiment.engine}
         try:
             before = load_hyperparameters(folder)
-            same = {
-                "gaussian_sigma": settings.action_noise != "gaussian",  # nothing reads it then
-                # None stands for 36 with the arms; Pendulum reaches neither.
-                "anneal_score": (settings.anneal_score, before.get("anneal_score")) == (None, 36.0),
-            }
-            settings = settings.model_copy(
-                update={name: before.get(name) for name in same if same[name]}
-            )
+            if (settings.anneal_score, before.get("anneal_score")) == (None, 36.0):  # with the arms
+                settings = settings.model_copy(update={"anneal_score": 36.0})
             metadata = (
                 load_about(folder)
                 | engine

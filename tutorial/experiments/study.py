@@ -68,7 +68,6 @@ EVALUATION_ARMS = 20
 SHARED: dict[str, Any] = {
     "mirrors": "none",
     "policy_delay": 2,
-    "action_noise": "gaussian",
     "gaussian_sigma": 0.2,
     "noise_schedule": "constant",
     "gradient_steps": 20,

@@ -49,7 +49,7 @@ def numbers_of(agent: Any, arms: int) -> dict[str, float]:
     newest = torch.from_numpy(replay.rows[(replay.position - 1 - phase) % len(replay.rows)])
     seen = newest[:, :observation_size]
     chosen = ddpg.actor(seen)
-    noise = np.broadcast_to(agent.noise.state, (arms, action_size))
+    noise = np.broadcast_to(getattr(agent, "action_noise", 0.0), (arms, action_size))
     places = np.random.default_rng(0).integers(len(replay), size=SAMPLE)
     rows = torch.from_numpy(replay.rows[places])
     present = rated(rows).abs().mean().item()
@@ -79,7 +79,7 @@ def numbers_of(agent: Any, arms: int) -> dict[str, float]:
     }
     if settings.replay == "prioritized" and settings.priority_exponent:
         powers = replay.tree[len(replay.tree) // 2 + places]  # p^alpha
-        stored = powers ** (1 / settings.priority_exponent) - settings.priority_epsilon
+        stored = powers ** (1 / settings.priority_exponent) - replay.epsilon
         found["priority_ratio"] = stored.mean() / present
     batch = rows[:BATCH, :observation_size]
     chosen = ddpg.actor(batch)

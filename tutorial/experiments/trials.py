@@ -350,11 +350,7 @@ TASKS: dict[str, dict[str, Any]] = {  # as the pilot decided, by the rule of doc
     "one_arm": {"arms": 1, "episodes": 40, "evaluate_every": 2},
 }
 MATCHING_SIGMAS = (0.2, 0.3, 0.4, 0.6, 0.8)  # of Gaussian noise, among which a matched one lies
-WITHOUT_ADDED_NOISE = {
-    name: value
-    for name, value in FIXED_SCHEDULES.items()
-    if name not in ("noise_schedule", "gaussian_sigma")
-} | {"action_noise": "none"}
+WITHOUT_ADDED_NOISE = FIXED_SCHEDULES | {"gaussian_sigma": 0.0}
 
 
 def only_gaussian(sigma: float) -> dict[str, Any]:

@@ -337,9 +337,7 @@ def plot_schedules(
     """
     episode = np.arange(1, len(noise_factors) + 1)
     rise = np.minimum(1, 1001 * (episode - 1) / settings.importance_anneal_steps)
-    beta = settings.importance_exponent_start + rise * (
-        settings.importance_exponent_end - settings.importance_exponent_start
-    )
+    beta = settings.importance_exponent_start + rise * (1 - settings.importance_exponent_start)
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
     lines = {
         "factor on action noise": noise_factors,

@@ -15,6 +15,7 @@ from IPython.display import display
 from tqdm.std import tqdm
 
 from tutorial.training.protocols import Agent, PrioritizedReplay
+from tutorial.training.scores import moving_average
 
 
 class NotebookBar(tqdm):
@@ -56,7 +57,8 @@ def show_progress(bar: tqdm, agent: Agent, scores: Sequence[float]) -> None:
     No value can exceed the largest reward, paid for ever; a critic far above that is diverging,
     and the bar says so.
     """
-    shown = {"score": f"{scores[-1]:.2f}", "average": f"{agent.average_score:.2f}"}
+    average = moving_average(scores)[-1]
+    shown = {"score": f"{scores[-1]:.2f}", "average": f"{average:.2f}"}
     shown |= {name: f"{value:.2g}" for name, value in agent.log.items()}
     possible = agent.largest_reward / (1 - agent.settings.discount)
     if abs(agent.log["Q"]) > 2 * possible > 0:
@@ -66,7 +68,7 @@ def show_progress(bar: tqdm, agent: Agent, scores: Sequence[float]) -> None:
     if len(scores) < 10 or len(scores) % 10 == 0:
         print(
             f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
-            f"average {agent.average_score:5.2f}, {bar.format_dict['elapsed']:.0f} s"
+            f"average {average:5.2f}, {bar.format_dict['elapsed']:.0f} s"
         )
     if agent.annealed_episodes == agent.settings.anneal_episodes:  # only once: it counts on
         print(f"episode {len(scores):4}: learning has ended; from now on without noise")
@@ -103,7 +105,7 @@ def scalars(agent: Agent, scores: Sequence[float]) -> dict[str, float]:
     replay = agent.replay
     shown = {
         "score/episode": scores[-1],
-        "score/average": agent.average_score,
+        "score/average": moving_average(scores)[-1],
         "noise/in the actions": agent.log["noise"],
         "Q/of the policy": agent.log["Q"],
         "loss/critic": agent.log["critic loss"],

@@ -14,7 +14,7 @@ import torch
 
 from reacher.interface import BrainInfo
 from tutorial.training.compiled import Learner
-from tutorial.training.settings import RareSettings
+from tutorial.training.settings import Settings
 
 
 class Environment(Protocol):
@@ -61,7 +61,7 @@ class DDPG(Protocol):
     """
 
     actor: Any
-    settings: RareSettings
+    settings: Settings
     sizes: tuple[int, int]
     noise_size: int
 
@@ -96,9 +96,6 @@ class Replay(Sized, Protocol):
     position: int
     generator: np.random.Generator
 
-    def clear(self) -> None:
-        """Forget all transitions."""
-
 
 @runtime_checkable
 class PrioritizedReplay(Replay, Protocol):
@@ -107,11 +104,9 @@ class PrioritizedReplay(Replay, Protocol):
     Attributes:
         tree: the sum tree, (2 * leaves,) float64: node 1 is the root, the leaves are the second
             half.
-        largest: the largest priority so far, before its exponent.
     """
 
     tree: np.ndarray
-    largest: float
 
 
 @runtime_checkable
@@ -127,14 +122,13 @@ class Agent(Protocol):
         learns: whether it learns in this episode.
         env_steps, episodes, num_updates: decisions, episodes and gradient steps so far.
         annealed_episodes: episodes since learning began to fade out.
-        average_score: of the last 100 episodes.
         first_score, best_score: means over at least 20 arms; None: not yet.
         reward_threshold: the score that counts as solved, or None.
         largest_reward: absolute value so far, scaled.
         log: what the last update phase showed, by name.
     """
 
-    settings: RareSettings
+    settings: Settings
     engine: str
     ddpg: DDPG
     learner: Learner
@@ -145,7 +139,6 @@ class Agent(Protocol):
     episodes: int
     num_updates: int
     annealed_episodes: int
-    average_score: float
     first_score: float | None
     best_score: float | None
     reward_threshold: float | None

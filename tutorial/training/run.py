@@ -30,7 +30,7 @@ from tutorial.training.run_files import (
 )
 from tutorial.training.saving import History, restore_state, save_state
 from tutorial.training.scores import ScoreFile
-from tutorial.training.settings import RareSettings
+from tutorial.training.settings import Settings
 from tutorial.training.states import TrainingState
 
 
@@ -206,7 +206,7 @@ def left_in(folder: Path, states: TrainingState) -> str:
 
 
 def warn_if_never_learning(
-    environment: Environment, settings: RareSettings, max_episodes: int
+    environment: Environment, settings: Settings, max_episodes: int
 ) -> None:
     """Warn where a training ends before the first update phase, if its length is known."""
     length = getattr(environment, "max_episode_steps", None)

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from reacher.files import write_whole
-from reacher.run_file import RUN_FORMAT, read_run_file
+from reacher.run_file import REMOVED, RUN_FORMAT, read_run_file
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
@@ -183,8 +183,19 @@ def completed(path: Path, recorded: Mapping, before: Mapping[str, object]) -> di
             existed, or REQUIRED.
 
     Raises:
-        ValueError: a name that is unknown or missing.
+        ValueError: a name that is unknown or missing, or a setting that is no more.
     """
+    others = [
+        f"{name} = {recorded[name]!r}"
+        for name, value in REMOVED.items()
+        if recorded.get(name, value) != value
+    ]
+    if others:
+        raise ValueError(
+            f"{path} is of an earlier version of this project, which had the settings "
+            f"{', '.join(others)}: get that version, or edit the notebook's cells"
+        )
+    recorded = {name: value for name, value in recorded.items() if name not in REMOVED}
     if unknown := recorded.keys() - before.keys():
         raise ValueError(
             f"{path} is of a newer version of this project, which knows "

@@ -34,7 +34,6 @@ COUNTERS = (
     "episodes",
     "annealed_episodes",
     "num_updates",
-    "average_score",
     "first_score",
     "best_score",
     "largest_reward",
@@ -110,8 +109,8 @@ def require_savable(name: str, values: np.ndarray) -> None:
     except FloatingPointError as error:
         raise FloatingPointError(
             f"{error}: no state is saved. Where it is an optimizer's, gradients are too large to "
-            "be squared in single precision: choose a smaller reward_scale, or limit them by "
-            "actor_gradient_clip and critic_gradient_clip"
+            "be squared in single precision: choose a smaller reward_scale, or clip them before "
+            "the optimizer's step"
         ) from None
 
 
@@ -213,19 +212,17 @@ def replay_state(replay: Replay, is_needed: bool = True) -> dict[str, Any]:
     if isinstance(replay, PrioritizedReplay):
         leaves = replay.tree[len(replay.tree) // 2 :]
         state["priorities"] = torch.from_numpy(leaves[:size].copy())
-        state["largest"] = float(replay.largest)
     return state
 
 
 def restore_replay(replay: Replay, state: Mapping[str, Any]) -> None:
     """Set a memory with its priorities to what replay_state returned."""
-    replay.clear()
     replay.size, replay.position = state["size"], state["position"]
     replay.generator.bit_generator.state = json.loads(state["generator"])
     replay.rows[: replay.size] = state["rows"].numpy()
     if isinstance(replay, PrioritizedReplay):
-        tree, replay.largest = replay.tree, state["largest"]
-        level = len(tree) // 2
+        tree, level = replay.tree, len(replay.tree) // 2
+        tree[level:] = 0.0
         tree[level:][: replay.size] = state["priorities"].numpy()
         while level > 1:
             level //= 2

@@ -1,12 +1,9 @@
-"""What stands behind the notebook's hyperparameters: checks, presets, and rarely turned settings.
-
-The notebook's `Hyperparameters` adds those that its reader turns to `RareSettings`.
-"""
+"""What stands behind the notebook's hyperparameters: their checks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -17,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from reacher.run_file import RENAMED
+from reacher.run_file import REMOVED, RENAMED
 from reacher.task import OBSERVATION_SIZE
 from tutorial.training.parameters import wrong_fields
 from tutorial.training.presets import PRESETS
@@ -41,156 +38,38 @@ def setting(default: Any, meaning: str, before: Any = ..., **limits: Any) -> Any
     return Field(default, description=meaning, json_schema_extra=older, **limits)
 
 
-class RareSettings(BaseModel):
-    """Settings that the default leaves alone: for the references' presets and the ablations.
-
-    Sources: DDPG is Lillicrap et al. (2016), PER Schaul et al. (2016), NoisyNet Fortunato et al.
-    (2018); A, B and C are the references of doc/differences.md.
-    """
+class Settings(BaseModel):
+    """What the notebook's `Hyperparameters` adds its fields to: immutable, checked, strict."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     if TYPE_CHECKING:  # what the notebook's Hyperparameters adds, as far as this package reads it
-        action_noise: str
         anneal_episodes: int | None
         batch_size: int
-        critic_hidden: tuple[int, ...]
         discount: float
-        importance_exponent_start: float
+        gaussian_sigma: float
         learning_starts: int
         mirrors: str
-        policy_delay: int
+        noise_schedule: str
         replay_capacity: int
         train_freq: int
 
-    # Networks
-    critic_action_layer: int = setting(
-        1, "critic layer that takes the action (DDPG: 2)", ge=1, le=8
-    )
-    input_normalization: Literal["fixed", "batch", "none"] = setting(
-        "fixed", "of the observations; fixed: by constants (ours; DDPG: batch)"
-    )
-    actor_normalization: Literal["layer", "batch", "none"] = setting(
-        "layer", "before the actor's activations (ours; DDPG: batch)"
-    )
-    critic_normalization: Literal["layer", "batch", "none"] = setting(
-        "layer", "before the critic's activations (ours; DDPG: batch, before the action)"
-    )
-    negative_slope: float = setting(
-        0.0, "slope of the activation below 0: 0 is ReLU (DDPG), else LeakyReLU", ge=0, lt=1
-    )
-    initialization: Literal["torch", "fan_in"] = setting(
-        "torch", "PyTorch's, or uniform by fan-in and 3e-3 at the output (DDPG)"
-    )
-    zero_target_critic: bool = setting(False, "target critic starts at 0, not as a copy (A)")
-
-    # Noise
-    noisy_noise: Literal["white", "ou"] = setting(
-        "white", "over time: independent (NoisyNet), or Ornstein-Uhlenbeck (A)"
-    )
-    ou_theta: float = setting(
-        0.15, "pull of the Ornstein-Uhlenbeck process to 0, per decision (DDPG)", gt=0, lt=1
-    )
-    ou_sigma: float = setting(0.2, "size of its random steps, in actions (DDPG)", gt=0, le=2)
-    noise_scale: float = setting(1.0, "factor on action noise at the start (A)", ge=0, le=10)
-    noise_schedule: Literal["constant", "linear", "geometric", "episode", "score", "best_score"] = (
-        setting(
-            "best_score",
-            "how it falls: less noise_decay a decision (linear), times noise_decay a "
-            "decision (geometric) or an episode (A, C), to 0 when the average (B) or the best "
-            "score "
-            "is at the environment's reward threshold",
-        )
-    )
-    noise_decay: float = setting(0.0, "rate of that fall (A, C)", ge=0, le=1)
-    noise_floor: float = setting(0.0, "the factor never falls below (C)", ge=0, le=10)
-
-    # Memory
-    terminal_at_limit: bool = setting(
-        False, "the time limit counts as a terminal state (C), which is wrong"
-    )
-    replay_lifetime: int | None = setting(
-        None, "batches after which the memory is emptied (A); None: never", ge=1, le=10**12
-    )
-    priority_error: Literal["absolute", "squared"] = setting(
-        "absolute", "priority from the absolute TD error (PER) or its square (A)"
-    )
-    priority_epsilon: float = setting(
-        1e-4, "epsilon, keeps every priority above 0 (ours; PER: small)", gt=0, le=1
-    )
-    new_priority: Literal["td_error", "max"] = setting(
-        "td_error", "of new transitions: own TD error (ours), or largest so far (PER)"
-    )
-    importance_exponent_end: float = setting(1.0, "beta at the end of its rise (PER)", ge=0, le=1)
-    importance_anneal_steps: int = setting(
-        100_000, "decisions of that rise, 100 episodes (PER: to the end)", ge=1, le=10**12
-    )
-
-    # Late learning
-    anneal_gradient_steps: int | None = setting(
-        15,
-        "gradient steps a phase once it is late, at most (ours; version 1: 1); None: as before",
-        ge=0,
-        le=10**6,
-    )
-    anneal_lr_factor: float = setting(
-        1.0, "factor on learning rates once it is late (version 1: 0.1)", gt=0, le=1
-    )
-
-    # Optimizers
-    weight_decay: float = setting(0.0, "of Adam (DDPG: 1e-2, critic)", ge=0, le=1)
-    actor_gradient_clip: float | None = setting(None, "largest norm (B); None: no limit", gt=0)
-    critic_gradient_clip: float | None = setting(None, "largest norm (C); None: no limit", gt=0)
-
     @model_validator(mode="after")
-    def check_together(self) -> RareSettings:
+    def check_together(self) -> Settings:
         """Raise ValueError where two settings contradict each other."""
-        if self.critic_action_layer > len(self.critic_hidden):
-            raise ValueError(
-                f"critic_action_layer is {self.critic_action_layer}, but "
-                f"critic_hidden has {len(self.critic_hidden)} layers"
-            )
         if max(self.batch_size, self.learning_starts) > self.replay_capacity:
             raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
-        if self.importance_exponent_start > self.importance_exponent_end:
-            raise ValueError("importance_exponent_start must not exceed importance_exponent_end")
-        if self.noise_floor > self.noise_scale:
-            raise ValueError("noise_floor must not exceed noise_scale")
-        decays = self.noise_schedule in ("linear", "geometric", "episode")
-        if self.action_noise != "none" and decays and not self.noise_decay:
-            raise ValueError(f"noise_schedule {self.noise_schedule!r} needs a noise_decay above 0")
         return self
 
 
-# Some settings mean nothing beside others: whoever changes the alpha of a uniform replay expects an
-# effect that cannot come. A setting counts if all conditions of a dictionary hold, or of any of
-# several.
-ADDED_NOISE: dict[str, set] = {"action_noise": {"gaussian", "ou"}}
-PRIORITIZED: dict[str, set] = {"replay": {"prioritized"}}
-COUNTS_ONLY_IF: dict[str, list[dict[str, set]]] = {
-    "noisy_sigma": [{"noisy_layers": {True}}],
-    "noisy_noise": [{"noisy_layers": {True}}],
-    "gaussian_sigma": [{"action_noise": {"gaussian"}}],
-    "ou_sigma": [{"action_noise": {"ou"}}],
-    "ou_theta": [{"action_noise": {"ou"}}, {"noisy_layers": {True}, "noisy_noise": {"ou"}}],
-    "noise_scale": [ADDED_NOISE],
-    "noise_schedule": [ADDED_NOISE],
-    "noise_decay": [ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode"}}],
-    "noise_floor": [
-        ADDED_NOISE | {"noise_schedule": {"linear", "geometric", "episode", "score", "best_score"}}
-    ],
-    **{
-        name: [PRIORITIZED]
-        for name in (
-            "priority_exponent",
-            "priority_error",
-            "priority_epsilon",
-            "new_priority",
-            "importance_exponent_start",
-            "importance_exponent_end",
-            "importance_anneal_steps",
-        )
-    },
+# A setting that nothing reads beside these values of others: whoever changes the alpha of a uniform
+# replay expects an effect that cannot come.
+WITHOUT_EFFECT: dict[str, tuple[str, object]] = {
+    "noisy_sigma": ("noisy_layers", False),
+    "noise_schedule": ("gaussian_sigma", 0.0),
+    "priority_exponent": ("replay", "uniform"),
+    "importance_exponent_start": ("replay", "uniform"),
+    "importance_anneal_steps": ("replay", "uniform"),
 }
 
 
@@ -201,7 +80,7 @@ def require_mirrors(observation_size: int) -> None:
 
 
 def make_settings(
-    model: type[RareSettings],
+    model: type[Settings],
     preset: str,
     overrides: Mapping[str, Any],
     reward_threshold: float | None,
@@ -226,6 +105,11 @@ def make_settings(
     for name in overrides:
         if name in RENAMED and name not in model.model_fields:
             raise ValueError(f"hyperparameter {name!r} is now called {RENAMED[name]!r}")
+        if name in REMOVED and name not in model.model_fields:
+            raise ValueError(
+                f"hyperparameter {name!r} is gone: edit the notebook's cells instead, because they "
+                "are what trains"
+            )
         if name not in model.model_fields:
             raise ValueError(
                 f"unknown hyperparameter {name!r}; known are {', '.join(model.model_fields)}"
@@ -234,25 +118,17 @@ def make_settings(
         settings = model(**PRESETS[preset] | overrides)
     except ValidationError as error:
         raise ValueError(wrong_fields(error)) from None
-    for name in overrides:
-        ways = COUNTS_ONLY_IF.get(name, [{}])
-        if not any(
-            all(getattr(settings, other) in values for other, values in way.items()) for way in ways
-        ):
-            others = {other: getattr(settings, other) for way in ways for other in way}
-            raise ValueError(f"override {name!r} has no effect with {others}")
-    if (
-        reward_threshold is None
-        and settings.action_noise != "none"
-        and "score" in settings.noise_schedule
-    ):
-        told = f"noise_schedule {settings.noise_schedule!r} follows the score up to the reward "
-        told += "threshold of the environment, which names none: "
+    for name in overrides.keys() & WITHOUT_EFFECT.keys():
+        other, value = WITHOUT_EFFECT[name]
+        if getattr(settings, other) == value:
+            raise ValueError(f"override {name!r} has no effect with {other} = {value!r}")
+    if reward_threshold is None and settings.noise_schedule == "best_score":
+        told = "noise_schedule 'best_score' follows the score up to the reward threshold of the "
+        told += "environment, which names none: "
         if "noise_schedule" in overrides:
-            raise ValueError(
-                f"{told}choose 'constant', 'linear', 'geometric' or 'episode' in overrides"
-            )
-        print(f"{told}'constant' instead")
+            raise ValueError(f"{told}choose 'constant' in overrides")
+        if settings.gaussian_sigma:
+            print(f"{told}'constant' instead")
         settings = settings.model_copy(update={"noise_schedule": "constant"})
     if not has_mirrors and settings.mirrors != "none":
         if "mirrors" in overrides:

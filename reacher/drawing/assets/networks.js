@@ -1,8 +1,8 @@
-// Actors and the critic. A network is { sizes, normalized, slope, joins, bounded, mirrors } with its
-// numbers in a row, single precision: of each layer weights (outputs x inputs), bias, and
-// LayerNorm's factor and shift. The action joins the inputs of layer `joins`, in a critic. With
-// `mirrors`, signs of observation and action in two mirrors, it sees the arm in the mirror in which
-// its goal has x >= 0 and z >= 0.
+// Actors and the critic. A network is { sizes, bounded, mirrors } with its numbers in a row, single
+// precision: of each layer weights (outputs x inputs) and bias, and of hidden layers LayerNorm's
+// factor and shift. A critic takes the action behind the observation. With `mirrors`, signs of
+// observation and action in two mirrors, it sees the arm in the mirror in which its goal has x >= 0
+// and z >= 0.
 const NORMALIZATION_EPSILON = 1e-5;
 
 function network(about) {
@@ -11,9 +11,9 @@ function network(about) {
   let begin = 0;
   const take = (count) => all.subarray(begin, begin += count);
   for (let k = 0; k + 1 < about.sizes.length; k++) {
-    const inputs = about.sizes[k] + (k === about.joins ? 4 : 0), outputs = about.sizes[k + 1];
+    const inputs = about.sizes[k], outputs = about.sizes[k + 1];
     const layer = { inputs, outputs, weight: take(inputs * outputs), bias: take(outputs) };
-    if (about.normalized && k + 2 < about.sizes.length) Object.assign(layer, { factor: take(outputs), shift: take(outputs) });
+    if (k + 2 < about.sizes.length) Object.assign(layer, { factor: take(outputs), shift: take(outputs) });
     layers.push(layer);
   }
   return { ...about, layers };
@@ -30,10 +30,9 @@ function forward(network, inputs, action = null) {
 }
 
 function forwardAsSeen(network, inputs, action) {
-  let x = inputs;
+  let x = action ? Float32Array.of(...inputs, ...action) : inputs;
   network.layers.forEach((layer, k) => {
-    if (k === network.joins) x = Float32Array.of(...x, ...action);
-    const y = new Float32Array(layer.outputs), { weight } = layer, isLast = k === network.layers.length - 1;
+    const y = new Float32Array(layer.outputs), { weight } = layer;
     for (let o = 0, at = 0; o < layer.outputs; o++) {
       let sum = layer.bias[o];
       for (let i = 0; i < layer.inputs; i++) sum += weight[at++] * x[i];
@@ -44,9 +43,8 @@ function forwardAsSeen(network, inputs, action) {
       for (const value of y) mean += value / y.length;
       for (const value of y) variance += (value - mean) ** 2 / y.length;
       const scale = 1 / Math.sqrt(variance + NORMALIZATION_EPSILON);
-      for (let o = 0; o < y.length; o++) y[o] = (y[o] - mean) * scale * layer.factor[o] + layer.shift[o];
+      for (let o = 0; o < y.length; o++) y[o] = Math.max(0, (y[o] - mean) * scale * layer.factor[o] + layer.shift[o]);
     }
-    if (!isLast) for (let o = 0; o < y.length; o++) if (y[o] < 0) y[o] *= network.slope;
     x = y;
   });
   return network.bounded ? x.map(Math.tanh) : x;
