@@ -8,15 +8,13 @@ this module.
 
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
-from reacher.drawing.page import inline
 from reacher.episode import evaluate_policy, rollout
-from reacher.watch import watch_page
 from tutorial import exercises
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
 from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
-from tutorial.report.live import live_arms
+from tutorial.report.live import live_arms, show_arms
 from tutorial.training import compiled
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.training.evaluation import (

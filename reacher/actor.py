@@ -6,19 +6,24 @@ Both are data: nothing in them is executed. What is evaluated is the mean policy
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from reacher.checks import shown
-from reacher.run_file import read_run_file
+from reacher.run_file import read_run_file, without_removed
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 MIRROR_SIGNS = "frame.signs"  # of the weights
 GOAL_X, GOAL_Z = 26, 28  # of an observation
 EPSILON = 1e-5  # of layer normalization, as in PyTorch
 NAMED = ("best", "last")
+PARTS = {"factor", "signs", "weight", "bias", "sigma_weight", "sigma_bias"}
+EDITED = (
+    "pages show only networks of linear layers, layer normalization and ReLU; others play in the "
+    "notebook alone"
+)
 
 Actor = Callable[[np.ndarray], np.ndarray]
 
@@ -68,12 +73,15 @@ def read_settings(folder: Path) -> dict:
             raise ValueError("actor_hidden must name layers")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or of another version: {shown(error)}") from None
+    if content.get("edited_actor"):
+        raise ValueError(f"the actor of {folder} was edited: {EDITED}")
     location = content.get("env_location", "")
     if str(location).startswith("gymnasium:"):
         raise ValueError(
             f"{folder} is a run of {shown(location)}, not of arms: only arms can be "
             "watched here; Gymnasium's environments draw themselves"
         )
+    without_removed(path, settings)
     return content
 
 
@@ -158,7 +166,17 @@ def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: objec
             f"{source} holds the weights of another network than its settings say, for "
             f"{OBSERVATION_SIZE} observations and {ACTION_SIZE} actions: {error!r}"
         ) from None
+    hidden = [f"layers.{k}.{part}" for k in range(1, layers + 1) for part in (0, 1)]
+    require_known(numbers, ["frame", "layers.0", *hidden, f"layers.{layers + 1}"], source)
     return act
+
+
+def require_known(weights: Iterable[str], places: Collection[str], source: object) -> None:
+    """Raise ValueError for names of weights of other layers than these, or of other kinds."""
+    for name in weights:
+        place, _, part = name.rpartition(".")
+        if place not in places or part not in PARTS:
+            raise ValueError(f"{source}: {shown(name)} is of an edited network: {EDITED}")
 
 
 def canonical_signs(observations: np.ndarray, mirrors: np.ndarray) -> np.ndarray:

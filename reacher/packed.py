@@ -12,7 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from reacher.actor import MIRROR_SIGNS, actor_of, actor_path, read_settings, read_weights
+from reacher.actor import (
+    MIRROR_SIGNS,
+    actor_of,
+    actor_path,
+    read_settings,
+    read_weights,
+    require_known,
+)
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
@@ -56,6 +63,8 @@ def packed_critic(folder: Path) -> dict | None:
     try:
         hidden = settings["critic_hidden"]
         names = [f"blocks.{k}" for k in range(len(hidden))]
+        parts = [f"{name}.{part}" for name in names for part in (0, 1)]
+        require_known(weights, ["frame", "scaling", *parts, "output"], path)
         sizes = [OBSERVATION_SIZE + ACTION_SIZE, *hidden, 1]
         return {"bounded": False} | _packed(weights, "scaling", names, "output", sizes)
     except (KeyError, TypeError, ValueError) as error:
@@ -72,7 +81,7 @@ def _packed(
     sizes: Sequence[int],
 ) -> dict:
     """Sizes and numbers (base64 of float32) of a network with these names of layers."""
-    numbers = []
+    numbers: list[np.ndarray] = []
     for name, inputs, outputs in zip([*blocks, output], sizes, sizes[1:], strict=False):
         linear = name if name == output else f"{name}.0"
         weight, bias = weights[f"{linear}.weight"], weights[f"{linear}.bias"]

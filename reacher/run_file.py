@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 RUN_FORMAT = 1
@@ -15,8 +16,10 @@ RENAMED = {
     "late_score": "anneal_score",
     "late_episodes": "anneal_episodes",
     "late_learn_steps": "anneal_gradient_steps",
+    "late_learning_rate": "anneal_lr_factor",
     "replay_ratio": "max_samples_per_insert",
     "importance_start": "importance_exponent_start",
+    "importance_end": "importance_exponent_end",
     "importance_decisions": "importance_anneal_steps",
 }
 
@@ -31,10 +34,8 @@ REMOVED = {
     "critic_gradient_clip": None,
     "critic_normalization": "layer",
     "importance_exponent_end": 1.0,
-    "importance_end": 1.0,
     "initialization": "torch",
     "input_normalization": "fixed",
-    "late_learning_rate": 1.0,
     "negative_slope": 0.0,
     "new_priority": "td_error",
     "noise_decay": 0.0,
@@ -80,3 +81,22 @@ def read_run_file(folder: Path) -> dict:
             f"{RUN_FORMAT}: get a newer version of this project"
         )
     return content
+
+
+def without_removed(path: Path, settings: Mapping) -> dict:
+    """The settings of a run file that this version has, or that it does not know.
+
+    Raises:
+        ValueError: one that is gone had another value than what stands for it now.
+    """
+    others = [
+        f"{name} = {settings[name]!r}"
+        for name, value in REMOVED.items()
+        if settings.get(name, value) != value
+    ]
+    if others:
+        raise ValueError(
+            f"{path} is of an earlier version of this project, which had the settings "
+            f"{', '.join(others)}: get that version, or edit the notebook's cells"
+        )
+    return {name: value for name, value in settings.items() if name not in REMOVED}

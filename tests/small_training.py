@@ -23,8 +23,9 @@ from torch.utils._pytree import tree_flatten_with_path
 
 from reacher import files, task
 from reacher.episode import evaluate_policy
-from tutorial.notebook import definitions
-from tutorial.paths import PROJECT
+from tutorial.experiments.bugs import BATCH, COURSE
+from tutorial.notebook import definitions, load_definitions
+from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.training import run_files
 from tutorial.training.environments import open_environment
 from tutorial.training.randomness import seed_everything
@@ -40,18 +41,24 @@ SMALL = {
     "train_freq": 5,
     "gradient_steps": 2,
 }
-BATCH = {f"{part}_normalization": "batch" for part in ("input", "actor", "critic")}
+CLIP = (
+    "    loss.backward()\n    optimizer.step()",
+    "    loss.backward()\n"
+    '    nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], 0.5)\n'
+    "    optimizer.step()",
+)
 KINDS = {  # different things to remember
     "default": {},  # prioritized replay, NoisyNet, Gaussian noise on the actions
-    "uniform replay and OU noise": {
-        "replay": "uniform",
-        "noisy_layers": False,
-        "action_noise": "ou",
-    },
-    "batch normalisation": BATCH | {"noisy_noise": "ou", "zero_target_critic": True},
-    "lifetime": {"replay_lifetime": 7, "new_priority": "max", "priority_error": "squared"},
+    "uniform replay and OU noise": {"replay": "uniform", "noisy_layers": False},
+    "batch normalization": {},
+    "no noise": {"noisy_layers": False, "gaussian_sigma": 0.0},
     "an end of learning": {"anneal_score": 0.0, "anneal_episodes": 2},  # after two of six episodes
-    "ring that wraps around": {"replay_capacity": 70, "n_step": 1, "actor_gradient_clip": 0.5},
+    "ring that wraps around": {"replay_capacity": 70, "n_step": 1},
+}
+EDITS = {  # of the cells, as a reader makes them: old and new text
+    "uniform replay and OU noise": COURSE,
+    "batch normalization": (BATCH,),
+    "ring that wraps around": (CLIP,),
 }
 
 
@@ -66,10 +73,22 @@ def shrink(patch=setattr) -> None:
     patch(run_files, "versions", functools.cache(run_files.versions))
 
 
+@functools.cache
+def edited(kind):
+    """The notebook's definitions with a kind's edits, one copy in a process."""
+    return load_definitions(NOTEBOOK, EDITS[kind])
+
+
+def cells(notebook, kind):
+    """The notebook's definitions, or those with a kind's edits."""
+    return edited(kind) if kind in EDITS else notebook
+
+
 def make_agent(notebook, kind="default", **overrides):
+    notebook = cells(notebook, kind)
     settings = notebook.make_hyperparameters("default", SMALL | KINDS[kind] | overrides)
     generator = seed_everything(0)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, ARMS, settings, generator)
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, generator)
     if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
         agent.first_score = agent.best_score = 0.0
     return agent
@@ -89,7 +108,7 @@ def train(
     **overrides,
 ):
     """Train as the notebook does, and go on where there is something to go on from."""
-    folder = Path(folder)
+    folder, notebook = Path(folder), cells(notebook, kind)
     environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(notebook, kind, **overrides)
     agent.reward_threshold = reward_threshold
@@ -209,8 +228,9 @@ class CutShort:
 
 def warm_up(notebook) -> None:
     """Load and compile once, for all forks. Gradients would start threads, which a fork loses."""
-    notebook.tree_update(np.zeros(4), np.arange(2), np.ones(2))
-    notebook.tree_find(np.ones(4), np.ones(2))
+    for each in (notebook, *map(edited, EDITS)):
+        each.tree_update(np.zeros(4), np.arange(2), np.ones(2))
+        each.tree_find(np.ones(4), np.ones(2))
     agent, environment = make_agent(notebook), open_environment("", ARMS, 0)
     agent.ddpg.actor_optimizer.step()
     evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))

@@ -53,14 +53,7 @@ PARAMETERS = {
     "test_episodes": 1,
 }
 COMPANIONS = {  # what a value at its limit needs beside it
-    "noise_floor": {"noise_scale": 10.0},
-    "importance_exponent_end": {"importance_exponent_start": 0.0},
     "replay_capacity": {"batch_size": 2, "learning_starts": 1},
-    "critic_action_layer": {"critic_hidden": (8,) * 8},
-    "noise_decay": {"noise_schedule": "geometric"},
-    "ou_theta": {"action_noise": "ou"},
-    "ou_sigma": {"action_noise": "ou"},
-    "negative_slope": {"actor_normalization": "none"},
 }
 
 
@@ -241,15 +234,6 @@ def of_wrong_types(field):
         yield None, "valid integer" if int in field.kinds else "valid number"
 
 
-def companions(field, value):
-    """Other settings, so that this one may have a value at its limit."""
-    if field.name == "noise_schedule" and value in ("linear", "geometric", "episode"):
-        return {"noise_decay": 0.01}
-    if field.name == "noise_decay" and not value:
-        return {"noise_schedule": "score"}
-    return COMPANIONS.get(field.name, {})
-
-
 FIELDS = list(fields())
 
 
@@ -289,7 +273,8 @@ def test_values_at_the_limits_are_taken(field):
         if field.model == "parameters":
             build("parameters", **{field.name: value})
             continue
-        settings = DEFINITIONS.Hyperparameters(**{field.name: value} | companions(field, value))
+        beside = COMPANIONS.get(field.name, {})
+        settings = DEFINITIONS.Hyperparameters(**{field.name: value} | beside)
         assert getattr(settings, field.name) == (tuple(value) if isinstance(value, list) else value)
         text = json.dumps(settings.model_dump())
         assert DEFINITIONS.Hyperparameters(**json.loads(text)) == settings
@@ -325,9 +310,7 @@ def test_settings_at_their_limits_train(notebook, tmp_path, monkeypatch, field):
     monkeypatch.setattr(small_training, "DECISIONS", 8)
     small_training.shrink(monkeypatch.setattr)
     for number, value in enumerate(at_limits(field)):
-        if (field.name, value) == ("noise_decay", 0):
-            continue  # has no effect, and is an error therefore
-        overrides = companions(field, value) | {field.name: value}
+        overrides = COMPANIONS.get(field.name, {}) | {field.name: value}
         agent = small_training.train(notebook, tmp_path / str(number), episodes=2, **overrides)
         assert agent.env_steps == 2 * 8
 
@@ -384,15 +367,8 @@ def test_overrides_that_are_none(overrides):
 @pytest.mark.parametrize(
     "overrides, words",
     [
-        ({"critic_action_layer": 3}, ["critic_action_layer is 3", "2 layers"]),
         ({"replay_capacity": 127}, ["batch_size", "replay_capacity"]),
         ({"learning_starts": 1_000_001}, ["learning_starts", "replay_capacity"]),
-        (
-            {"importance_exponent_start": 1.0, "importance_exponent_end": 0.999},
-            ["importance_exponent_start", "importance_exponent_end"],
-        ),
-        ({"noise_floor": 1.5}, ["noise_floor", "noise_scale"]),
-        ({"noise_schedule": "linear"}, ["noise_schedule 'linear'", "noise_decay"]),
     ],
 )
 def test_settings_that_contradict_each_other(overrides, words):

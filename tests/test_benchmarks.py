@@ -64,6 +64,17 @@ def test_progress_finds_the_first_episode_at_30():
     assert progress([1.0], [1.0])["seconds to 30"] is None
 
 
+@pytest.mark.parametrize("overrides", [{}, learning_step.PLAIN_SETTINGS], ids=["whole", "plain"])
+def test_an_update_phase_is_the_notebooks(overrides):
+    """Its edits of the cells match, and it learns."""
+    rows = np.random.default_rng(0).standard_normal((200, 72), dtype=np.float32)
+    phase, steps = learning_step.this_project(
+        dict(overrides) | {"gradient_steps": 2}, rows, np.ones(200), "torch"
+    )
+    phase()
+    assert steps == 2
+
+
 # ----------------------------------------------------------------------------- timing and results
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import small_training
-from tutorial.experiments import bugs, symptoms, trials
+from tutorial.experiments import symptoms, trials
 from tutorial.experiments.bugs import BUGS, is_bug, overrides_of
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
@@ -173,7 +173,7 @@ def test_a_number_betrays_a_bug(name, number, bound):
     for which in (name, BUGS[name].base):
         space = reader(which)
         agent = space["Agent"](
-            space["observation_scale"], 4, 20, space["hyperparameters"], seed_everything(0)
+            space["observation_scale"], 4, space["hyperparameters"], seed_everything(0)
         )
         seen = np.random.default_rng(0).standard_normal((40, 20, 33)).astype(np.float32)
         for step in seen:
@@ -234,7 +234,10 @@ def test_a_place_that_is_missing_is_named():
         report.fill("no place", {"table": "text"})
 
 
-def test_overrides_include_those_of_the_base():
-    assert overrides_of("biased_noise") == bugs.COURSE
-    assert overrides_of("crossq") == bugs.BATCH | {"tau": 1.0}
+def test_overrides_and_edits_include_those_of_the_base():
+    assert overrides_of("biased_noise") == overrides_of("course_noise") == {"noisy_layers": False}
+    assert overrides_of("crossq") == {"tau": 1.0}
     assert overrides_of("default") == {}
+    for name, bug in BUGS.items():
+        of_base = BUGS[bug.base].edits if name != bug.base else ()
+        assert bug.edits[: len(of_base)] == of_base, name

@@ -28,6 +28,7 @@ import pytest
 import torch
 
 import small_training
+from tutorial.experiments.bugs import BATCH as BATCH_NORMALIZATION
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.training import compiled, recording, saving
 from tutorial.training.environments import open_environment
@@ -45,39 +46,29 @@ SMALL = {
 ROOM = 30  # ten operations, and the two neighbours of a number are both possible, and luck
 ROUNDING = 2.0**-24  # relative, float32
 
-PLAIN = {
-    "actor_normalization": "none",
-    "critic_normalization": "none",
-    "input_normalization": "none",
-    "noisy_layers": False,
-}
-OPTIONS = [
-    {},
-    PLAIN | {"critic_hidden": (16, 8, 16), "critic_action_layer": 3},
-    {"input_normalization": "none", "actor_normalization": "none", "critic_action_layer": 2},
-    {"critic_normalization": "none", "noisy_layers": False, "negative_slope": 0.1},
-    {
-        "actor_hidden": (8, 4, 6),
-        "critic_hidden": (8,),
-        "initialization": "fan_in",
-        "zero_target_critic": True,
-        "tau": 1.0,
-    },
-    {"actor_hidden": (1,), "critic_hidden": (1, 1), "weight_decay": 0.01},
-    {
-        "actor_gradient_clip": 0.05,
-        "critic_gradient_clip": 0.1,
-        "weight_decay": 0.01,
-        "actor_learning_rate": 1e-4,
-        "critic_learning_rate": 3e-3,
-    },
-    {"actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": 64, "tau": 1e-3},
+PLAIN = (  # an edit: old and new texts of `edited`
+    *("nn.LayerNorm(outputs), ", ""),
+    *("FixedScale(observation_scale)", "nn.Identity()"),
+    *("FixedScale(scale)", "nn.Identity()"),
+)
+CLIP = ("update", "    nn.utils.clip_grad_norm_(optimizer.param_groups[0]['params'], 0.05)\n{}")
+DECAY = ("optimizer", "Adam(network.parameters(), weight_decay=0.01)")
+OPTIONS = [  # overrides, and an edit
+    ({}, ()),
+    ({"critic_hidden": (16, 8, 16), "noisy_layers": False}, PLAIN),
+    ({}, PLAIN),
+    ({"noisy_layers": False}, ("activation", "nn.LeakyReLU(0.1)")),
+    ({"actor_hidden": (8, 4, 6), "critic_hidden": (8,), "tau": 1.0}, ()),
+    ({"actor_hidden": (1,), "critic_hidden": (1, 1)}, DECAY),
+    ({"actor_learning_rate": 1e-4, "critic_learning_rate": 3e-3}, CLIP + DECAY),
+    ({"actor_hidden": (128, 128), "critic_hidden": (128, 128), "batch_size": 64, "tau": 1e-3}, ()),
 ]
 
 
-def make_ddpg(notebook, defaults, seed=0, **overrides):
+def make_ddpg(notebook, defaults, seed=0, edit=(), **overrides):
+    kind = edited(notebook, *edit) if edit else notebook.DDPG
     torch.manual_seed(seed)
-    return notebook.DDPG(SCALE, ACTIONS, defaults(**{**SMALL, **overrides}))
+    return kind(SCALE, ACTIONS, defaults(**{**SMALL, **overrides}))
 
 
 def make_rows(size=BATCH, seed=0):
@@ -150,13 +141,13 @@ def same_bits(one, other):
 # ---------------------------------------------------------------------------------- same numbers
 
 
-@pytest.mark.parametrize("overrides", OPTIONS, ids=str)
-def test_both_engines_learn_the_same(notebook, defaults, overrides):
+@pytest.mark.parametrize("overrides, edit", OPTIONS, ids=str)
+def test_both_engines_learn_the_same(notebook, defaults, overrides, edit):
     """Every network, after 1 compiled step and after 100, as far apart as roundings are.
 
     Then both act and rate the same with the same weights.
     """
-    base = compiled.Learner(make_ddpg(notebook, defaults, **overrides))
+    base = compiled.Learner(make_ddpg(notebook, defaults, edit=edit, **overrides))
     train(base, 2)  # optimisers have their averages: from here on all can be compiled
     plain = compiled.Learner(copy.deepcopy(base.ddpg))
     moved = compiled.Learner(neighbour(base.ddpg))
@@ -188,15 +179,14 @@ def test_both_engines_learn_the_same(notebook, defaults, overrides):
     assert learner.engine == "compiled"
 
 
-def test_batch_normalization_learns_the_same(notebook, defaults, monkeypatch):
+def test_batch_normalization_learns_the_same(notebook, defaults):
     """Running statistics and counts of batches too, in training and in evaluation mode.
 
     The gradient of a bias before a normalization is rounding and nothing else. Adam divides it by
     its size, which makes steps of it, unless epsilon is large beside it.
     """
-    kind = edited(notebook, "optimizer", "Adam(network.parameters(), eps=1e-3)")
-    monkeypatch.setattr(notebook, "DDPG", kind)
-    test_both_engines_learn_the_same(notebook, defaults, small_training.BATCH)
+    edit = (*BATCH_NORMALIZATION, "optimizer", "Adam(network.parameters(), eps=1e-3)")
+    test_both_engines_learn_the_same(notebook, defaults, {}, edit)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what other systems do was not looked at")
@@ -239,12 +229,11 @@ SOURCE = "\n\n\n".join(code for code in CODE if any(name in code for name in LEA
 
 
 PLACES = {
-    "activation": "layers.activation(settings)",
-    "normalization": "layers.normalization(normalization, outputs)",
+    "activation": "nn.ReLU()",
+    "normalization": "nn.LayerNorm(outputs)",
     "loss": "(weights * td_errors.square()).mean()",
     "targets": "    return targets - critic",
     "actor's loss": "-critic(observations, actor(observations, noise)).mean()",
-    "optimizer": "Adam(network.parameters(), weight_decay=settings.weight_decay)",
     "update": "    optimizer.step()",
     "soft update": "old.lerp_(new, tau)",
     "end of init": "        self.set_learning_rates(1.0)",
@@ -253,10 +242,20 @@ PLACES = {
 
 
 def edited(notebook, *texts):
-    """A DDPG of the notebook's cells with other texts: old, new, and so on; {} is the old one."""
-    code = SOURCE
+    """A DDPG of the notebook's cells with other texts: old, new, and so on; {} is the old one.
+
+    "optimizer" is that of each network, which its new text calls `network`.
+    """
+    code, pairs = SOURCE, []
     for old, new in zip(texts[::2], texts[1::2], strict=True):
-        old = PLACES.get(old, old)
+        if old == "optimizer":
+            pairs += [
+                (f"Adam({each}.parameters())", new.replace("network", each))
+                for each in ("self.actor", "self.critic")
+            ]
+        else:
+            pairs.append((PLACES.get(old, old), new))
+    for old, new in pairs:
         assert code.count(old) == 1, old
         code = code.replace(old, new.replace("{}", old))
     space = dict(vars(notebook))
@@ -274,7 +273,7 @@ def td3(smoothing):
         "end of init",
         """
         self.critic_2 = Critic(observation_scale, action_size, settings)
-        self.target_critic_2 = layers.target_copy(self.critic_2)
+        self.target_critic_2 = copy.deepcopy(self.critic_2).requires_grad_(False)
         self.critic_2_optimizer = torch.optim.Adam(self.critic_2.parameters())
 {}""",
         "self.target_actor, self.target_critic)\n        errors = td_error(batch, self.critic, "
@@ -285,10 +284,10 @@ def td3(smoothing):
         descend(second, self.critic_2_optimizer)
         errors = td_error(batch, self.critic, targets)
         loss""",
-        "        soft_update(self.target_critic, self.critic, settings.tau)\n",
+        "        soft_update(self.target_critic, self.critic, self.settings.tau)\n",
         """        if with_actor:
-            soft_update(self.target_critic, self.critic, settings.tau)
-            soft_update(self.target_critic_2, self.critic_2, settings.tau)
+            soft_update(self.target_critic, self.critic, self.settings.tau)
+            soft_update(self.target_critic_2, self.critic_2, self.settings.tau)
 """,
     )
 
@@ -340,8 +339,8 @@ EDITS = [
     ("soft update", "old.copy_(new)"),
     ("soft update", "old.mul_(1 - 2 * tau).add_(2 * tau * new)"),
     ("soft update", "old.data.copy_(old.data * 0.9 + new.data * 0.1)"),
-    ("self.target_actor, self.actor, settings.tau)", "self.target_actor, self.actor, 0.5)"),
-    ("enumerate(settings.critic_hidden, start=1)", "enumerate((16, 16, 8), start=1)"),
+    ("self.target_actor, self.actor, self.settings.tau)", "self.target_actor, self.actor, 0.5)"),
+    ("(len(scale), *settings.critic_hidden)", "(len(scale), 16, 16, 8)"),
     ("self.epsilon.sign() * self.epsilon.abs().sqrt()", "self.epsilon"),
     ("factor * self.settings.critic_learning_rate", "0.1 * factor"),
     td3("0"),
@@ -525,7 +524,7 @@ def test_what_cannot_be_compiled_is_told_in_a_line_and_left_to_pytorch(
         (RuntimeError, "^mine$", "step", "        raise RuntimeError('mine')\n{}"),
         (ValueError, r"must return .*\(16, 16\)", "self.output(x).squeeze(1)", "self.output(x)"),
         (ValueError, "NoneType", "        return errors.detach(),", "        errors.detach(),"),
-        (AttributeError, "criticoptimizer", "self.critic_optimizer, s", "self.criticoptimizer, s"),
+        (AttributeError, "criticoptimizer", "critic, self.critic_opt", "critic, self.criticopt"),
     ],
 )
 def test_a_readers_mistake_is_told_in_its_own_words(notebook, defaults, error, message, old, new):
@@ -565,7 +564,7 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
     old = PLACES["loss"]
     new = element_loss("huber_loss").replace("'none'", "'none', delta=0.01")
     assert code.count(old) == 1
-    scores, quick = {}, {"gradient_steps": 10, "action_noise": "none", "batch_size": 8}
+    scores, quick = {}, {"gradient_steps": 10, "gaussian_sigma": 0.0, "batch_size": 8}
     quick |= {"actor_learning_rate": 0.01, "critic_learning_rate": 0.01}
     for name, loss, engine in (
         ("as it stands", old, "auto"),
@@ -576,9 +575,7 @@ def test_an_edited_loss_shows_in_the_next_training(notebook, tmp_path, monkeypat
         exec(code.replace(old, loss), space)
         settings = notebook.make_hyperparameters("default", small_training.SMALL | quick)
         generator = seed_everything(0)
-        agent = space["Agent"](
-            notebook.OBSERVATION_SCALE, 4, small_training.ARMS, settings, generator, engine=engine
-        )
+        agent = space["Agent"](notebook.OBSERVATION_SCALE, 4, settings, generator, engine=engine)
         environment = open_environment("", small_training.ARMS, 0)
         scores[name] = space["train_agent"](environment, agent, tmp_path / name, 8)
         assert agent.engine == ("torch" if engine == "torch" else "compiled")
@@ -676,7 +673,7 @@ def test_jax_is_imported_when_it_is_used_and_the_users_flags_are_kept():
         notebook = definitions()
         settings = notebook.make_hyperparameters("default", {})
         chance = notebook.np.random.default_rng(0)
-        agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, settings, chance)
+        agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, chance)
         agent.act(notebook.np.zeros((2, 33), notebook.np.float32))
         assert "jax" not in sys.modules and compiled.why_no_jax() is None
         import jax

@@ -119,7 +119,7 @@ def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch,
         evaluation = open_evaluation(f"gymnasium:{name}", ARMS, every=every)
         with open_environment(f"gymnasium:{name}", ARMS, 0) as environment:
             scale = environment.observation_scale
-            agent = notebook.Agent(scale, 1, ARMS, settings, generator)
+            agent = notebook.Agent(scale, 1, settings, generator)
             scores = notebook.train_agent(
                 environment, agent, tmp_path / folder, 5, evaluation=evaluation
             )

@@ -330,7 +330,7 @@ def test_the_code_gives_the_stored_scores(notebook, tmp_path):
     with open_environment(run.experiment.env_location, arms, run.seed) as environment:
         generator = seed_everything(run.seed)
         scale = notebook.OBSERVATION_SCALE
-        agent = notebook.Agent(scale, 4, arms, settings, generator, engine="torch")
+        agent = notebook.Agent(scale, 4, settings, generator, engine="torch")
         scores = notebook.train_agent(environment, agent, tmp_path / "run", 1)
     assert agent.num_updates > 2_000
     stored = read_scores(run.folder(CHECKPOINTS) / "scores.csv")["score"][:1]

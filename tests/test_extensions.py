@@ -63,7 +63,7 @@ def test_an_edit_is_compiled_and_learns_as_with_pytorch(
     """By the notebook's own test. The engines draw different smoothing noise, so TD3 has none."""
     edit(name)
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
-    test_compiled.test_both_engines_learn_the_same(notebook, defaults, {})
+    test_compiled.test_both_engines_learn_the_same(notebook, defaults, {}, ())
 
 
 @pytest.mark.parametrize("name", EDITS)

@@ -13,6 +13,8 @@ import torch
 
 import small_training
 from small_training import ARMS, assert_same, left_by
+from tutorial.notebook import load_definitions
+from tutorial.paths import NOTEBOOK
 from tutorial.training import compiled, health, progress
 from tutorial.training.environments import open_environment
 from tutorial.training.scores import read_scores
@@ -46,7 +48,8 @@ def uncut(notebook, tmp_path_factory):
         if kind not in known:
             folder = tmp_path_factory.mktemp("healthy") / "run"
             run = known[kind] = SimpleNamespace(steps=[], updates=[])
-            tree_update, count = notebook.tree_update, [0]
+            cells, count = small_training.cells(notebook, kind), [0]
+            tree_update = cells.tree_update
 
             def update(*arguments):
                 count[0] += 1
@@ -58,7 +61,7 @@ def uncut(notebook, tmp_path_factory):
 
             with pytest.MonkeyPatch.context() as patch:
                 small_training.shrink(patch.setattr)
-                patch.setattr(notebook, "tree_update", update)
+                patch.setattr(cells, "tree_update", update)
                 small_training.train(notebook, folder, kind, EPISODES, after_episode=after_episode)
             run.outcome = left_by(folder)
         return known[kind]
@@ -268,8 +271,8 @@ TENSORS = [
 STATISTICS = [
     ("actor", "layers.1.1.running_var"),
     ("critic", "blocks.1.1.running_mean"),
-    ("actor", "layers.0.running_mean"),
-    ("target_critic", "scaling.running_var"),
+    ("actor", "layers.2.1.running_mean"),
+    ("target_critic", "blocks.0.1.running_var"),
 ]
 
 
@@ -305,7 +308,7 @@ def learner_faults():
                 f"{network} {key} {value}",
                 lambda at, network=network, key=key, value=value: at.tensor(network, key, value),
                 "is not finite",
-                "batch normalisation",
+                "batch normalization",
             )
 
 
@@ -319,7 +322,8 @@ def test_a_number_of_the_learner(
     """In the middle of a phase, or, if the fault begins with its last step, in the next phase."""
     healthy = uncut(kind)
     assert healthy.steps[FAULTY - 1] - healthy.steps[FAULTY - 2] >= 4
-    poison = AtStep(notebook, monkeypatch, healthy.steps[FAULTY - 2] + 2)
+    cells = small_training.cells(notebook, kind)
+    poison = AtStep(cells, monkeypatch, healthy.steps[FAULTY - 2] + 2)
     fault(poison)
 
     def repair():
@@ -332,7 +336,8 @@ def test_a_number_of_the_learner(
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_priority_that_is_no_number(small, notebook, uncut, tmp_path, monkeypatch, kind, value):
     """One that got into the tree."""
-    healthy, count, tree_update = uncut(kind), [0], notebook.tree_update
+    healthy, count, cells = uncut(kind), [0], small_training.cells(notebook, kind)
+    tree_update = cells.tree_update
 
     def update(tree, leaves, priorities):
         count[0] += 1
@@ -341,9 +346,9 @@ def test_a_priority_that_is_no_number(small, notebook, uncut, tmp_path, monkeypa
         tree_update(tree, leaves, priorities)
 
     def repair():
-        monkeypatch.setattr(notebook, "tree_update", tree_update)
+        monkeypatch.setattr(cells, "tree_update", tree_update)
 
-    monkeypatch.setattr(notebook, "tree_update", update)
+    monkeypatch.setattr(cells, "tree_update", update)
     stops_and_goes_on(small, healthy, tmp_path, "priorit", kind, repair)
 
 
@@ -430,17 +435,18 @@ class Paying:
 
 @pytest.mark.parametrize("diverging", [True, False])
 def test_a_critic_that_diverges_in_training_is_seen(notebook, tmp_path, capsys, diverging):
-    """Without normalisation and target networks, and with large steps; or as it is."""
+    """Without normalization and target networks, and with large steps; or as it is."""
     wild = {
         "tau": 1.0,
         "critic_learning_rate": 0.05,
         "actor_learning_rate": 0.05,
-        "critic_normalization": "none",
-        "actor_normalization": "none",
         "gradient_steps": 50,
     }
-    agent = small_training.make_agent(notebook, discount=0.99, **(wild if diverging else {}))
-    notebook.train_agent(Paying(), agent, tmp_path, 4)
+    cells = notebook
+    if diverging:
+        cells = load_definitions(NOTEBOOK, [("nn.LayerNorm(outputs), nn.ReLU()", "nn.ReLU()")])
+    agent = small_training.make_agent(cells, discount=0.99, **(wild if diverging else {}))
+    cells.train_agent(Paying(), agent, tmp_path, 4)
     text = "".join(capsys.readouterr())
     assert ("critic diverges" in text) == diverging == (abs(agent.log["Q"]) > 2000)
     assert "largest possible Q=1e+03" in text or not diverging  # rewards of 10 / (1 - 0.99)
@@ -474,7 +480,7 @@ def test_memory_does_not_grow(notebook, tmp_path, monkeypatch):
     small_training.shrink(monkeypatch.setattr)
     monkeypatch.setattr(small_training.task, "EPISODE_DECISIONS", 30)
     settings = notebook.make_hyperparameters("default", small_training.SMALL | {"train_freq": 30})
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 100, settings, np.random.default_rng(0))
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
     memory = {}
 
     def measure(agent, scores):

@@ -37,7 +37,7 @@ def test_saving_changes_nothing(scores, tmp_path):
     settings = definitions.make_hyperparameters("default", SMALL)
     with open_environment("", ARMS, gallery.SEED) as environment:
         generator = seed_everything(gallery.SEED)
-        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, ARMS, settings, generator)
+        agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, settings, generator)
         expected = definitions.train_agent(environment, agent, tmp_path / "run", 3)
     assert max(expected) > 0
     assert scores == expected

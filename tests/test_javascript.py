@@ -130,22 +130,9 @@ def test_one_decision_from_2000_states(node, size, speed):
     [
         {"mirrors": "none"},
         {"mirrors": "canonical"},
-        {
-            "actor_normalization": "batch",
-            "input_normalization": "batch",
-            "critic_normalization": "batch",
-            "critic_action_layer": 2,
-        },
-        {
-            "actor_normalization": "none",
-            "input_normalization": "none",
-            "noisy_layers": False,
-            "critic_normalization": "none",
-            "negative_slope": 0.01,
-            "actor_hidden": [64, 32, 16],
-        },
+        {"noisy_layers": False, "actor_hidden": [64, 32, 16], "critic_hidden": [20]},
     ],
-    ids=["default", "mirrors", "batch", "none, leaky and deep"],
+    ids=["default", "mirrors", "deep, and one layer"],
 )
 def test_actor_and_critic_are_the_notebooks(node, notebook, defaults, tmp_path, overrides):
     """To 1e-5 of torques up to 1 and of values of some units: single precision."""
@@ -157,11 +144,10 @@ def test_actor_and_critic_are_the_notebooks(node, notebook, defaults, tmp_path, 
     episode = play_episode(random_torques(0), 20, 0, 20)
     seen = torch.from_numpy(episode.observations.reshape(-1, 33))
     actions = torch.rand(len(seen), 4) * 2 - 1
-    actor(seen), critic(seen, actions)  # moves running statistics
     save_hyperparameters(tmp_path, settings, preset="default", seed=0)
     save_networks(tmp_path, "_best", actor=actor, critic=critic)
     with torch.no_grad():
-        expected = actor.eval()(seen).numpy(), critic.eval()(seen, actions).numpy()
+        expected = actor(seen).numpy(), critic(seen, actions).numpy()
     found = node(
         """
         const actor = network(given.actor), critic = network(given.critic);

@@ -7,12 +7,16 @@ import re
 
 import nbformat
 import numpy as np
+import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 
-from reacher.actor import actor_of
+from reacher.actor import EDITED, actor_of, load_actor
 from reacher.packed import pack_actor
-from tutorial.paths import PROJECT
+from tutorial.notebook import load_definitions
+from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.report import live
+from tutorial.training.environments import open_environment
+from tutorial.training.run import training_run
 
 CELL = """
 import numpy as np
@@ -21,7 +25,7 @@ from tutorial import notebook
 
 definitions = notebook.definitions()
 settings = definitions.make_hyperparameters("default", {})
-agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, 3, settings, np.random.default_rng(0))
+agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
 with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
     for scores in ([1.0], [1.0, 2.5]):
         after_episode(agent, scores)
@@ -51,7 +55,7 @@ def test_the_page_gets_the_newest_actor_after_each_episode(notebook, defaults, m
     monkeypatch.setattr(
         live, "display", lambda shown, display_id: displays.append(Handle(shown)) or displays[-1]
     )
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 2, defaults(), np.random.default_rng(0))
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, defaults(), np.random.default_rng(0))
 
     def other(agent, scores):
         others.append(scores[-1])
@@ -93,3 +97,38 @@ def test_what_stays_in_the_notebook_is_a_picture():
     assert sum("image/png" in data for data in shown) == 1
     assert not any(data.get("text/html") for data in shown)
     assert "iframe" not in str(cell.outputs) and len(str(cell.outputs)) < 200_000
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("nn.LayerNorm(outputs), nn.ReLU()", "nn.LayerNorm(outputs), nn.SiLU()"),  # same weights
+        ("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)"),
+    ],
+)
+def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
+    edit, monkeypatch, capsys, tmp_path
+):
+    """Pages compute the notebook's own kind of network: another one would move like a stranger."""
+    cells, displays = load_definitions(NOTEBOOK, [edit]), []
+    settings = cells.make_hyperparameters("default", {})
+    agent = cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+    monkeypatch.setattr(live, "in_notebook", lambda: True)
+    monkeypatch.setattr(
+        live, "display", lambda shown, display_id: displays.append(Handle(shown)) or displays[-1]
+    )
+    with live.live_arms(True, 2) as after_episode:
+        after_episode(agent, [3.0])
+        after_episode(agent, [3.0, 5.0])
+    assert not messages(displays[1])
+    assert capsys.readouterr().out.count(EDITED) == 1
+    live.show_arms(tmp_path, agent, 2)
+    assert EDITED in capsys.readouterr().out and len(displays) == 2
+    with (
+        open_environment("", 2, 0, {}) as environment,
+        training_run(tmp_path / "run", agent, environment, 1) as run,
+    ):
+        run.scores.append(0.0)
+        run.record_episode(np.zeros(2))
+    with pytest.raises(ValueError, match="was edited"):
+        load_actor(tmp_path / "run")

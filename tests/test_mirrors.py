@@ -75,7 +75,7 @@ def test_mirrored_samples_are_drawn_evenly(notebook, defaults):
     """Each mirror in a quarter of 3,840 samples, within five standard errors of 0.007."""
     settings = defaults(mirrors="samples", learning_starts=64, replay="uniform")
     agent = notebook.Agent(
-        notebook.OBSERVATION_SCALE, 4, 20, settings, np.random.default_rng(0), engine="torch"
+        notebook.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0), engine="torch"
     )
     rng = np.random.default_rng(1)
     row = np.abs(rng.standard_normal((64, 72)).astype(np.float32))

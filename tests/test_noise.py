@@ -7,22 +7,42 @@ and the seeds are fixed.
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
 
+from tutorial.experiments.bugs import COURSE
+from tutorial.notebook import load_definitions
+from tutorial.paths import DOC, NOTEBOOK
 from tutorial.training import randomness
 from tutorial.training.randomness import normal_numbers
 
-GAUSSIAN = {"action_noise": "gaussian", "gaussian_sigma": 0.3}
-OU = {"action_noise": "ou", "ou_theta": 0.15, "ou_sigma": 0.2}
+SCALE = np.ones(3, np.float32)  # of three observations
 
 
-def make_noise(notebook, defaults, shape, seed=0, **overrides):
-    return notebook.Noise(
-        shape, *notebook.action_noise_parameters(defaults(**overrides)), np.random.default_rng(seed)
+def agent_of(notebook, defaults, arms, seed=0, **overrides):
+    """An agent for three observations and four torques, whose only noise is on the actions."""
+    settings = defaults(
+        actor_hidden=(4,),
+        critic_hidden=(4,),
+        noisy_layers=False,
+        replay_capacity=1_000,
+        **overrides,
     )
+    torch.manual_seed(0)
+    return notebook.Agent(SCALE, 4, settings, np.random.default_rng(seed))
+
+
+def played(agent, arms, decisions):
+    """The noise of so many decisions of an episode, (decisions, arms, 4)."""
+    agent.begin_episode()
+    samples = []
+    for _ in range(decisions):
+        agent.act(np.zeros((arms, 3), np.float32))
+        samples.append(agent.action_noise)
+    return np.array(samples)
 
 
 def assert_white(samples):
@@ -43,60 +63,81 @@ def assert_moments(samples, variance):
 
 
 def test_gaussian_noise_is_white_and_independent(notebook, defaults):
-    noise = make_noise(notebook, defaults, (3, 4), **GAUSSIAN)
-    samples = np.array([noise.sample() for _ in range(20_000)])
-    assert samples.shape == (20_000, 3, 4)
+    agent = agent_of(notebook, defaults, 3, gaussian_sigma=0.3)
+    samples = played(agent, 3, 20_000)
+    assert samples.shape == (20_000, 3, 4) and samples.dtype == np.float32
+    samples = samples.astype(np.float64)
     assert_moments(samples, 0.3**2)
     assert_white(samples.reshape(len(samples), -1))
 
 
-def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(notebook, defaults):
-    """Variance sigma^2 / (1 - (1 - theta)^2) and correlation (1 - theta)^k over k decisions."""
-    noise = make_noise(notebook, defaults, (5_000, 4), **OU)
-    for _ in range(60):  # the start from zero is forgotten as 0.85^60 = 6e-5
-        start = noise.sample()
+@pytest.fixture(scope="module", params=["museum", "page"])
+def course(request):
+    """The notebook's definitions with Ornstein-Uhlenbeck noise: the edits of the museum of bugs, or
+    the cell of doc/differences.md."""
+    if request.param == "museum":
+        return load_definitions(NOTEBOOK, COURSE)
+    cells, page = load_definitions(NOTEBOOK), (DOC / "differences.md").read_text()
+    exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], vars(cells))
+    return cells
+
+
+def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(course, defaults):
+    """Variance sigma^2 / (1 - 0.85^2) and correlation 0.85^k over k decisions.
+
+    The start from zero is forgotten as 0.85^60 = 6e-5. A correlation r of n pairs of normal numbers
+    has the deviation (1 - r^2) / sqrt(n).
+    """
+    agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
+    path = played(agent, 5_000, 66).astype(np.float64)
+    start = path[60]
     assert_moments(start, 0.2**2 / (1 - 0.85**2))
     for k in range(1, 6):
-        later = noise.sample()
-        correlation = np.corrcoef(start.ravel(), later.ravel())[0, 1]
+        correlation = np.corrcoef(start.ravel(), path[60 + k].ravel())[0, 1]
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
 
 
-def test_ornstein_uhlenbeck_noise_is_independent_for_every_arm_and_torque(notebook, defaults):
-    """Its pushes, x' - (1 - theta) x, are white, centred and as large as sigma."""
-    noise = make_noise(notebook, defaults, (3, 4), **OU)
-    path = np.array([noise.sample() for _ in range(20_000)]).reshape(20_000, -1)
+def test_ornstein_uhlenbeck_noise_is_independent_for_every_arm_and_torque(course, defaults):
+    """Its pushes, x' - 0.85 x, are white, centered and as large as sigma."""
+    agent = agent_of(course, defaults, 3, noise_schedule="constant")
+    path = played(agent, 3, 20_000).reshape(20_000, -1).astype(np.float64)
     pushes = path[1:] - 0.85 * path[:-1]
     assert_moments(pushes, 0.2**2)
     assert_white(pushes)
 
 
-def test_reset_starts_the_process_at_zero(notebook, defaults):
-    noise = make_noise(notebook, defaults, (5_000, 4), **OU)
-    for _ in range(30):
-        noise.sample()
-    noise.reset()
-    assert_moments(noise.sample(), 0.2**2)  # one push from zero, not the stationary 0.38^2
+def test_ornstein_uhlenbeck_noise_starts_at_zero_in_each_episode(course, defaults):
+    """One push from zero, not the stationary 0.38^2."""
+    agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
+    for _ in range(2):
+        assert_moments(played(agent, 5_000, 30)[0].astype(np.float64), 0.2**2)
 
 
-def test_samples_are_copies(notebook, defaults):
-    noise = make_noise(notebook, defaults, (2, 4), **OU)
-    first = noise.sample()
-    kept = first.copy()
-    noise.sample()
-    noise.reset()
-    np.testing.assert_array_equal(first, kept)
+def test_samples_are_copies(notebook, course, defaults):
+    for cells in (notebook, course):
+        agent = agent_of(cells, defaults, 2)
+        [first] = played(agent, 2, 1)
+        kept = agent.action_noise
+        played(agent, 2, 2)
+        np.testing.assert_array_equal(first, kept)
 
 
-def test_the_same_seed_gives_the_same_noise(notebook, defaults):
-    for kind in (GAUSSIAN, OU):
-        one, same, other = (
-            make_noise(notebook, defaults, (2, 4), seed, **kind) for seed in (1, 1, 2)
-        )
-        for _ in range(3):
-            sample = one.sample()
-            np.testing.assert_array_equal(sample, same.sample())
-            assert not np.array_equal(sample, other.sample())
+def test_the_same_seed_gives_the_same_noise(notebook, course, defaults):
+    for cells in (notebook, course):
+        one, same, other = (played(agent_of(cells, defaults, 2, seed), 2, 3) for seed in (1, 1, 2))
+        np.testing.assert_array_equal(one, same)
+        assert (one != other).any(axis=(1, 2)).all()
+
+
+def test_without_sigma_no_noise_is_added_and_none_is_drawn(notebook, defaults):
+    """The generator is left as it was, so that what it draws next is the same."""
+    agent, observations = agent_of(notebook, defaults, 5, gaussian_sigma=0.0), np.ones((5, 3), "f4")
+    before = agent.generator.bit_generator.state
+    actions = agent.act(observations)
+    np.testing.assert_array_equal(actions, agent.act(observations, explore=False))
+    assert actions.dtype == np.float32
+    assert agent.generator.bit_generator.state == before
+    assert not hasattr(agent, "action_noise")
 
 
 # --------------------------------------------------------------------------------------- schedules
@@ -104,43 +145,26 @@ def test_the_same_seed_gives_the_same_noise(notebook, defaults):
 
 def schedules(notebook, settings, reward_threshold=30.0, first_score=0.0, **then):
     """Schedules at a point of a training."""
-    found = notebook.Annealing(settings, reward_threshold)
+    found = notebook.Schedules(settings, reward_threshold)
     vars(found).update({"first_score": first_score, "best_score": 0.0} | then)
     return found
 
 
 @pytest.mark.parametrize(
     "schedule, then, expected",
-    [  # scale 2, floor 0.25
-        (
-            {"noise_schedule": "constant"},
-            {"env_steps": 10**6, "episodes": 9, "best_score": 39.0},
-            2.0,
-        ),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {}, 2.0),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 500}, 1.5),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"env_steps": 1_900}, 0.25),
-        ({"noise_schedule": "linear", "noise_decay": 0.001}, {"episodes": 500}, 2.0),
-        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 2}, 0.5),
-        ({"noise_schedule": "geometric", "noise_decay": 0.5}, {"env_steps": 10}, 0.25),
-        (
-            {"noise_schedule": "episode", "noise_decay": 0.5},
-            {"episodes": 2, "env_steps": 2_002},
-            0.5,
-        ),
-        ({"noise_schedule": "score"}, {"average_score": 15.0, "best_score": 30.0}, 1.0),
-        ({"noise_schedule": "score"}, {"average_score": 30.0}, 0.25),
-        ({"noise_schedule": "score"}, {"average_score": 39.0}, 0.25),
-        ({"noise_schedule": "score"}, {"average_score": -900.0}, 2.0),
-        ({"noise_schedule": "best_score"}, {"average_score": 30.0, "best_score": 7.5}, 1.5),
-        ({"noise_schedule": "best_score"}, {"best_score": 40.0}, 0.25),
-        ({"noise_schedule": "best_score"}, {"best_score": 45.0, "reward_threshold": 90.0}, 1.0),
+    [
+        ("constant", {"env_steps": 10**6, "episodes": 9, "best_score": 39.0}, 1.0),
+        ("best_score", {}, 1.0),
+        ("best_score", {"best_score": 7.5}, 0.75),
+        ("best_score", {"env_steps": 10**6, "episodes": 9, "best_score": 15.0}, 0.5),
+        ("best_score", {"best_score": 30.0}, 0.0),
+        ("best_score", {"best_score": 40.0}, 0.0),
+        ("best_score", {"best_score": -900.0}, 1.0),
+        ("best_score", {"best_score": 45.0, "reward_threshold": 90.0}, 0.5),
     ],
 )
 def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
-    floor = {} if schedule["noise_schedule"] == "constant" else {"noise_floor": 0.25}
-    settings = defaults(action_noise="ou", noise_scale=2.0, **schedule, **floor)
-    found = schedules(notebook, settings, **then).noise_factor()
+    found = schedules(notebook, defaults(noise_schedule=schedule), **then).noise_factor()
     assert found == pytest.approx(expected, rel=1e-12)
 
 
@@ -154,18 +178,17 @@ def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
         (-200.0, -100.0, (-300, -201, -200)),
     ],
 )
-def test_progress_is_the_share_of_the_way_to_a_threshold_of_any_sign(
+def test_noise_falls_on_the_way_to_a_threshold_of_any_sign(
     notebook, defaults, threshold, first, scores
 ):
     """From 0, or from a first score below it; noise falls, and learning does not end, before it."""
     found = schedules(notebook, defaults(), threshold, first)
     shares = [0.0, 0.0, 1.0] if first > threshold else [0.0, 0.5, 1.0]
-    assert [found.progress(score) for score in scores] == pytest.approx(shares)
     for score, share in zip(scores, shares, strict=True):
         found.best_score = score
         assert found.noise_factor() == pytest.approx(1 - share)
         assert not found.is_annealing()
-    untouched = notebook.Annealing(defaults(), threshold)  # before the first episode
+    untouched = notebook.Schedules(defaults(), threshold)  # before the first episode
     assert untouched.noise_factor() == untouched.anneal_factor() == 1.0
 
 
@@ -309,31 +332,18 @@ def test_gradients_reach_mean_and_sigma(notebook):
     torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
 
 
-def weight_noise(notebook, defaults, arms, **overrides):
-    return notebook.Noise(
-        (arms, 10),
-        *notebook.weight_noise_parameters(defaults(**overrides)),
-        np.random.default_rng(0),
-    )
-
-
-def test_ornstein_uhlenbeck_weights_keep_unit_variance_and_remember(notebook, defaults):
-    """Correlation 1 - theta from one decision to the next, and independent from arm to arm."""
-    noise, memory = weight_noise(notebook, defaults, 1_000, noisy_noise="ou", ou_theta=0.15), 0.85
-    path = [noise.sample().astype(np.float64) for _ in range(60)]  # 0.85^60: the start is forgotten
-    assert_moments(path[-1], 1.0)
-    assert_white(path[-1])
-    before, after = path[-2], path[-1]
-    correlation = np.corrcoef(before.ravel(), after.ravel())[0, 1]
-    assert abs(correlation - memory) < 5 * (1 - memory**2) / np.sqrt(before.size)
-    assert_moments((after - memory * before) / np.sqrt(1 - memory**2), 1.0)
-    assert noise.sample().dtype == np.float32
-
-
-def test_white_weights_forget(notebook, defaults):
-    noise = weight_noise(notebook, defaults, 1_000)
-    one, other = noise.sample(), noise.sample()
-    assert_moments(one.astype(np.float64), 1.0)
+def test_noise_of_the_weights_forgets(notebook, defaults):
+    """What the learner gets in two decisions: rows for each arm, drawn anew."""
+    agent, found = notebook.Agent(SCALE, 2, defaults(), np.random.default_rng(0)), []
+    act = agent.learner.act
+    agent.learner.act = lambda seen, noise: found.append(noise) or act(seen, noise)
+    for _ in range(2):
+        agent.act(np.zeros((1_000, len(SCALE)), np.float32))
+    one, other = (noise[:, :10].astype(np.float64) for noise in found)
+    assert found[0].shape == (1_000, agent.ddpg.noise_size) and found[0].dtype == np.float32
+    for samples in (one, other):
+        assert_moments(samples, 1.0)
+        assert_white(samples)
     assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 
@@ -371,6 +381,6 @@ def test_a_schedule_without_a_threshold_to_follow_is_constant_and_says_so(notebo
     assert settings.noise_schedule == "constant"
     [line] = capsys.readouterr().out.splitlines()
     assert line.endswith("which names none: 'constant' instead")
-    assert notebook.Annealing(settings, None).noise_factor() == 1.0
+    assert notebook.Schedules(settings, None).noise_factor() == 1.0
     with pytest.raises(ValueError, match="choose 'constant'"):
-        notebook.make_hyperparameters("default", {"noise_schedule": "score"}, None)
+        notebook.make_hyperparameters("default", {"noise_schedule": "best_score"}, None)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import create_model
 
 import small_training
-from reacher.run_file import RENAMED
+from reacher.run_file import REMOVED, RENAMED
 from small_training import assert_same, left_by
 from tutorial.paths import CHECKPOINTS
 from tutorial.training import protocols, run_files, settings
@@ -22,6 +22,20 @@ from tutorial.training.run_files import (
 )
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
+
+
+def recorded_in(folder):
+    """The settings that a file names, by their names of today."""
+    recorded = json.loads((folder / "hyperparameters.json").read_text())["hyperparameters"]
+    return {RENAMED.get(name, name): value for name, value in recorded.items()}
+
+
+def others_in(folder):
+    """Those that are no more, if their value is another than what the notebook does now."""
+    return {k: v for k, v in recorded_in(folder).items() if k in REMOVED and v != REMOVED[k]}
+
+
+READ = [folder for folder in KEPT if not others_in(folder)]
 
 
 @pytest.fixture(autouse=True)
@@ -46,24 +60,49 @@ def without(model, *names):
     return {name: field for name, field in model.model_fields.items() if name not in names}
 
 
-def test_all_kept_runs_are_read(notebook):
-    assert KEPT
+def test_all_kept_runs_are_read_or_refused_with_the_settings_that_are_no_more(notebook):
+    fields, refused = notebook.Hyperparameters.model_fields, set()
     for folder in KEPT:
-        fields = notebook.Hyperparameters.model_fields
-        notebook.Hyperparameters(**load_hyperparameters(folder, fields))
+        if folder in READ:
+            notebook.Hyperparameters(**load_hyperparameters(folder, fields))
+        else:
+            with pytest.raises(ValueError, match="an earlier version") as error:
+                load_hyperparameters(folder, fields)
+            for name, value in others_in(folder).items():
+                assert f"{name} = {value!r}" in str(error.value)
+            refused.add(folder.relative_to(CHECKPOINTS).parts[0])
+    references = {"deeprl", "reacher_arm", "reacher_arm_changed", "walkthrough"}
+    assert READ and references <= refused <= references | {"ablations_v1", "pendulum"}
+
+
+def test_a_setting_that_is_no_more_is_read_at_the_value_of_today_and_else_refused(
+    notebook, tmp_path
+):
+    """Where a run is shown, and where it goes on."""
+    fields = notebook.Hyperparameters.model_fields
+    settings = notebook.make_hyperparameters("default", {"n_step": 5})
+    save_hyperparameters(tmp_path, settings.model_dump() | REMOVED, seed=0)
+    assert notebook.Hyperparameters(**load_hyperparameters(tmp_path, fields)) == settings
+    run_files.require_same_run(tmp_path, settings, seed=0)
+    for name, value in {"weight_decay": 1e-4, "action_noise": "ou", "replay_lifetime": 7}.items():
+        save_hyperparameters(tmp_path, settings.model_dump() | REMOVED | {name: value}, seed=0)
+        told = f"the settings {name} = {value!r}: get that version, or edit the notebook's cells"
+        with pytest.raises(ValueError, match=told):
+            load_hyperparameters(tmp_path, fields)
+        with pytest.raises(ValueError, match=told):
+            run_files.require_same_run(tmp_path, settings, seed=0)
 
 
 def test_all_kept_runs_are_read_after_a_field_was_added(later, capsys):
     """With what was before, and not with the default of today; said in one line."""
-    for folder in KEPT:
+    for folder in READ:
         fields = later.Hyperparameters.model_fields
         settings = later.Hyperparameters(**load_hyperparameters(folder, fields))
         assert settings.momentum == 0.0
-        recorded = json.loads((folder / "hyperparameters.json").read_text())["hyperparameters"]
-        recorded = {RENAMED.get(name, name): value for name, value in recorded.items()}
+        recorded = {k: v for k, v in recorded_in(folder).items() if k not in REMOVED}
         assert json.loads(settings.model_dump_json(include=recorded.keys())) == recorded
     first, *_ = capsys.readouterr().out.splitlines()
-    assert str(KEPT[0]) in first and "momentum: read with" in first and "momentum = 0.0" in first
+    assert str(READ[0]) in first and "momentum: read with" in first and "momentum = 0.0" in first
 
 
 def test_what_has_the_field_is_read_as_it_is(later, tmp_path, capsys):
@@ -143,11 +182,12 @@ def test_old_names_of_hyperparameters(notebook, tmp_path):
     old = {new: old for old, new in RENAMED.items()}
     save_hyperparameters(tmp_path, {old.get(k, k): v for k, v in settings.items()})
     fields = notebook.Hyperparameters.model_fields
-    assert RENAMED.keys().isdisjoint(fields) and set(RENAMED.values()) <= set(fields)
+    assert RENAMED.keys().isdisjoint(fields) and set(RENAMED.values()) <= {*fields, *REMOVED}
     read = notebook.Hyperparameters(**load_hyperparameters(tmp_path, fields))
     assert read.train_freq == 7 and read.model_dump() == settings
     for name, new in RENAMED.items():
-        with pytest.raises(ValueError, match=f"'{name}' is now called '{new}'"):
+        told = "is gone" if new in REMOVED else f"is now called '{new}'"
+        with pytest.raises(ValueError, match=f"'{name}' {told}"):
             notebook.make_hyperparameters("default", {name: 1})
 
 

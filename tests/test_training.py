@@ -84,7 +84,7 @@ class ShortEnvironment:
 def make_agent(notebook, defaults, arms=2, seed=0, **overrides):
     generator = seed_everything(seed)
     return notebook.Agent(
-        notebook.OBSERVATION_SCALE, 4, arms, defaults(**{**SMALL, **overrides}), generator
+        notebook.OBSERVATION_SCALE, 4, defaults(**{**SMALL, **overrides}), generator
     )
 
 
@@ -270,7 +270,7 @@ def test_it_learns(notebook, defaults):
     """
     generator = seed_everything(0)
     settings = defaults(actor_hidden=(64, 64), critic_hidden=(64, 64), n_step=5)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 20, settings, generator)
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, generator)
     with open_environment("", 20, 0) as environment:
         scores = [notebook.run_episode(environment, agent).mean() for _ in range(5)]
     assert scores[-1] > 2.5, scores
@@ -307,7 +307,6 @@ def test_a_short_training_through_the_whole_notebook(notebook, tmp_path):
         "critic_hidden": [16, 16],
         "gradient_steps": 2,
         "n_step": 2,
-        "noisy_noise": "ou",
     }
     executed = run_notebook(
         tmp_path / "run.ipynb",
@@ -411,7 +410,7 @@ def test_the_whole_notebook_runs_on_other_environments_and_settings(tmp_path, pa
             },
             "noise_schedule 'best_score' follows the score",
         ),
-        ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default', 'fast'"),
+        ({"preset": "defalt"}, "preset = 'defalt': Input should be 'default' or 'fast'"),
         ({"engine": "jax"}, "engine = 'jax': Input should be 'auto', 'compiled' or 'torch'"),
         ({"env_location": "gymnasium:Pendulum-v1", "goal_size": 2.0}, "has no goals"),
         ({"overrides": {"tau": "1e-3"}}, "tau = '1e-3': .* write it as a number"),
@@ -562,7 +561,6 @@ def test_the_best_score_is_of_at_least_twenty_arms(notebook, defaults, arms, few
     agent = notebook.Agent(
         notebook.OBSERVATION_SCALE,
         4,
-        arms,
         defaults(actor_hidden=(4,), critic_hidden=(4,), replay_capacity=1000),
         np.random.default_rng(0),
     )

@@ -127,7 +127,14 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
 
 
 @pytest.mark.parametrize(
-    "plan, page", [("mirrors", "mirrors"), ("mirrors_tuned", "mirrors"), ("pilot", "questions")]
+    "plan, page",
+    [
+        ("mirrors", "mirrors"),
+        ("mirrors_tuned", "mirrors"),
+        ("low_arms", "mirrors"),
+        ("pilot", "questions"),
+        ("leave_one_out", "questions"),
+    ],
 )
 def test_a_page_has_the_tables_of_the_runs(plan, page):
     page = (PROJECT / "doc" / f"{page}.md").read_text()
@@ -215,6 +222,9 @@ def test_a_report_has_the_planned_tests_of_planted_effects(monkeypatch, tmp_path
         path.write_text(trials.as_csv([trials.COLUMNS, *lines]))
     compared = report.REPORTS[plan]().split("| comparison |")[1].splitlines()[2:]
     assert len(compared) == tests
+    if plan == "leave_one_out":  # the figure says the same
+        told = [text.get_text().split()[0] for text in report.draw_left_out().axes[0].texts]
+        assert told == [line.split("|")[2].split()[0] for line in compared]
     for line in compared:
         _, difference, p, corrected, _ = line.strip("|").split("|")
         scale = report.MAX_SCORE if plan in ("more_noise", "rates") else 1

@@ -68,7 +68,7 @@ def test_scores_survive_the_death_of_the_player(launcher, notebook, tmp_path):
 
     environment.step = step_until_killed
     settings = notebook.make_hyperparameters("default", SMALL)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, 4, settings, seed_everything(0))
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, seed_everything(0))
     with pytest.raises(UnityError):
         notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=3)
     assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]

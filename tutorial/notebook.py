@@ -144,7 +144,8 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
     notebook = nbformat.read(path, as_version=4)
     original = [cell.source for cell in notebook.cells]
     edit_cells(notebook, edits)
-    module = NotebookDefinitions(path.stem)
+    # Edited definitions leave alone what `import Continuous_Control` finds.
+    module = NotebookDefinitions(path.stem + "_edited" * bool(edits))
     sys.modules[module.__name__] = module  # where numba's cached functions look for theirs
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":

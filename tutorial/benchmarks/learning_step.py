@@ -62,7 +62,7 @@ def this_project(overrides: dict, rows, td_errors, engine: str):
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
     agent = definitions.Agent(
-        definitions.OBSERVATION_SCALE, ACTION_SIZE, 20, settings, generator, engine=engine
+        definitions.OBSERVATION_SCALE, ACTION_SIZE, settings, generator, engine=engine
     )
     agent.replay.add(rows, td_errors if settings.replay == "prioritized" else None)
     return lambda: definitions.learning_phase(

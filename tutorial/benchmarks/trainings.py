@@ -55,7 +55,7 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
     with measure.torch_threads(1), open_environment("", num_agents, seed) as environment:
         size = environment.brains[environment.brain_names[0]].vector_action_space_size
         agent = definitions.Agent(
-            definitions.OBSERVATION_SCALE, size, num_agents, settings, np.random.default_rng(seed)
+            definitions.OBSERVATION_SCALE, size, settings, np.random.default_rng(seed)
         )
         load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
         agent.learner = compiled.learner(agent.ddpg, engine)

@@ -74,7 +74,7 @@ BUGS = {
         "The last targets of an episode say that no reward can follow, although only the time "
         "is up and no observation tells the time (Pardo et al., 2018, equation 6).",
         "terminal_share",
-        edits=(("terminal=~np.array(env_info.max_reached, dtype=bool)", "terminal=True"),),
+        edits=(("self.windows.flush(terminal)", "self.windows.flush(True)"),),
     ),
     "stale_gradients": Bug(
         "Stale gradients",

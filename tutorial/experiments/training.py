@@ -161,7 +161,6 @@ def train_agent(
     agent = definitions.Agent(
         definitions.OBSERVATION_SCALE if scale is None else scale,
         action_size,
-        arms,
         settings,
         generator,
         reward_threshold,

@@ -356,8 +356,7 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
             elif last:
                 text = f"{units} torques,\ntanh" if name == "actor" else "Q"
             else:
-                kind = getattr(settings, f"{name}_normalization")
-                text = f"{units} units" + (f",\n{kind} norm" if kind != "none" else "")
+                text = f"{units} units,\nlayer norm"
             box(axes, x, y, text, 2.6, 1.2, color if k else GRAY)
             if k:
                 noisy = name == "actor" and settings.noisy_layers and k > 1

@@ -11,6 +11,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from IPython.display import HTML, Image, display
@@ -20,12 +21,32 @@ from reacher.drawing.moving import moving_arms
 from reacher.drawing.page import Choice, inline, page
 from reacher.episode import play_episode
 from reacher.packed import pack_actor
+from reacher.watch import watch_page
 from tutorial.paths import DOC
 from tutorial.training.progress import in_notebook
+from tutorial.training.protocols import Agent
+from tutorial.training.run import actor_weights, why_not_shown
 
 SEED = 1000  # of the goals
 MOST_ARMS = 20
 SHOWN = 35  # decisions, of which the last picture shows the last one
+
+
+def show_arms(folder: Path, agent: Agent, arms: int, **goals: float) -> None:
+    """Show the arms of a run, with its trained agent, in a page to play with.
+
+    Args:
+        folder: of the run.
+        agent: the same, as the notebook has it: an edited actor is told in a line instead.
+        arms: of which at most 20 are shown.
+        goals: `goal_size` and `goal_speed`.
+    """
+    if reason := why_not_shown(agent):
+        print(reason)
+        return
+    content = watch_page(folder, arms=min(arms, MOST_ARMS), embedded=True, **goals)
+    still = (DOC / "trained_arms_still.png").read_bytes()
+    display(HTML(inline(content, still, "The arms of this run, simulated in the page")))
 
 
 @contextlib.contextmanager
@@ -60,11 +81,11 @@ def live_arms(
         nonlocal newest
         if other:
             other(agent, scores)
-        weights = {
-            key: value.numpy().copy()  # which further learning leaves as they are
-            for key, value in agent.learner.synced().actor.state_dict().items()
-        }
-        newest = weights, agent.settings.model_dump(), len(scores)
+        if reason := why_not_shown(agent):
+            if len(scores) == 1:
+                print(reason)
+            return
+        newest = actor_weights(agent), agent.settings.model_dump(), len(scores)
         message = {
             "scores": [round(score, 3) for score in scores],
             "network": pack_actor(*newest[:2], "the actor"),

@@ -10,10 +10,14 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import stats
 
+from reacher.drawing.style import BLUE
 from reacher.task import MAX_SCORE
 from tutorial.paths import CHECKPOINTS
 from tutorial.report import statistics
@@ -38,7 +42,7 @@ def read_plan(plan: str) -> dict[str, Variant]:
     return {
         path.stem: read_variant(path)
         for path in sorted(folder.glob("*.csv"))
-        if path.stem not in ("lost_arms", "numbers")
+        if path.stem not in ("lost_arms", "numbers", "distances")
     }
 
 
@@ -126,33 +130,35 @@ def summary_table(variants: Mapping[str, Variant], episodes: int, low: Mapping[s
     return as_markdown(head, lines)
 
 
-def comparisons_table(
-    pairs: Sequence[tuple[str, np.ndarray, np.ndarray]], margin: float | None, digits: int = 1
-) -> str:
+Pair = tuple[str, np.ndarray, np.ndarray]  # title, and a measure of both groups, (seeds,) each
+
+
+def compared(pairs: Sequence[Pair], margin: float | None) -> list[dict[str, Any]]:
     """Differences of two groups of seeds, with Holm's correction over all of them.
 
     Args:
-        pairs: title, and the primary measure of both groups, (seeds,) each.
         margin: within which two variants count as alike; None: no such test.
     """
     raw = [statistics.permutation_of_groups(one, other) for _, one, other in pairs]
-    lines = []
+    found = []
     for (title, one, other), p, corrected in zip(pairs, raw, statistics.holm(raw), strict=True):
-        found = statistics.difference(one, other)
+        alike = margin and statistics.equivalence_of_groups(one, other, margin)
+        tests = {"title": title, "p": p, "corrected": corrected}
+        tests["verdict"] = verdict(p, corrected, alike)
+        found.append(tests | statistics.difference(one, other))
+    return found
+
+
+def comparisons_table(pairs: Sequence[Pair], margin: float | None, digits: int = 1) -> str:
+    """What `compared` finds, as a table."""
+    lines = []
+    for found in compared(pairs, margin):
         difference, low, high = (
             f"{found[end]:+.{digits}f}" for end in ("difference", "low", "high")
         )
-        lines.append(
-            [
-                title,
-                f"{difference} ({low} to {high})",
-                f"{p:.1g}",
-                f"{corrected:.1g}",
-                verdict(
-                    p, corrected, margin and statistics.equivalence_of_groups(one, other, margin)
-                ),
-            ]
-        )
+        interval = f"{difference} ({low} to {high})"
+        tests = f"{found['p']:.1g}", f"{found['corrected']:.1g}", found["verdict"]
+        lines.append([found["title"], interval, *tests])
     return as_markdown(["comparison", "difference (95 %)", "p", "p, Holm", "verdict"], lines)
 
 
@@ -166,16 +172,6 @@ def verdict(p: float, corrected: float, equivalent: float | None = None) -> str:
 
 MIRRORS = ("none", "samples", "canonical")
 AGENTS = {"default": 20, "fast": 20, "one_arm": 60}  # episodes of the primary measure
-
-
-def mirrors_table() -> str:
-    """What the mirrors bring `default` with twenty arms and with one."""
-    variants, low = read_plan("mirrors"), low_arms("mirrors")
-    chosen = {
-        agent: {name: variants[name] for name in (f"{agent}_{kind}" for kind in MIRRORS)}
-        for agent in ("default", "one_arm")
-    }
-    return "\n\n".join(summary_table(chosen[agent], AGENTS[agent], low) for agent in chosen)
 
 
 def mirrors_report() -> str:
@@ -253,6 +249,32 @@ LEFT_OUT = {
     "none_of_three": "none of the three",
     "no_mirrors": "no mirrors",
 }
+
+
+def draw_left_out() -> Figure:
+    """What each part that is left out of `default` costs, seed by seed (question 1)."""
+    variants, measure = read_plan("leave_one_out"), mean_evaluation(20)
+    base = measure(variants["default"])
+    pairs = [(title, measure(variants[name]), base) for name, title in LEFT_OUT.items()]
+    figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
+    for row, (found, pair) in enumerate(zip(compared(pairs, 1.0), pairs, strict=True)):
+        values = pair[1]
+        near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(values))
+        axes.plot(values - base.mean(), near, ".", color="0.75", markersize=4)
+        axes.plot([found["low"], found["high"]], [row, row], color=BLUE, linewidth=3)
+        axes.plot(found["difference"], row, "o", color=BLUE)
+        told = f"{found['difference']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})"
+        axes.annotate(
+            f"{told}, {found['verdict']}",
+            (1.02, row),
+            xycoords=("axes fraction", "data"),
+            verticalalignment="center",
+        )
+    axes.axvline(0, color="0.4", linewidth=1)
+    axes.set_yticks(range(len(LEFT_OUT)), LEFT_OUT.values())
+    axes.invert_yaxis()
+    axes.set_xlabel("points gained or lost, of 40")
+    return figure
 
 
 def leave_one_out_report() -> str:
@@ -471,9 +493,15 @@ def tuned_report() -> str:
     )
 
 
+def low_arms_report() -> str:
+    """The table of doc/mirrors.md of two ways to have fewer low arms."""
+    return summary_table(read_plan("low_arms"), 20, low_arms("low_arms"))
+
+
 REPORTS = {
     "mirrors": mirrors_report,
     "mirrors_tuned": tuned_report,
+    "low_arms": low_arms_report,
     "extensions": extensions_report,
     "leave_one_out": leave_one_out_report,
     "pilot": pilot_report,

@@ -120,7 +120,6 @@ def scalars(agent: Agent, scores: Sequence[float]) -> dict[str, float]:
         shown["replay/transitions"] = len(replay)
         if isinstance(replay, PrioritizedReplay):
             shown["replay/mean of p^alpha"] = replay.tree[1] / max(1, len(replay))
-            shown["replay/largest p"] = replay.largest
     return shown
 
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from reacher.files import write_whole
-from reacher.run_file import REMOVED, RUN_FORMAT, read_run_file
+from reacher.run_file import RUN_FORMAT, read_run_file, without_removed
 from tutorial.training.randomness import versions
 from tutorial.training.scores import read_scores, solved_at
 from tutorial.training.states import TrainingState
@@ -185,17 +185,7 @@ def completed(path: Path, recorded: Mapping, before: Mapping[str, object]) -> di
     Raises:
         ValueError: a name that is unknown or missing, or a setting that is no more.
     """
-    others = [
-        f"{name} = {recorded[name]!r}"
-        for name, value in REMOVED.items()
-        if recorded.get(name, value) != value
-    ]
-    if others:
-        raise ValueError(
-            f"{path} is of an earlier version of this project, which had the settings "
-            f"{', '.join(others)}: get that version, or edit the notebook's cells"
-        )
-    recorded = {name: value for name, value in recorded.items() if name not in REMOVED}
+    recorded = without_removed(path, recorded)
     if unknown := recorded.keys() - before.keys():
         raise ValueError(
             f"{path} is of a newer version of this project, which knows "
@@ -221,7 +211,7 @@ def facts_in(content: Mapping) -> dict:
     return {
         name: value
         for name, value in content.items()
-        if name not in ("format", "hyperparameters", "versions")
+        if name not in ("format", "hyperparameters", "versions", "edited_actor")
     }
 
 

@@ -103,13 +103,13 @@ def make_settings(
     if not isinstance(overrides, dict):
         raise ValueError(f"overrides must be a dict such as {{'n_step': 5}}, not {overrides!r}")
     for name in overrides:
-        if name in RENAMED and name not in model.model_fields:
-            raise ValueError(f"hyperparameter {name!r} is now called {RENAMED[name]!r}")
-        if name in REMOVED and name not in model.model_fields:
+        if name not in model.model_fields and RENAMED.get(name, name) in REMOVED:
             raise ValueError(
                 f"hyperparameter {name!r} is gone: edit the notebook's cells instead, because they "
                 "are what trains"
             )
+        if name in RENAMED and name not in model.model_fields:
+            raise ValueError(f"hyperparameter {name!r} is now called {RENAMED[name]!r}")
         if name not in model.model_fields:
             raise ValueError(
                 f"unknown hyperparameter {name!r}; known are {', '.join(model.model_fields)}"
@@ -118,8 +118,8 @@ def make_settings(
         settings = model(**PRESETS[preset] | overrides)
     except ValidationError as error:
         raise ValueError(wrong_fields(error)) from None
-    for name in overrides.keys() & WITHOUT_EFFECT.keys():
-        other, value = WITHOUT_EFFECT[name]
+    for name in overrides:
+        other, value = WITHOUT_EFFECT.get(name, (name, ...))
         if getattr(settings, other) == value:
             raise ValueError(f"override {name!r} has no effect with {other} = {value!r}")
     if reward_threshold is None and settings.noise_schedule == "best_score":
