@@ -237,7 +237,7 @@ PLACES = {
     "update": "    optimizer.step()",
     "soft update": "old.lerp_(new, tau)",
     "end of init": "        self.set_learning_rates(1.0)",
-    "step": "        loss_of_actor = torch.zeros(())  # where it waits",
+    "step": "        loss_of_actor = torch.zeros(())  # in a step without the actor",
 }
 
 

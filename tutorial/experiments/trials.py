@@ -584,7 +584,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         return 0
     outcomes = runner.train_here(missing, PROJECT / "runs" / options.plan, options.workers, results)
-    return min(1, runner.report_all(outcomes, len(missing), results))
+    return runner.report_all(outcomes, len(missing), results)
 
 
 if __name__ == "__main__":

@@ -248,16 +248,19 @@ def draw_flow(part: str = "") -> Figure:
     mirrored = "\nin one quarter" if "mirrors" in have else ""
     box(axes, 12.6, 3.4, f"critic  Q{mirrored}", 2.8, 1.3, ORANGE, **strong("mirrors"))
     box(axes, 12.6, 0.9, "target networks", 3.4, color=GRAY)
-    box(axes, 7.0, 3.4, f"actor  μ{mirrored}", 2.8, 1.3, GREEN, **strong("mirrors"))
-    noise = "NoisyNet and\naction noise" if "noise" in have else "action noise"
-    box(axes, 2.0, 3.4, noise, 3.0, 1.4, GREEN, **strong("noise"))
+    lines, height = f"actor  μ{mirrored}", 1.3
+    if "noise" in have:
+        lines, height = f"{lines},\nwith noisy weights", 1.7
+    box(axes, 7.0, 3.4, lines, 2.9, height, GREEN, strong=part in ("mirrors", "noise"))
+    box(axes, 2.0, 3.4, "action noise", 3.0, 1.4, GREEN)
+    arrow(axes, (3.2, 5.4), (5.5, 4.1), "s", (0.35, 0.3))
     arrow(axes, (15.3, 3.4), (14.1, 3.4))
     arrow(axes, (11.1, 3.4), (8.5, 3.4), "slope of Q", (0, 0.55), color=ORANGE)
     arrow(axes, (5.5, 3.4), (3.6, 3.4), "torques", (0, 0.55), color=GREEN)
     arrow(axes, (2.0, 4.2), (2.0, 5.6), color=GREEN)
     arrow(axes, (13.0, 1.5), (13.0, 2.65), "target y", (0.95, 0))
     arrow(axes, (12.2, 2.65), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
-    arrow(axes, (7.0, 2.65), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
+    arrow(axes, (7.0, 2.45), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
     return figure
 
 

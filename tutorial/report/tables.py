@@ -124,7 +124,6 @@ PUBLIC = [  # repository, method, first episode at 30, mean of 1-100 or what is 
     ("ulamaca/DRLND_P2_Continuous_Control", "PPO", "-", "solved at 187", "-", "20 min"),
     ("whiterabbitobj/Continuous_Control", "D4PG", "-", "solved near 125", "38.0", "-"),
     ("trlaw/UdacityRL-ReacherArmProject", "DDPG, PER", "-", "solved at 220", "-", "-"),
-    ("a report without a known address", "DDPG", "-", "solved at 420", "38.5", "-"),
 ]
 
 
