@@ -23,11 +23,10 @@ EXPLANATION = """\
 A step of critic, actor and both target networks on a batch of 64, networks with two hidden layers
 of 128 units, ReLU, Adam, tau 0.005, one critic; time per step, its draw included.
 
-- *this notebook, plain*: normalization and NoisyNet switched off, which are the same networks as
-  the baselines have; an actor step for every critic step, as in theirs; uniform replay; phases of
-  100 steps.
-- *this notebook, default*: layer normalization, NoisyNet, the fixed input scale, prioritized
-  replay of 1,000,000 and its update; the actor in every second step; phases of 30 steps.
+- *this notebook, plain*: mirrors, normalization and NoisyNet left out, which are the same networks
+  as the baselines have; uniform replay; phases of 100 steps.
+- *this notebook, default*: the canonical frame, layer normalization, NoisyNet, the fixed input
+  scale, prioritized replay of 1,000,000 and its update; phases of 40 steps.
 - *compiled*: the same by `tutorial.training.compiled`, a phase in one call.
 - *Stable-Baselines3* and *SBX*: `DDPG("MlpPolicy", net_arch=[128, 128]).train(100, 64)` on a filled
   `ReplayBuffer` of 100,000 transitions of 20 environments. SBX runs the 100 steps in one call.
@@ -39,6 +38,7 @@ HELD = 100_000
 BATCH = 64  # of the presets default and fast
 MANY = 100  # steps of a call, where the batches of several are drawn first
 PLAIN_SETTINGS = {
+    "mirrors": "none",
     "noisy_layers": False,
     "actor_hidden": (128, 128),
     "critic_hidden": (128, 128),
