@@ -513,7 +513,7 @@ def test_what_cannot_be_compiled_is_told_in_a_line_and_left_to_pytorch(
     for one, other in zip(*outcomes, strict=True):
         np.testing.assert_array_equal(one, other)
     [line] = lines
-    assert line.startswith("engine: torch, because ") and told in line and "six times" in line
+    assert line.startswith("engine: torch, because ") and told in line and "eight times" in line
     with pytest.raises(ValueError, match="engine = 'compiled' cannot be: .*choose 'torch'"):
         compiled.learner(ddpg, "compiled")
 

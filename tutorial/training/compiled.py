@@ -24,7 +24,7 @@ from platformdirs import user_cache_dir
 from tutorial.training.randomness import random_states, restore_random_states
 from tutorial.training.recording import CannotRecord, Recorded, record
 
-SLOWER = "a learning step then takes about six times as long"  # doc/benchmarks.md
+SLOWER = "a learning step then takes about eight times as long"  # doc/benchmarks.md
 
 
 def learner(ddpg: Any, engine: str) -> Learner:
