@@ -10,7 +10,7 @@ import pytest
 
 from tutorial.experiments import trials
 from tutorial.experiments.trials import PLANS, Trial
-from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
 from tutorial.report import statistics
 from tutorial.report import trials as report
 
@@ -252,3 +252,21 @@ def test_the_report_of_question_3_tests_one_contrast(monkeypatch, tmp_path):
         _, _, _, effect, p, _ = line.split("|")
         assert float(effect.split()[0]) == pytest.approx(-8 / report.MAX_SCORE, abs=0.01)
         assert float(p) == pytest.approx(2 / 2**16, rel=0.05)
+
+
+# -------------------------------------------------------------- section 8.2 of the notebook
+
+
+def test_the_notebook_says_how_much_critics_promise():
+    """The means of checkpoints/overestimation.csv after thirty episodes."""
+    with open(CHECKPOINTS / "overestimation.csv", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["episode"] == "30"]
+    means = {
+        variant: np.mean(
+            [float(line["value_minus_return"]) for line in lines if line["variant"] == variant]
+        )
+        for variant in ("default", "td3")
+    }
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert f"`default` are {means['default']:.1f} above the returns" in text
+    assert f"those of TD3 {-means['td3']:.1f} below (three seeds each" in text
