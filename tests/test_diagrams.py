@@ -86,8 +86,13 @@ def test_the_arm_has_the_sizes_of_the_task():
 
 def test_the_flow_begins_and_ends_at_the_arms():
     """Each box that learns or acts is there, and an improvement appears with its part."""
-    words = ["arms", "replay", "batch", "critic", "target", "actor", "noise"]
-    new = {"mirrors": "quarter", "n-step": "windows", "replay": "sum tree", "noise": "NoisyNet"}
+    words = ["arms", "replay", "batch", "critic", "target", "actor", "action noise"]
+    new = {
+        "mirrors": "quarter",
+        "n-step": "windows",
+        "replay": "sum tree",
+        "noise": "noisy weights",
+    }
     for part in diagrams.PARTS:
         texts = [text.get_text() for text in diagrams.draw_flow(part).axes[0].texts]
         words += [new[part]] if part else []
