@@ -9,67 +9,20 @@ import types
 import numpy as np
 import pytest
 
-from reacher import ReacherEnvironment
-from tutorial.benchmarks import baseline_training, learning_step, measure, report, solving
-from tutorial.benchmarks.baseline_training import progress
+from tutorial.benchmarks import learning_step, measure, report, solving
 from tutorial.benchmarks.measure import Options, Recorder
 
-# ---------------------------------------------------------------------------------- the environment
 
-
-@pytest.fixture
-def arms():
-    """Two arms of seed 3, ready for Stable-Baselines3."""
-    pytest.importorskip("stable_baselines3")
-    from tutorial.benchmarks.sb3_training import ArmVecEnv
-
-    return ArmVecEnv(2, seed=3)
-
-
-def test_arms_score_like_the_environment_and_report_the_true_last_observation(arms):
-    """After the last decision: the next episode's first observation, and the old one's last."""
-    actions = np.random.default_rng(0).uniform(-1, 1, (1001, 2, 4)).astype(np.float32)
-    total = np.zeros(2)
-    arms.reset()
-    with ReacherEnvironment(2, seed=3) as env:
-        env.reset()
-        for number, action in enumerate(actions):
-            observations, rewards, dones, infos = arms.step(action)
-            answer = env.step(action)[env.brain_names[0]]
-            total += answer.rewards
-            np.testing.assert_array_equal(observations, answer.vector_observations)
-            assert rewards.dtype == np.float32 and dones.all() == (number == 1000)
-            assert infos == [{}, {}] or number == 1000
-    assert all(info["TimeLimit.truncated"] for info in infos)
-    last = np.array([info["terminal_observation"] for info in infos])
-    assert np.abs(last - observations).max() > 1  # the arms hang again, the last ones did not
-    assert arms.scores == [pytest.approx(total.mean(), abs=1e-4)] and len(arms.seconds) == 1
-
-
-def test_arms_say_when_a_training_may_end(arms):
-    arms.max_episodes, arms.scores = 2, [5.0]
-    assert not arms.finished
-    arms.scores = [5.0, 6.0]
-    assert arms.finished
-    arms.max_episodes, arms.scores = 10, [31.0]
-    assert arms.finished
-    arms.scores, arms.max_seconds = [], 0.0
-    assert arms.finished
-
-
-def test_progress_finds_the_first_episode_at_30():
-    record = progress([1.0, 29.99, 30.0, 35.0], [1, 2, 3, 4])
-    assert record["first episode at 30"] == 3
-    assert record["decisions to 30"] == 3 * 1001 and record["seconds to 30"] == 3
-    assert progress([1.0], [1.0])["seconds to 30"] is None
-
-
-@pytest.mark.parametrize("overrides", [{}, learning_step.PLAIN_SETTINGS], ids=["whole", "plain"])
-def test_an_update_phase_is_the_notebooks(overrides):
+@pytest.mark.parametrize(
+    "overrides, edits",
+    [({}, ()), (learning_step.PLAIN_SETTINGS, learning_step.WITHOUT_NORMALIZATION)],
+    ids=["whole", "plain"],
+)
+def test_an_update_phase_is_the_notebooks(overrides, edits):
     """Its edits of the cells match, and it learns."""
     rows = np.random.default_rng(0).standard_normal((200, 72), dtype=np.float32)
     phase, steps = learning_step.this_project(
-        dict(overrides) | {"gradient_steps": 2}, rows, np.ones(200), "torch"
+        dict(overrides) | {"gradient_steps": 2}, edits, rows, np.ones(200), "torch"
     )
     phase()
     assert steps == 2
@@ -183,33 +136,6 @@ def test_a_median_of_solving_needs_every_seed():
     assert solving.medians(measured, "fast")["training"] is None
     line = "| fast, seed 1 | - | - | 38.00 | 5.0 | - | 20.0 | 30.0 | 99.0 |"
     assert line in solving.table(measured)
-
-
-def test_a_median_of_baselines_counts_a_seed_that_never_got_there_as_the_slowest():
-    def records(name, *seconds):
-        return {
-            f"{name}/{seed}": {
-                "scores": [31.0],
-                "seconds to 30": value,
-                "decisions to 30": value and 1001,
-            }
-            for seed, value in enumerate(seconds)
-        }
-
-    baselines = list(baseline_training.BASELINES)
-    measured = records(baselines[0], 60.0, None, 45.0) | records(baselines[1], None, None, 20.0)
-    measured |= {f"{baselines[2]}/0": {"missing": "stable_baselines3 is not installed"}}
-    table = baseline_training.table(measured)
-    assert f"| {baselines[0]} | 60.0, not within, 45.0 | 60.0 | 1,001, not within, 1,001 |" in table
-    assert f"| {baselines[1]} | not within, not within, 20.0 | not within |" in table
-    assert "stable_baselines3 is not installed" in table
-
-
-def test_a_failed_baseline_says_why():
-    assert baseline_training.failure(-15, "") == "ended by signal 15"
-    absent = "Traceback\nModuleNotFoundError: No module named 'gone'\n"
-    assert baseline_training.failure(1, absent) == "gone is not installed"
-    assert baseline_training.failure(1, "Traceback\nValueError: no") == "failed: ValueError: no"
 
 
 def test_an_unknown_row_is_an_error_that_names_the_known_ones(monkeypatch, capsys):

@@ -14,12 +14,12 @@ import json
 import tempfile
 from pathlib import Path
 
-from tutorial.benchmarks import baseline_training, learning_step, measure, report, solving
+from tutorial.benchmarks import learning_step, measure, report, solving
 from tutorial.benchmarks.measure import Options, Recorder
 from tutorial.paths import DOC
 
 PAGE = DOC / "benchmarks.md"
-ROWS = {"solve": solving, "baselines": baseline_training, "learning_step": learning_step}
+ROWS = {"solve": solving, "learning_step": learning_step}
 
 
 def arguments() -> argparse.Namespace:

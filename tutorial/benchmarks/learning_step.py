@@ -55,9 +55,8 @@ WITHOUT_NORMALIZATION = (  # edits of cells
 )
 
 
-def this_project(overrides: dict, rows, td_errors, engine: str):
-    """An update phase of the notebook, and its number of steps."""
-    edits = WITHOUT_NORMALIZATION if overrides.get("noisy_layers") is False else ()
+def this_project(overrides: dict, edits: tuple, rows, td_errors, engine: str):
+    """An update phase of the notebook with edits of its cells, and its number of steps."""
     definitions = notebook.load_definitions(NOTEBOOK, edits)
     settings = definitions.make_hyperparameters("default", overrides)
     generator = np.random.default_rng(0)
@@ -71,13 +70,13 @@ def this_project(overrides: dict, rows, td_errors, engine: str):
 
 
 def library_calls(library: str, rows):
-    """100 steps of the DDPG of Stable-Baselines3 or SBX on a filled buffer of 20 environments."""
+    """100 steps of a library's DDPG on a filled buffer of 20 environments."""
     from stable_baselines3.common.logger import Logger
 
-    from tutorial.benchmarks.sb3_training import LIBRARIES, ArmVecEnv
+    from tutorial.experiments.libraries import ArmVecEnv
 
     arms = 20
-    kind = importlib.import_module(LIBRARIES[library]).DDPG
+    kind = importlib.import_module(library).DDPG
     model = kind(
         "MlpPolicy",
         ArmVecEnv(arms, seed=0),
@@ -113,12 +112,15 @@ def run(options: Options, recorder: Recorder) -> None:
     calls, steps = {}, {SB3: MANY, SBX: MANY}
     with measure.torch_threads(1):
         torch.manual_seed(0)
-        for name, overrides in ((PLAIN, PLAIN_SETTINGS | capacity), (DEFAULT, capacity)):
+        for name, overrides, edits in (
+            (PLAIN, PLAIN_SETTINGS | capacity, WITHOUT_NORMALIZATION),
+            (DEFAULT, capacity, ()),
+        ):
             for engine, more in (("torch", ""), ("compiled", COMPILED)):
                 calls[name + more], steps[name + more] = this_project(
-                    overrides, rows, td_errors, engine
+                    overrides, edits, rows, td_errors, engine
                 )
-        for name, library in ((SB3, "Stable-Baselines3"), (SBX, "SBX")):
+        for name, library in ((SB3, "stable_baselines3"), (SBX, "sbx")):
             try:
                 calls[name] = library_calls(library, rows)
             except Exception as error:  # whatever a baseline fails with is a finding

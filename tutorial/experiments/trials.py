@@ -247,9 +247,16 @@ MIRRORS = ("none", "samples", "canonical")
 NONE_OF_THREE = {"n_step": 1, "replay": "uniform", "noisy_layers": False}
 
 
+FIRST_FAST: dict[str, Any] = {  # what `fast` was before it became what `tuning_fast` chose
+    "n_step": 1,
+    "discount": 0.95,
+    "batch_size": 128,
+    "anneal_gradient_steps": 10,
+    "anneal_episodes": 7,
+}
 BEFORE: dict[str, dict[str, Any]] = {  # the tuning
     "default": {"gradient_steps": 30, "policy_delay": 2},
-    "fast": {"gradient_steps": 40, "policy_delay": 2, "batch_size": 64},
+    "fast": FIRST_FAST | {"gradient_steps": 40, "policy_delay": 2, "batch_size": 64},
 }
 
 
@@ -258,7 +265,7 @@ def trials_of_the_mirrors() -> list[Trial]:
     steps = BEFORE["default"]
     agents: dict[str, dict[str, Any]] = {
         "default": {"overrides": steps},
-        "fast": {"preset": "fast", "overrides": BEFORE["fast"]},
+        "fast": {"overrides": BEFORE["fast"]},
         "none_of_three": {"overrides": steps | NONE_OF_THREE},
         "one_arm": {"overrides": steps, "arms": 1, "episodes": 150},
     }
@@ -283,19 +290,39 @@ def trials_of_the_extensions() -> list[Trial]:
 
 
 STEPS = {"default": {"gradient_steps": 40}, "fast": {"gradient_steps": 60}}  # by the first round
+TUNED: dict[str, dict[str, Any]] = {"default": {}, "fast": FIRST_FAST}  # by the second
 
 
 def trials_of_the_choices() -> list[Trial]:
     """Both presets as each round of tuning left them, on seeds of their own."""
     first = [
-        Trial("mirrors_tuned", f"{preset}_1", seed, preset, BEFORE[preset] | STEPS[preset])
+        Trial("mirrors_tuned", f"{preset}_1", seed, overrides=BEFORE[preset] | STEPS[preset])
         for seed in range(8200, 8210)
         for preset in STEPS
     ]
     return first + [
-        Trial("mirrors_tuned", preset, seed, preset)
+        Trial("mirrors_tuned", preset, seed, overrides=overrides)
         for seed in range(8210, 8220)
-        for preset in STEPS
+        for preset, overrides in TUNED.items()
+    ]
+
+
+def trials_of_tuning_fast() -> list[Trial]:
+    """Ways to solve the task in less time, which doc/mirrors.md tells."""
+    shorter = {"anneal_episodes": 4}
+    variants: dict[str, dict[str, Any]] = {
+        "shorter": shorter,
+        "shorter_10": shorter | {"anneal_gradient_steps": 10},
+        "shorter_not_noisy": shorter | {"noisy_layers": False},
+        "shorter_not_noisy_n_step_1": shorter | {"noisy_layers": False, "n_step": 1},
+        "before": FIRST_FAST,
+    }
+    test = {"test_before": FIRST_FAST, "test": variants["shorter_not_noisy"]}
+    return [
+        Trial("tuning_fast", name, seed, overrides=overrides, episodes=60)
+        for seeds, tried in ((range(8120, 8124), variants), (range(8220, 8230), test))
+        for seed in seeds
+        for name, overrides in tried.items()
     ]
 
 
@@ -551,6 +578,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "mirrors": trials_of_the_mirrors,
     "mirrors_tuned": trials_of_the_choices,
     "low_arms": trials_of_the_low_arms,
+    "tuning_fast": trials_of_tuning_fast,
     "bugs": trials_of_the_bugs,
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,

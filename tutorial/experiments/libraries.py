@@ -1,9 +1,11 @@
-"""Stable-Baselines3, and SBX, the same on JAX, on the twenty arms."""
+"""Stable-Baselines3, and SBX, the same agents on JAX, on the twenty arms."""
 
 from __future__ import annotations
 
 import importlib
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -11,22 +13,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from reacher.episode import Policy
 from reacher.gymnasium import ReacherVectorEnv
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
-
-LIBRARIES = {"Stable-Baselines3": "stable_baselines3", "SBX": "sbx"}
-DISCOUNT = 0.97
-LIKE_OURS = {  # the notebook's defaults, as far as these algorithms have them
-    "learning_rate": 1e-3,
-    "gamma": DISCOUNT,
-    "n_steps": 3,
-    "batch_size": 64,
-    "tau": 1e-2,
-    "train_freq": (10, "step"),
-    "gradient_steps": 30,
-    "learning_starts": 1_000,
-    "policy_kwargs": {"net_arch": [128, 128]},
-}
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
 class ArmVecEnv(VecEnv):
@@ -37,24 +26,15 @@ class ArmVecEnv(VecEnv):
     Args:
         num_agents: arms.
         seed: of the goals.
-        max_episodes: after so many `finished` is true.
-        max_seconds: after so many seconds, too, or with the first episode that solves the task.
 
     Attributes:
         scores: mean over the arms of each whole episode.
         seconds: when it ended, s since `start`.
     """
 
-    def __init__(
-        self,
-        num_agents: int = 20,
-        seed: int = 0,
-        max_episodes: float = np.inf,
-        max_seconds: float = np.inf,
-    ) -> None:
+    def __init__(self, num_agents: int = 20, seed: int = 0) -> None:
         self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
         self.goal_seed: int | None = seed  # of the first reset
-        self.max_episodes, self.max_seconds = max_episodes, max_seconds
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
@@ -68,15 +48,6 @@ class ArmVecEnv(VecEnv):
     def start(self) -> None:
         """Start the clock."""
         self.started, self.score = time.perf_counter(), 0.0
-
-    @property
-    def finished(self) -> bool:
-        """Whether the training may end."""
-        return (
-            len(self.scores) >= self.max_episodes
-            or max(self.scores, default=-np.inf) >= SOLVED_SCORE
-            or time.perf_counter() - self.started >= self.max_seconds
-        )
 
     def reset(self) -> np.ndarray:
         observations, _ = self.arms.reset(seed=self.goal_seed)
@@ -118,34 +89,47 @@ class ArmVecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-class UntilFinished(BaseCallback):
-    """Ends the training when the arms' record says so."""
+class Episodes(BaseCallback):
+    """Ends a training after so many episodes."""
 
-    def __init__(self, arms: ArmVecEnv):
+    def __init__(self, arms: ArmVecEnv, number: int):
         super().__init__()
-        self.arms = arms
+        self.arms, self.number = arms, number
 
     def _on_step(self) -> bool:
-        return not self.arms.finished
+        return len(self.arms.scores) < self.number
 
 
-def train(library: str, algorithm: str, normalize: bool, arms: ArmVecEnv, seed: int) -> None:
-    """Train until `arms.finished`.
+def train(
+    library: str,
+    algorithm: str,
+    policy: str,
+    settings: Mapping[str, Any],
+    arms: ArmVecEnv,
+    seed: int,
+    episodes: int,
+) -> Policy:
+    """Train for so many episodes; return the policy without noise.
 
     Args:
-        library: a key of LIBRARIES.
-        algorithm: DDPG, TD3 or SAC.
-        normalize: with VecNormalize and the notebook's settings; else with all defaults.
+        library, algorithm: a module and its class.
+        policy: of that class, by name.
+        settings: of the class; and `normalize`, whether `VecNormalize` scales observations and
+            rewards, and `noise`, the sigma of Gaussian noise on the actions.
     """
-    env, settings = arms, {}
-    if normalize:
-        env = VecNormalize(env, gamma=DISCOUNT)
-        settings = dict(LIKE_OURS)
-        if algorithm != "SAC":  # which explores by itself
-            settings["action_noise"] = NormalActionNoise(
-                np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, 0.2)
-            )
-    kind = getattr(importlib.import_module(LIBRARIES[library]), algorithm)
-    model = kind("MlpPolicy", env, seed=seed, device="cpu", **settings)
+    options = dict(settings)
+    env = VecNormalize(arms, gamma=options["gamma"]) if options.pop("normalize", False) else None
+    if sigma := options.pop("noise", 0):
+        options["action_noise"] = NormalActionNoise(
+            np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, sigma)
+        )
+    kind = getattr(importlib.import_module(library), algorithm)
+    model = kind(policy, env or arms, seed=seed, device="cpu", **options)
     arms.start()
-    model.learn(total_timesteps=10**9, callback=UntilFinished(arms))
+    model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes))
+
+    def act(observations: np.ndarray) -> np.ndarray:
+        seen = observations.astype(np.float32)
+        return model.predict(env.normalize_obs(seen) if env else seen, deterministic=True)[0]
+
+    return act
