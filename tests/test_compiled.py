@@ -222,7 +222,7 @@ LEARNER = (
     "class NoisyLinear(",
     "def linear(",
     "class Critic(",
-    "class Networks:",
+    "class PlainDDPG:",
     "class DDPG(",
 )
 SOURCE = "\n\n\n".join(code for code in CODE if any(name in code for name in LEARNER))
@@ -237,7 +237,7 @@ PLACES = {
     "update": "    optimizer.step()",
     "soft update": "old.lerp_(new, tau)",
     "end of init": "        self.set_learning_rates(1.0)",
-    "step": "        loss_of_actor = torch.zeros(())  # in a step without the actor",
+    "step": "        loss_of_actor = self.learn_actor(",
 }
 
 
@@ -250,7 +250,7 @@ def edited(notebook, *texts):
     for old, new in zip(texts[::2], texts[1::2], strict=True):
         if old == "optimizer":
             pairs += [
-                (f"Adam({each}.parameters())", new.replace("network", each))
+                (f"Adam({each}.parameters(), lr=1e-3)", new.replace("network", each))
                 for each in ("self.actor", "self.critic")
             ]
         else:
@@ -284,11 +284,11 @@ def td3(smoothing):
         descend(second, self.critic_2_optimizer)
         errors = td_error(batch, self.critic, targets)
         loss""",
-        "        soft_update(self.target_critic, self.critic, self.settings.tau)\n",
+        "        self.update_targets()\n        for",
         """        if with_actor:
-            soft_update(self.target_critic, self.critic, self.settings.tau)
-            soft_update(self.target_critic_2, self.critic_2, self.settings.tau)
-""",
+            self.update_targets()
+            soft_update(self.target_critic_2, self.critic_2, self.tau)
+        for""",
     )
 
 
@@ -339,7 +339,7 @@ EDITS = [
     ("soft update", "old.copy_(new)"),
     ("soft update", "old.mul_(1 - 2 * tau).add_(2 * tau * new)"),
     ("soft update", "old.data.copy_(old.data * 0.9 + new.data * 0.1)"),
-    ("self.target_actor, self.actor, self.settings.tau)", "self.target_actor, self.actor, 0.5)"),
+    ("self.target_actor, self.actor, self.tau)", "self.target_actor, self.actor, 0.5)"),
     ("(len(scale), *settings.critic_hidden)", "(len(scale), 16, 16, 8)"),
     ("self.epsilon.sign() * self.epsilon.abs().sqrt()", "self.epsilon"),
     ("factor * self.settings.critic_learning_rate", "0.1 * factor"),
@@ -446,7 +446,7 @@ def test_random_operations_are_drawn_anew_in_every_step_and_kept(notebook, defau
     np.testing.assert_array_equal(outcomes[0], outcomes[1])
     assert not np.array_equal(outcomes[0], outcomes[2])
     rows = np.stack([make_rows()] * 4)
-    learner.ddpg.settings = defaults(**SMALL, tau=1e-9)
+    learner.ddpg.tau = 1e-9
     learner.ddpg.set_learning_rates(0.0)  # nothing changes between two steps but what is drawn
     ones, noise = np.ones((4, BATCH), np.float32), np.zeros((4, 1, learner.ddpg.noise_size))
     errors, _ = learner.learn_phase(rows, ones, noise.astype(np.float32), np.zeros(4, bool))
@@ -523,8 +523,8 @@ def test_what_cannot_be_compiled_is_told_in_a_line_and_left_to_pytorch(
     [
         (RuntimeError, "^mine$", "step", "        raise RuntimeError('mine')\n{}"),
         (ValueError, r"must return .*\(16, 16\)", "self.output(x).squeeze(1)", "self.output(x)"),
-        (ValueError, "NoneType", "        return errors.detach(),", "        errors.detach(),"),
-        (AttributeError, "criticoptimizer", "critic, self.critic_opt", "critic, self.criticopt"),
+        (ValueError, "NoneType", "        return errors, loss", "        errors, loss"),
+        (AttributeError, "criticoptimizer", "loss, self.critic_opt", "loss, self.criticopt"),
     ],
 )
 def test_a_readers_mistake_is_told_in_its_own_words(notebook, defaults, error, message, old, new):

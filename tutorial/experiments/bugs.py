@@ -64,8 +64,8 @@ BUGS = {
             ("return self.output(x).squeeze(1)  # (batch, 1) to (batch,)", "return self.output(x)"),
             # Our learner refuses errors of shape (batch, batch); libraries that do not ask go on.
             (
-                "return errors.detach(), loss_of_critic",
-                "return errors.mean(dim=0).detach(), loss_of_critic",
+                "return errors.detach(), loss.detach()",
+                "return errors.mean(dim=0).detach(), loss.detach()",
             ),
         ),
     ),
@@ -113,7 +113,7 @@ BUGS = {
         "Importance weights belong into the loss alone, and a priority made of the weighted error "
         "undoes part of the prioritization (Schaul et al., 2016, algorithm 1, lines 11 to 13).",
         "priority_ratio",
-        edits=(("return errors.detach(), loss_of", "return (weights * errors).detach(), loss_of"),),
+        edits=(("return errors.detach(), loss", "return (weights * errors).detach(), loss"),),
     ),
     "saturated_actor": Bug(
         "A saturated actor",
@@ -169,7 +169,7 @@ BUGS = {
             (
                 "        targets = td_targets(batch, self.target_actor, self.target_critic)\n"
                 "        errors = td_error(batch, self.critic, targets)\n"
-                "        loss_of_critic",
+                "        loss",
                 "        self.actor.eval()\n"
                 "        next_actions = self.actor(batch.next_observations).detach()\n"
                 "        self.actor.train()\n"
@@ -178,12 +178,12 @@ BUGS = {
                 "            torch.cat([batch.actions, next_actions]),\n"
                 "        ).chunk(2)  # one pass, so that its statistics are of both\n"
                 "        errors = batch.returns + batch.discounts * next_values.detach() - values\n"
-                "        loss_of_critic",
+                "        loss",
             ),
             (
-                "        if with_actor:\n            loss_of_actor",
+                "        loss_of_actor = self.learn_actor",
                 "        self.critic.eval()  # the actor's actions leave its statistics alone\n"
-                "        if with_actor:\n            loss_of_actor",
+                "        loss_of_actor = self.learn_actor",
             ),
         ),
     ),

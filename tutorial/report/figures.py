@@ -326,16 +326,21 @@ def plot_one_decision(
     return figure
 
 
-def plot_schedules(
-    settings: Any, noise_factors: Sequence[float], rate_factors: Sequence[float]
-) -> Figure:
-    """What changes during a training.
+def plot_schedules(schedules: Any, scores: Sequence[float]) -> Figure:
+    """What changes during a training with these scores.
 
     Args:
-        settings: the notebook's `Hyperparameters`.
-        noise_factors, rate_factors: factors on action noise and on learning rates, (episodes,).
+        schedules: the notebook's `Schedules`, new.
+        scores: (episodes,) means over twenty arms.
     """
-    episode = np.arange(1, len(noise_factors) + 1)
+    settings, noise_factors, rate_factors = schedules.settings, [], []
+    for number in range(len(scores)):
+        schedules.annealed_episodes += schedules.is_annealing()
+        if number:
+            schedules.update_scores(scores[:number], 20)
+        noise_factors.append(schedules.noise_factor())
+        rate_factors.append(schedules.anneal_factor())
+    episode = np.arange(1, len(scores) + 1)
     rise = np.minimum(1, 1001 * (episode - 1) / settings.importance_anneal_steps)
     beta = settings.importance_exponent_start + rise * (1 - settings.importance_exponent_start)
     figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -477,31 +478,17 @@ def environments_report() -> str:
     )
 
 
-def tuned_report() -> str:
-    """The table of doc/mirrors.md of both presets as they are now."""
-    titles = {
-        "default_1": "`default`, first round",
-        "fast_1": "`fast`, first round",
-        "default": "`default`",
-        "fast": "`fast`",
-    }
-    variants, low = read_plan("mirrors_tuned"), low_arms("mirrors_tuned")
-    return summary_table(
-        {title: variants[name] for name, title in titles.items()},
-        20,
-        {title: low[name] for name, title in titles.items()},
-    )
-
-
-def low_arms_report() -> str:
-    """The table of doc/mirrors.md of two ways to have fewer low arms."""
-    return summary_table(read_plan("low_arms"), 20, low_arms("low_arms"))
+def summary_report(plan: str) -> str:
+    """The table of a round of tuning in doc/mirrors.md."""
+    return summary_table(read_plan(plan), 20, low_arms(plan))
 
 
 REPORTS = {
     "mirrors": mirrors_report,
-    "mirrors_tuned": tuned_report,
-    "low_arms": low_arms_report,
+    **{
+        plan: functools.partial(summary_report, plan)
+        for plan in ("mirrors_tuned", "low_arms", "tuning_fast")
+    },
     "extensions": extensions_report,
     "leave_one_out": leave_one_out_report,
     "pilot": pilot_report,
