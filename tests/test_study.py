@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import dataclasses
-import itertools
-import json
-import math
 import re
 
 import matplotlib.pyplot as plt
@@ -15,13 +10,12 @@ import pytest
 
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
-from tutorial.experiments import study
-from tutorial.experiments.study import COLUMNS, StudyRun
-from tutorial.experiments.training import as_csv, read_lines
+from tutorial.experiments.training import as_csv
 from tutorial.paths import DOC
 from tutorial.report import study as report
 
-ALL_OFF = (1, "uniform", False)
+COLUMNS = "setting n_step replay noisy_layers seed episode score training_score decisions".split()
+COLUMNS += ["num_updates", "seconds"]
 
 
 class Paying:
@@ -66,79 +60,6 @@ def test_delayed_rewards_begin_anew_with_an_episode():
         environment._environment.reset()
 
 
-def test_the_study_has_the_runs_of_its_plan():
-    runs = study.runs_of_the_study()
-    assert len(runs) == len(set(runs)) == 4 * 2**3 * 12
-    seeds = {run.seed for run in runs}
-    assert len(seeds) == 12
-    for table in ("pilot", "sweep"):
-        assert not seeds & {
-            int(line[4]) for line in read_lines(study.RESULTS / f"{table}.csv", COLUMNS)
-        }
-    assert [run.seed for run in runs] == sorted(run.seed for run in runs)  # whole seeds first
-
-
-def test_a_training_gives_a_table_and_nothing_else(capfdbinary, monkeypatch):
-    """What a training prints must not get between its lines."""
-    monkeypatch.setitem(study.TASKS, "one_arm", study.Task(arms=1, episodes=2, every=1))
-    run = StudyRun("one_arm", ALL_OFF, 7)
-    assert study.main(["--train", json.dumps(dataclasses.asdict(run))]) == 0
-    tables = json.loads(capfdbinary.readouterr().out)
-    assert list(tables) == ["one_arm.csv"]
-    lines = list(csv.reader(tables["one_arm.csv"].splitlines()))
-    assert [tuple(line[:5]) for line in lines] == [run.key] * 2
-    assert [line[5] for line in lines] == ["1", "2"] and all(
-        len(line) == len(COLUMNS) for line in lines
-    )
-    assert [int(line[8]) for line in lines] == [1001, 2002]
-
-
-def lines_of(run, scores):
-    """The content of a run's table, from scores of every second episode."""
-    return as_csv(
-        [
-            [*run.key, 2 * k, f"{score:.4f}", "0", 0, 0, "1.0"]
-            for k, score in enumerate(scores, start=1)
-        ]
-    ).encode()
-
-
-def test_a_table_is_stored_in_order_and_says_what_is_done(tmp_path):
-    runs = [StudyRun("delayed_rewards", ALL_OFF, seed) for seed in (1002, 1000)]
-    for run in runs:
-        assert not run.done(tmp_path)
-        run.store({run.table_name: lines_of(run, [1.0, 2.0])}, tmp_path)
-        assert run.done(tmp_path)
-    lines = read_lines(tmp_path / "delayed_rewards.csv", COLUMNS)
-    assert [line[4:6] for line in lines] == [
-        ["1000", "2"],
-        ["1000", "4"],
-        ["1002", "2"],
-        ["1002", "4"],
-    ]
-    (tmp_path / "delayed_rewards.csv").write_text("episode,score\n")
-    with pytest.raises(ValueError, match="does not begin with the columns setting,n_step"):
-        read_lines(tmp_path / "delayed_rewards.csv", COLUMNS)
-
-
-@pytest.mark.parametrize("table", ["standard", "small_goals", "one_arm", "pilot", "sweep"])
-def test_a_table_that_is_stored_again_stays_as_it_is(tmp_path, table):
-    """The order of lines, of which the committed tables hold every kind."""
-    content = (study.RESULTS / f"{table}.csv").read_bytes()
-    _head, *lines = content.decode().splitlines()
-    run = study.runs_of_the_study()[0]
-    for part in (lines[1::2], lines[::2]):
-        run.store({f"{table}.csv": "\n".join(part).encode()}, tmp_path)
-    assert (tmp_path / f"{table}.csv").read_bytes() == content
-
-
-def test_the_list_of_the_kept_study_is_printed(capsys):
-    # The folder holds a table with other columns, too: diagnostics.csv.
-    assert study.main(["--list"]) == 0
-    number = len(study.SEEDS) * len(study.TASKS) * math.prod(map(len, study.LEVELS.values()))
-    assert f"{number} of {number} runs done" in capsys.readouterr().out
-
-
 def test_measures_by_hand():
     found = report.measures(np.array([2, 4, 6, 8]), np.array([0.0, 10.01, 20.02, 40.04]))
     assert found == pytest.approx({"area": 70.07 / 4 / 40.04, "end": 1.0, "half": 6})
@@ -146,18 +67,28 @@ def test_measures_by_hand():
     assert never["half"] == 15
 
 
-def store_study(folder, effect, seeds=12, spread=0.5):
-    """Tables of one task in which NoisyNet adds so many points, and nothing else anything."""
+def store(folder, scores):
+    """A table of the standard task, with the same score in two evaluations of (cell, seed)."""
+    lines = [
+        ["", *cell, seed, episode, score, 0, 0, 0, 1.0]
+        for (cell, seed), score in scores.items()
+        for episode in (2, 4)
+    ]
+    (folder / "standard.csv").write_text(as_csv([COLUMNS, *lines]))
+
+
+def study_with(effect, seeds=12, spread=0.5):
+    """Scores of a study in which NoisyNet adds so many points, and nothing else anything."""
     generator = np.random.default_rng(0)
-    for cell in itertools.product(*study.LEVELS.values()):
-        for seed in range(seeds):
-            run = StudyRun("standard", cell, seed)
-            score = 15 + effect * cell[2] + spread * generator.standard_normal()
-            run.store({run.table_name: lines_of(run, [score, score])}, folder)
+    return {
+        (cell, seed): 15 + effect * (cell[2] == "True") + spread * generator.standard_normal()
+        for cell in report.CELLS
+        for seed in range(seeds)
+    }
 
 
 def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
-    store_study(tmp_path, effect=4.0)
+    store(tmp_path, study_with(effect=4.0))
     found = report.results(tmp_path)["standard"]
     noisy = found["noisy_layers"]
     assert noisy["verdict"] == "shown" and noisy["p_holm"] < 0.05
@@ -169,28 +100,25 @@ def test_an_effect_is_shown_and_what_is_none_is_small(tmp_path):
 
 
 def test_noise_alone_shows_nothing(tmp_path):
-    store_study(tmp_path, effect=0.0, spread=8.0)
+    store(tmp_path, study_with(effect=0.0, spread=8.0))
     verdicts = {effect["verdict"] for effect in report.results(tmp_path)["standard"].values()}
     assert "shown" not in verdicts
 
 
 def test_only_whole_seeds_count(tmp_path):
-    store_study(tmp_path, effect=1.0, seeds=3)
-    run = StudyRun("standard", ALL_OFF, 99)
-    run.store({run.table_name: lines_of(run, [40.0, 40.0])}, tmp_path)
+    store(tmp_path, study_with(effect=1.0, seeds=3) | {(report.CELLS[0], 99): 40.0})
     assert report.table(tmp_path / "standard.csv")["area"].shape == (2, 2, 2, 3)
 
 
-def test_the_kept_tables_are_those_of_the_list():
-    """Every line belongs to a run of the study, and every run has all its evaluations."""
-    keys = {(run.task, run.key) for run in study.runs_of_the_study()}
-    for name, task in study.TASKS.items():
-        found: dict = {}
-        for line in read_lines(study.RESULTS / f"{name}.csv", COLUMNS):
-            found.setdefault((name, tuple(line[:5])), []).append(int(line[5]))
-        assert found.keys() == keys & found.keys()
-        for episodes in found.values():
-            assert episodes == list(range(task.every, task.episodes + 1, task.every))
+def test_the_kept_tables_are_whole():
+    """Twelve seeds of each of the eight cells, every run with all its evaluations."""
+    for task in report.TASKS:
+        cells = report.curves(report.RESULTS / f"{task}.csv")
+        assert sorted(cells) == sorted(report.CELLS)
+        seeds = {tuple(sorted(runs)) for runs in cells.values()}
+        assert seeds == {tuple(range(1_000, 1_012))}
+        episodes = {tuple(run[0]) for runs in cells.values() for run in runs.values()}
+        assert len(episodes) == 1 and len(*episodes) >= 8
 
 
 def areas_of(**effects):
@@ -221,39 +149,42 @@ def test_simple_effects_by_hand():
 def test_the_three_way_interaction_by_hand(tmp_path):
     """Also where all other effects are there, and larger."""
     area = areas_of(n=0.1, p=0.2, N=0.05, np=0.1, pN=-0.1, npN=-0.3)
-    for place in np.ndindex(2, 2, 2):
-        cell = tuple(levels[k] for levels, k in zip(study.LEVELS.values(), place, strict=True))
-        for seed, share in enumerate(area[place]):
-            run = StudyRun("standard", cell, seed)
-            run.store({run.table_name: lines_of(run, [40.04 * share] * 2)}, tmp_path)
+    shares = zip(report.CELLS, area.reshape(8, -1), strict=True)
+    scores = {
+        (cell, seed): 40.04 * share
+        for cell, of_cell in shares
+        for seed, share in enumerate(of_cell)
+    }
+    store(tmp_path, scores)
     line = report.three_way_table(tmp_path).splitlines()[-1]
     assert line.startswith("| standard task | -0.300 (-0.300 to -0.300) |")
 
 
 def test_the_figure_has_every_run():
-    figure = report.draw_cells(study.RESULTS)
+    figure = report.draw_cells(report.RESULTS)
     points = [
         line.get_ydata() for axes in figure.axes for line in axes.lines if line.get_marker() == "o"
     ]
-    areas = [values["area"] for values in report.tables(study.RESULTS).values()]
+    areas = [values["area"] for values in report.tables(report.RESULTS).values()]
     np.testing.assert_allclose(np.ravel(points), np.ravel(areas))
     below = [axes for axes in figure.axes if axes.get_ylim()[1] < 1]
-    assert len(below) == len(study.TASKS) and np.max(areas) < below[0].get_ylim()[1]
+    assert len(below) == len(report.TASKS) and np.max(areas) < below[0].get_ylim()[1]
     plt.close(figure)
 
 
 def test_the_report_is_printed_and_drawn(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "DOC", tmp_path)
+    monkeypatch.setattr(report, "DOC", tmp_path)
     monkeypatch.setattr(report, "results_text", lambda folder: "the tables")  # tested below
-    assert study.main(["--report"]) == 0 and capsys.readouterr().out == "the tables\n"
+    report.main()
+    assert capsys.readouterr().out == "the tables\n"
     picture = (tmp_path / "study.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) < 200_000
 
 
 def test_the_page_says_what_the_tables_say():
-    """Every line that `--report` prints is in doc/study.md, and its other numbers are of these."""
+    """Every line of `make study` is in doc/study.md, whose other numbers are of these, too."""
     page = (DOC / "study.md").read_text()
-    printed = report.results_text(study.RESULTS)
+    printed = report.results_text(report.RESULTS)
     lines = printed.splitlines()
     assert len(lines) > 100 and set(filter(None, lines)) <= set(page.splitlines())
     text = page.split("## References")[0]

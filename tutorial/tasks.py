@@ -12,7 +12,7 @@ make bench OPTIONS=--help shows what a command takes; names need no quotes: make
     lab          open a copy of the notebook in JupyterLab, runs/lab.ipynb
     lint         check the style of code and notebook, and the types
     experiments  train what the report draws from and is not kept yet
-    study        train what the study of doc/study.md has not, or print its results: --report
+    study        print the results of the study of doc/study.md, and draw its figure
     watch        write runs/watch.html, arms to play with: watch runs/default/seed0
     pdf          print the last run, or any notebook: pdf FILE (needs Chromium or Chrome)
     site         write README, notebooks and pages of doc/ as a web site into _site/html/
@@ -201,7 +201,7 @@ TASKS = {
     "lab": lab,
     "lint": lint,
     "experiments": program("tutorial.experiments"),
-    "study": program("tutorial.experiments.study"),
+    "study": program("tutorial.report.study"),
     "watch": program("reacher.watch"),
     "pdf": program("tutorial.report.print"),
     "site": site,

@@ -1,7 +1,4 @@
-"""Trainings without a kernel, in processes of their own, whose lines become tables (CSV).
-
-What the study and the planned comparisons share.
-"""
+"""Trainings without a kernel, in processes of their own, whose lines become tables (CSV)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,26 @@
-"""The results of the study of doc/study.md, from its tables: measures, effects, figures."""
+"""The results of the study of doc/study.md, from its tables: measures, effects, figures.
+
+    python -m tutorial.report.study
+
+prints them, and draws doc/study.png. When do n-step returns, prioritized replay and NoisyNet help?
+A 2 x 2 x 2 factorial over four tasks asks that. `checkpoints/study/<task>.csv` has a line for each
+evaluation without noise:
+
+| column | meaning |
+|---|---|
+| setting | what differs from the cell's settings; empty in the study |
+| n_step, replay, noisy_layers | the cell |
+| seed | of the environment, the networks and the noise |
+| episode | of training, after which the actor's mean weights were evaluated |
+| score | of the evaluation: mean over the arms of an episode's sum of rewards |
+| training_score | of that episode of training, with noise |
+| decisions, num_updates | so far |
+| seconds | of training so far, evaluations left out |
+
+The tables `pilot.csv` and `sweep.csv` hold the runs by which the tasks' difficulty was chosen and
+the settings were questioned. All runs are finished: their program is in the history, because the
+agent has changed since.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +36,12 @@ from scipy import stats
 
 from reacher.drawing.style import BLUE, GREEN, ORANGE, PALETTE
 from reacher.task import MAX_SCORE
+from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report import statistics
 from tutorial.report.statistics import FACTORS
 from tutorial.report.tables import as_markdown
 
+RESULTS = CHECKPOINTS / "study"
 MARGIN = 0.05  # share of the largest area under the curve: smaller effects are called small
 LEVELS = {"n_step": (1, 3), "replay": ("uniform", "prioritized"), "noisy_layers": (False, True)}
 NAMES = {"n_step": "n-step returns", "replay": "prioritized replay", "noisy_layers": "NoisyNet"}
@@ -623,3 +647,12 @@ def draw_curves(folder: Path) -> Figure:
         *panels[0].get_legend_handles_labels(), ncols=4, fontsize=8, loc="outside upper center"
     )
     return figure
+
+
+def main() -> None:
+    print(results_text(RESULTS))
+    draw_cells(RESULTS).savefig(DOC / "study.png", dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
