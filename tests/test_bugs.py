@@ -11,7 +11,7 @@ import torch
 
 import small_training
 from tutorial.experiments import symptoms, trials
-from tutorial.experiments.bugs import BUGS, is_bug, overrides_of
+from tutorial.experiments.bugs import BATCH, BUGS, is_bug, overrides_of
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
 from tutorial.report import bugs as report
@@ -21,6 +21,10 @@ from tutorial.training.randomness import seed_everything
 
 PAGE = (DOC / "bugs.md").read_text(encoding="utf-8")
 WRONG = [name for name in BUGS if is_bug(name)]
+DESCEND = (  # zero_grad after the step and not before
+    "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
+    "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
+)
 
 
 def section(name):
@@ -75,15 +79,35 @@ def test_a_probe_is_silent_on_another_correct_agent(name):
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_the_engine_of_a_variant_is_named(name):
-    """It is compiled, or the compiler says why it cannot be."""
+def test_every_variant_is_compiled(name):
     space = reader(name)
     ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
-    if BUGS[name].engine == "compiled":
-        assert compiled.learner(ddpg, "compiled").engine == "compiled"
-    else:
-        with pytest.raises(ValueError, match="changes the networks|outside of the networks"):
-            compiled.learner(ddpg, "compiled")
+    assert compiled.learner(ddpg, "compiled").engine == "compiled"
+
+
+@pytest.mark.parametrize(
+    "name, edits",
+    [
+        ("stale_gradients", [DESCEND]),
+        (
+            "training_targets",
+            [
+                BATCH,
+                (
+                    "for network in (self.actor, self.critic):\n            network.train()",
+                    "for network in (self.actor, self.critic, self.target_actor, "
+                    "self.target_critic):\n            network.train()",
+                ),
+            ],
+        ),
+    ],
+)
+def test_what_is_compiled_does_what_the_bug_does(monkeypatch, name, edits):
+    """Two bugs are written so that they can be compiled. As people make them, bits are equal."""
+    written, without = gradient_steps(name), gradient_steps(BUGS[name].base)
+    made = load_definitions(NOTEBOOK, edits)
+    monkeypatch.setitem(globals(), "cells_of", lambda _: made)
+    assert torch.equal(written, gradient_steps(name)) and not torch.equal(written, without)
 
 
 def test_crossq_learns_unlike_batch_normalization():

@@ -21,7 +21,6 @@ class Bug:
     base: str = "default"  # the correct agent that it is compared with
     overrides: Mapping[str, Any] = field(default_factory=dict)  # beside those of its base
     edits: tuple[tuple[str, str], ...] = ()  # old and new text
-    engine: str = "compiled"
     episode: int = 5  # of its number; 0: the last one of learning
 
 
@@ -35,6 +34,32 @@ COURSE = (  # the process begins at 0 in each episode
     (
         "self.settings.gaussian_sigma * self.normal",
         "np.float32(0.85) * self.action_noise + 0.2 * self.normal",
+    ),
+)
+
+END_OF_INIT = "        self.set_learning_rates(1.0)"
+# As where `zero_grad` comes after `step`: the critic's next gradient begins with what the actor's
+# loss has left. Gradients that stay cannot be compiled, so they wait among the learner's networks.
+STALE = (
+    (
+        END_OF_INIT,
+        "        zeros = [torch.zeros_like(weight) for weight in critic.parameters()]\n"
+        "        self.stale = nn.ParameterList(zeros).requires_grad_(False)\n" + END_OF_INIT,
+    ),
+    (
+        "        descend(loss, self.critic_optimizer)\n",
+        "        self.critic_optimizer.zero_grad()\n"
+        "        loss.backward()\n"
+        "        for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):\n"
+        "            weight.grad += stale\n"
+        "        self.critic_optimizer.step()\n"
+        "        self.critic_optimizer.zero_grad()\n",
+    ),
+    (
+        "        descend(loss, self.actor_optimizer)\n",
+        "        descend(loss, self.actor_optimizer)\n"
+        "        for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):\n"
+        "            stale.copy_(weight.grad)\n",
     ),
 )
 
@@ -82,13 +107,7 @@ BUGS = {
         "next step, which does not clear them first, raises Q as the actor wishes (Lillicrap et "
         "al., 2016, algorithm 1, keeps the two updates apart).",
         "Q",
-        edits=(
-            (
-                "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n",
-                "    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n",
-            ),
-        ),
-        engine="torch",  # the gradients that stay are outside of what can be compiled
+        edits=STALE,
     ),
     "gamma_power": Bug(
         "Gamma to the power n + 1",
@@ -152,13 +171,23 @@ BUGS = {
         "batch_normalization",
         edits=(
             BATCH,
+            # As `train()` on the targets does, whose running statistics nobody reads. Without them
+            # nothing changes where transitions are rated, so it can be compiled.
             (
-                "for network in (self.actor, self.critic):\n            network.train()",
-                "for network in (self.actor, self.critic, self.target_actor, self.target_critic):"
-                "\n            network.train()",
+                "class DDPG(PlainDDPG):",
+                "class BatchStatistics(nn.BatchNorm1d):\n"
+                "    def forward(self, x):\n"
+                "        return F.batch_norm(x, None, None, self.weight, self.bias, True)\n"
+                "\n\nclass DDPG(PlainDDPG):",
+            ),
+            (
+                END_OF_INIT,
+                "        targets = nn.ModuleList([self.target_actor, self.target_critic])\n"
+                "        for layer in targets.modules():\n"
+                "            if isinstance(layer, nn.BatchNorm1d):\n"
+                "                layer.__class__ = BatchStatistics\n" + END_OF_INIT,
             ),
         ),
-        engine="torch",  # rating transitions changes running statistics, which is not compiled
     ),
     "crossq": Bug(
         "CrossQ's batch normalization",

@@ -569,7 +569,6 @@ def trials_of_the_bugs() -> list[Trial]:
             overrides=bugs.overrides_of(name),
             episodes=60,
             edits=[list(pair) for pair in bug.edits],
-            engine=bug.engine,
             numbers=True,
         )
         for seed in range(8300, 8305)
