@@ -78,7 +78,7 @@ def study_curves(folder: Path) -> HTML:
                 [np.rint(scores / UNIT).astype(int).tolist() for _, scores in cell] for cell in runs
             ],
         }
-    still = study.draw_curves(folder)
+    still = study.draw_cells(folder)
     title = "Scores of agents with and without each ingredient, in four tasks"
     return _figure("study_curves", title, 680, still, tasks=tasks, unit=UNIT, max=MAX_SCORE)
 

@@ -622,33 +622,6 @@ def draw(effects_by_task: Mapping) -> Figure:
     return figure
 
 
-def draw_curves(folder: Path) -> Figure:
-    """Interquartile means of the evaluations: tasks across, a line for each of the eight cells."""
-    figure, panels = plt.subplots(
-        1, len(TASKS), figsize=(9, 3.2), sharey=True, layout="constrained"
-    )
-    for axes, (task, title) in zip(panels, TASKS.items(), strict=True):
-        cells = curves(folder / f"{task}.csv")
-        for cell in CELLS:
-            n, replay, noisy = levels_as_text(cell)
-            episodes, scores = zip(*cells[cell].values(), strict=True)
-            axes.plot(
-                episodes[0],
-                statistics.interquartile_mean(scores, axis=0),
-                color=BLUE if replay == "uniform" else ORANGE,
-                linestyle="-" if n == "1" else "--",
-                linewidth=2.5 if noisy == "on" else 1.2,
-                label=f"n = {n}, {replay}, NoisyNet {noisy}",
-            )
-        axes.set_title(title, fontsize=10)
-    panels[0].set(ylim=(0, 41), ylabel="score without noise")
-    figure.supxlabel("episode of training", fontsize=10)
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), ncols=4, fontsize=8, loc="outside upper center"
-    )
-    return figure
-
-
 def main() -> None:
     print(results_text(RESULTS))
     draw_cells(RESULTS).savefig(DOC / "study.png", dpi=110, metadata={"Software": None})
