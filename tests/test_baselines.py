@@ -62,6 +62,10 @@ def test_a_trial_draws_what_the_plan_allows_and_the_same_each_time(agent):
         assert ("layer_norm" in networks) == (library == "sbx" and not of_its_own)
 
 
+def test_every_agent_has_a_title():
+    assert {*report.TITLES} == {*AGENTS, *baselines.OURS}
+
+
 def lines_of(run, monkeypatch):
     """The lines of its table, of two arms."""
     monkeypatch.setattr(baselines, "ARMS", 2)
@@ -81,7 +85,7 @@ def test_ours_gives_a_line_for_each_episode(monkeypatch):
 def test_a_library_whose_numbers_explode_gets_no_points_from_there_on(monkeypatch):
     def train(library, algorithm, policy, settings, arms, seed, episodes):
         arms.scores, arms.seconds = [12.0], [3.0]
-        raise ValueError("actions must be finite")
+        raise FloatingPointError("actions must be finite")
 
     class Arms(types.SimpleNamespace):
         def __init__(self, number, seed):

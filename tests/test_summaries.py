@@ -44,7 +44,7 @@ def test_every_preset_is_in_its_figure(number):
     }
     runs = {f"preset {k}": {0: scores, 1: scores} for k in range(number)}
     figure = figures.plot_presets(runs, runs)
-    *lines, _ = figure.axes[2].get_legend().get_lines()
+    *lines, _ = figure.axes[1].get_legend().get_lines()
     assert [line.get_label() for line in lines] == list(runs)
     assert len({line.get_color() for line in lines}) == min(number, len(figures.PALETTE))
     plt.close(figure)

@@ -132,6 +132,7 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("mirrors", "mirrors"),
         ("mirrors_tuned", "mirrors"),
         ("low_arms", "mirrors"),
+        ("tuning_fast", "mirrors"),
         ("pilot", "questions"),
         ("leave_one_out", "questions"),
     ],

@@ -9,7 +9,7 @@ HEAD = """\
 # Benchmarks
 
 Measured by `python -m tutorial.benchmarks` (`make bench`), which writes this page; not edited by
-hand. Programs that it names are in `tutorial/benchmarks/`. Times of gradient steps are medians over
+hand. What other agents learn is in `baselines.md`. Times of gradient steps are medians over
 repetitions that take turns between ours and the others', with the interquartile range. Whole
 trainings run one after another, each with one thread."""
 

@@ -1,7 +1,7 @@
 """Agents of other libraries on the same arms, each tuned by twenty trials: doc/baselines.md.
 
     python -m tutorial.experiments.baselines tuning
-    python -m tutorial.experiments.baselines comparison --workers 1
+    python -m tutorial.experiments.baselines comparison
 
 Each training is a process of its own. Its episodes become lines of
 `checkpoints/baselines/<part>/<agent>.csv`: trial, seed, episode, score (with the agent's own noise;
@@ -22,17 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from reacher.episode import Policy
 from tutorial import notebook
 from tutorial.experiments import runner
 from tutorial.experiments.training import TableRun, as_csv, print_tables, read_lines, train_agent
-from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.paths import PROJECT
 from tutorial.report import baselines as report
+from tutorial.training import compiled
 from tutorial.training.environments import open_environment
 from tutorial.training.evaluation import open_evaluation
 
-RESULTS = CHECKPOINTS / "baselines"
 SETTINGS_COLUMNS = ("agent", "trial", "settings")
 
 ARMS = 20
@@ -103,6 +104,8 @@ def as_settings(agent: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
         del settings["tau"]
     if algorithm not in ("DDPG", "TD3"):
         del settings["noise"]
+    if agent == "sbx_ddpg":  # whose critic has a rate of its own
+        settings["qf_learning_rate"] = settings["learning_rate"]
     decisions, steps = settings.pop("updates")
     return settings | {
         "train_freq": (decisions, "step"),
@@ -178,18 +181,16 @@ def train_library(run: Baseline) -> Rows:
 
     What ends by numbers that are not finite gets 0 points from there on.
     """
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # one thread, as ours
-    import torch
-
     from tutorial.experiments import libraries  # whose packages may be missing
 
     torch.set_num_threads(1)
+    compiled.translation()  # JAX as ours has it, for SBX: one thread, and a cache on disk
     arms = libraries.ArmVecEnv(ARMS, run.seed)
     settings = settings_of(run.agent, run.trial)
     try:
         policy = libraries.train(*AGENTS[run.agent], settings, arms, run.seed, run.episodes)
         evaluation = evaluate(policy)
-    except ValueError as error:
+    except FloatingPointError as error:
         print(f"{run} ended: {error}", file=sys.stderr)
         evaluation = 0.0
     missing = run.episodes - len(arms.scores)
@@ -224,7 +225,7 @@ def runs_of(part: str) -> list[Baseline]:
         trials += [
             (agent, best)
             for agent in AGENTS
-            if (best := report.best_trial(RESULTS / "tuning", agent, TRIALS)) is not None
+            if (best := report.best_trial(report.RESULTS / "tuning", agent, TRIALS)) is not None
         ]
     return [
         Baseline(part, agent, trial, seed, episodes) for seed in seeds for agent, trial in trials
@@ -236,16 +237,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--train", metavar="RUN", help="one run; this is how processes begin")
     parser.add_argument("--only", nargs="*", help="agents; all where none is named")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="runs at a time")
+    parser.add_argument("--workers", type=int, help="runs at a time; 1 for the comparison")
     options = parser.parse_args(arguments)
     if options.train:
         return print_tables(lambda: train(Baseline(**json.loads(options.train))))
-    results = RESULTS / options.part
+    results = report.RESULTS / options.part
     runs = [run for run in runs_of(options.part) if not options.only or run.agent in options.only]
     missing = [run for run in runs if not run.done(results)]
     print(f"{len(runs) - len(missing)} of {len(runs)} runs done")
     out = PROJECT / "runs" / "baselines" / options.part
-    outcomes = runner.train_here(missing, out, options.workers, results)
+    workers = options.workers or (1 if options.part == "comparison" else os.cpu_count() or 1)
+    outcomes = runner.train_here(missing, out, workers, results)
     return runner.report_all(outcomes, len(missing), results)
 
 

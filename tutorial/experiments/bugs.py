@@ -38,8 +38,8 @@ COURSE = (  # the process begins at 0 in each episode
 )
 
 END_OF_INIT = "        self.set_learning_rates(1.0)"
-# As where `zero_grad` comes after `step`: the critic's next gradient begins with what the actor's
-# loss has left. Gradients that stay cannot be compiled, so they wait among the learner's networks.
+# The same as calling `zero_grad` after `step`: the critic's next gradient begins with what the
+# actor's loss has left. Gradients that stay cannot be compiled, so they wait among the networks.
 STALE = (
     (
         END_OF_INIT,

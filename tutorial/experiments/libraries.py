@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -116,6 +117,9 @@ def train(
         policy: of that class, by name.
         settings: of the class; and `normalize`, whether `VecNormalize` scales observations and
             rewards, and `noise`, the sigma of Gaussian noise on the actions.
+
+    Raises:
+        FloatingPointError: numbers are no longer finite.
     """
     options = dict(settings)
     env = VecNormalize(arms, gamma=options["gamma"]) if options.pop("normalize", False) else None
@@ -126,7 +130,12 @@ def train(
     kind = getattr(importlib.import_module(library), algorithm)
     model = kind(policy, env or arms, seed=seed, device="cpu", **options)
     arms.start()
-    model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes))
+    try:
+        model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes))
+    except ValueError as error:  # of the arms, or of PyTorch's distributions
+        if not re.search("finite|nan", str(error)):
+            raise
+        raise FloatingPointError(str(error)) from None
 
     def act(observations: np.ndarray) -> np.ndarray:
         seen = observations.astype(np.float32)

@@ -348,15 +348,12 @@ AVERAGED_ACTOR = (  # once learning has ended, the mean of the actor's weights o
 
 
 def trials_of_the_low_arms() -> list[Trial]:
-    """Ways to have fewer arms below 38.5, which doc/mirrors.md tells."""
+    """Two ways to have fewer arms below 38.5, which doc/mirrors.md tells."""
     larger = {"actor_hidden": [256, 256], "critic_hidden": [256, 256]}
-    not_noisy = larger | {"noisy_layers": False}
     variants: dict[str, dict[str, Any]] = {
         "default": {},
         "larger": {"overrides": larger},
         "averaged": {"edits": [list(edit) for edit in AVERAGED_ACTOR]},
-        "larger_not_noisy": {"overrides": not_noisy},
-        "larger_not_noisy_longer": {"overrides": not_noisy | {"anneal_episodes": 16}},
     }
     return [
         Trial("low_arms", name, seed, **options)

@@ -21,7 +21,6 @@ from tutorial.report.trials import Variant, first_at_30, mean_score, read_plan
 
 LETTERS = "ABCDEFGHIJKLMNOP"
 EARLY = 5  # the episode of the numbers behind the questions
-PENDING = "*The runs with it are still to be made.*"
 Numbers = Mapping[str, np.ndarray]  # column to (lines,)
 
 
@@ -77,8 +76,6 @@ def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> st
     ]
     lines = []
     for name, bug in BUGS.items():
-        if name not in variants:
-            continue
         variant = variants[name]
         line = [
             bug.title,
@@ -95,8 +92,6 @@ def table(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> st
 
 def found(name: str, variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> str:
     """What the runs of a bug showed beside those of its base, as sentences."""
-    if name not in variants:
-        return PENDING
     bug, pair = BUGS[name], (name, BUGS[name].base)
     measures = (first_at_30, mean_score(20), without_noise_at_the_end)
     first, mean, end = (
@@ -134,25 +129,23 @@ def answers_to_questions(
     def lowest(name: str) -> str:
         return median_and_range(lowest_late(variants[name], "evaluation"))
 
-    stale = {"Q": "", "saturation": ""}
-    if "stale_gradients" in variants:
-        stale = {
-            column: f" With stale gradients it was {of('stale_gradients', column, EARLY)} "
-            f"in episode {EARLY}."
-            for column in stale
-        }
+    stale = {
+        column: f"With stale gradients it was {of('stale_gradients', column, EARLY)} "
+        f"in episode {EARLY}."
+        for column in ("Q", "saturation")
+    }
     return {
         "question: loss": (
             f"In the runs of the default the actor's loss rose from one episode to the next "
             f"in {rises} of {steps} cases while the agent learned. Q was "
             f"{of('default', 'Q', EARLY)} in episode {EARLY} and {of('default', 'Q', 0)} in the "
-            f"last episode of learning.{stale['Q']}"
+            f"last episode of learning. {stale['Q']}"
         ),
         "question: limits": (
             f"Share of torques beyond 0.99 in episode {EARLY}: "
             f"{of('default', 'saturation', EARLY)} for the default, "
             f"{of('saturated_actor', 'saturation', EARLY)} for the saturated actor. In the "
-            f"default's last episode of learning it was {of('default', 'saturation', 0)}."
+            f"default's last episode of learning it was {of('default', 'saturation', 0)}. "
             f"{stale['saturation']}"
         ),
         "question: forgetting": (
@@ -245,7 +238,7 @@ def fill(page: str, texts: Mapping[str, str]) -> str:
 
 def texts(variants: Mapping[str, Variant], numbers: Mapping[str, Numbers]) -> dict[str, str]:
     """All that the runs fill in, by the name of its place in doc/bugs.md."""
-    order = [name for name in quiz_order() if name in variants]
+    order = quiz_order()
     letters = zip(LETTERS, order, strict=False)
     return {
         "table": table(variants, numbers),
@@ -265,9 +258,9 @@ def shown() -> Sequence[str]:
 
 def main() -> None:
     variants, numbers = read_plan("bugs"), read_numbers()
-    order = [name for name in quiz_order() if name in variants]
+    order = quiz_order()
     figures = {
-        "bugs.png": curves(*(name for name in shown() if name in variants)),
+        "bugs.png": curves(*shown()),
         "bugs_quiz.png": draw(variants, dict(zip(order, LETTERS, strict=False)), True),
     }
     for file, figure in figures.items():
