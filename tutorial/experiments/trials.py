@@ -348,12 +348,16 @@ AVERAGED_ACTOR = (  # once learning has ended, the mean of the actor's weights o
 
 
 def trials_of_the_low_arms() -> list[Trial]:
-    """Two ways to have fewer arms below 38.5, which doc/mirrors.md tells."""
+    """Ways to have fewer arms below 38.5, which doc/mirrors.md tells."""
     larger = {"actor_hidden": [256, 256], "critic_hidden": [256, 256]}
     variants: dict[str, dict[str, Any]] = {
         "default": {},
         "larger": {"overrides": larger},
         "averaged": {"edits": [list(edit) for edit in AVERAGED_ACTOR]},
+        "larger_not_noisy": {"overrides": larger | {"noisy_layers": False}},
+        "larger_not_noisy_16": {
+            "overrides": larger | {"noisy_layers": False, "anneal_episodes": 16}
+        },
     }
     return [
         Trial("low_arms", name, seed, **options)
