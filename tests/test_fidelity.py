@@ -146,17 +146,28 @@ def test_the_reset_is_found_at_which_scores_per_arm_were_made(folder, capsys):
 def test_a_policy_from_unity_scores_arm_by_arm_as_in_unity(unity_policies):
     """And so on the goals of one reset only, out of twenty.
 
-    Its arms move chaotically: with observations changed by a millionth, nineteen repetitions had
-    correlations from 0.84 to 0.95 at that reset. At others, twenty arms that have nothing to do
-    with each other stay below 0.6 with a probability of 99.8 % each (Fisher: atanh 0.6 is 2.9
-    standard deviations of 1 / sqrt(17)).
+    Its arms move chaotically, so one number says little: with observations changed by a millionth,
+    41 repetitions had correlations from 0.82 to 0.97 at that reset, and 38 of them were above
+    0.85. So at least 8 of 15 are, and with them the median (the probability of fewer is 3e-6).
+    At other resets, twenty arms that have nothing to do with each other stay below 0.6 with a
+    probability of 99.8 % each (Fisher: atanh 0.6 is 2.9 standard deviations of 1 / sqrt(17)).
     """
     [entry] = json.loads((unity_policies / "per_arm.json").read_text())
     act = fidelity.stored_policy(unity_policies / entry["file"], entry["layers"])
-    found = fidelity.compared_by_arm(act, entry["unity_scores_per_arm"], entry["unity_seed"])
+    scores, seed = entry["unity_scores_per_arm"], entry["unity_seed"]
+    found = fidelity.compared_by_arm(act, scores, seed)
     assert found["reset"] == entry["unity_reset"] == 1
-    assert found["correlations"][1] > 0.8
     assert max(np.delete(found["correlations"], 1)) < 0.6
+
+    rng, repeated = np.random.default_rng(0), []
+    for _ in range(15):
+
+        def nearly(observations):
+            return act(observations * (1 + 1e-6 * rng.standard_normal(observations.shape)))
+
+        here = fidelity.scores_by_reset(nearly, len(scores), seed, resets=2)[1]
+        repeated.append(np.corrcoef(scores, here)[0, 1])
+    assert np.median(repeated) > 0.85
 
 
 BAD = {
