@@ -23,7 +23,6 @@ from tutorial.experiments import runner
 from tutorial.experiments.runner import Experiment, Run
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import ablations
 from tutorial.training.environments import open_environment
 from tutorial.training.randomness import seed_everything, versions
 from tutorial.training.run_files import load_hyperparameters, save_hyperparameters
@@ -89,22 +88,6 @@ def test_every_run_of_the_list_is_valid(notebook):
         notebook.make_hyperparameters(experiment.preset, experiment.overrides)
     logs = {Run(name, experiment, 0).file_name for name, experiment in runner.EXPERIMENTS.items()}
     assert len(logs) == len(runner.EXPERIMENTS)
-
-
-def test_ablations_change_the_default_without_mirrors_and_nothing_else(notebook):
-    usual = notebook.make_hyperparameters("default", runner.NO_MIRRORS).model_dump()
-    seen = {json.dumps(usual)}
-    for name, overrides in runner.ABLATIONS.items():
-        experiment = runner.EXPERIMENTS[f"ablations/{name}"]
-        settings = notebook.make_hyperparameters(experiment.preset, experiment.overrides)
-        assert settings.model_dump() == usual | overrides and experiment.engine == "auto"
-        assert (CHECKPOINTS / "ablations" / name).is_dir()
-        seen.add(json.dumps(settings.model_dump()))
-    assert len(seen) == 1 + len(runner.ABLATIONS)  # none changes nothing, and no two are the same
-
-
-def test_the_page_of_ablations_is_that_of_the_score_files():
-    assert ablations.PAGE.read_text() == ablations.page()
 
 
 def test_what_is_done_is_not_run_again(monkeypatch, tmp_path, capsys):

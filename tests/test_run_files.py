@@ -72,7 +72,7 @@ def test_all_kept_runs_are_read_or_refused_with_the_settings_that_are_no_more(no
                 assert f"{name} = {value!r}" in str(error.value)
             refused.add(folder.relative_to(CHECKPOINTS).parts[0])
     references = {"deeprl", "reacher_arm", "reacher_arm_changed", "walkthrough"}
-    assert READ and references <= refused <= references | {"ablations_v1", "pendulum"}
+    assert READ and references <= refused <= references | {"pendulum"}
 
 
 def test_a_setting_that_is_no_more_is_read_at_the_value_of_today_and_else_refused(

@@ -106,12 +106,6 @@ def test_a_permutation_of_groups_by_hand():
     assert statistics.permutation_of_groups([1, 2, 3], [4, 5, 6]) == pytest.approx(2 / 20)
 
 
-def test_a_detectable_difference_by_cohens_table():
-    """Half a deviation is found four times out of five with 64 in each group (Cohen, 1988)."""
-    assert statistics.detectable_difference(1.0, 64, 64) == pytest.approx(0.5, abs=0.005)
-    assert statistics.detectable_difference(3.0, 64, 64) == pytest.approx(1.5, abs=0.015)
-
-
 def test_a_stratified_interval_keeps_what_divides_the_strata():
     """Within both strata all are equal: whatever is drawn, the difference stays."""
     groups = [[1.0, 1.0, 1.0], [4.0, 4.0]]

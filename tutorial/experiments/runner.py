@@ -57,12 +57,6 @@ class Experiment:
 
 # What the default had before it used the mirrors of the task (doc/mirrors.md):
 NO_MIRRORS: dict[str, Any] = {"mirrors": "none", "gradient_steps": 30, "policy_delay": 2}
-# What the default had until its steps were three a decision at first (doc/search.md):
-TWO_STEPS = NO_MIRRORS | {
-    "gradient_steps": 20,
-    "anneal_gradient_steps": None,
-    "anneal_episodes": 10,
-}
 EXPERIMENTS = {
     "default": Experiment(seeds=10, stop_when_solved=False, weights=True),
     "fast": Experiment("fast", seeds=10, stop_when_solved=False, weights=True),
@@ -85,23 +79,6 @@ EXPERIMENTS = {
         num_agents=1,
         env_location="gymnasium:Pendulum-v1",
     ),
-}
-
-# For doc/ablations.md: the default without mirrors and something changed. Those of version 1's
-# default are in checkpoints/ablations_v1, each with its settings, and are not trained again.
-ABLATIONS: dict[str, dict[str, Any]] = {
-    "none_of_three": {"n_step": 1, "replay": "uniform", "noisy_layers": False},
-    "reward_scale_1": {"reward_scale": 1.0},
-    "policy_delay_1": {"policy_delay": 1},
-    "no_end": {"anneal_episodes": None},  # learning without an end
-    "two_steps": TWO_STEPS,
-}
-CLAIMED = {"none_of_three", "reward_scale_1", "two_steps"}  # ten seeds: something is said of them
-EXPERIMENTS |= {
-    f"ablations/{name}": Experiment(
-        overrides=NO_MIRRORS | overrides, seeds=10 if name in CLAIMED else 5, max_episodes=100
-    )
-    for name, overrides in ABLATIONS.items()
 }
 
 

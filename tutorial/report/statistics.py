@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 DRAWS = 9_999  # of a bootstrap or a permutation test, by chance where there are more to choose from
 FACTORS = ("n_step", "replay", "noisy_layers")
@@ -75,24 +75,6 @@ def permutation_of_groups(one: Sequence[float], other: Sequence[float]) -> float
         rng=np.random.default_rng(0),
     )
     return float(test.pvalue)
-
-
-def detectable_difference(
-    deviation: float, one: int = 5, other: int = 10, power: float = 0.8, level: float = 0.05
-) -> float:
-    """The smallest difference of two means that a two-sided t-test finds with this power.
-
-    Args:
-        deviation: of the values of both groups.
-        one, other: numbers of seeds.
-    """
-    error, freedom = deviation * np.sqrt(1 / one + 1 / other), one + other - 2
-    bound = stats.t.isf(level / 2, freedom)
-
-    def lacking(difference):
-        return stats.nct.sf(bound, freedom, difference / error) - power
-
-    return float(optimize.brentq(lacking, 0.0, 20 * error))
 
 
 def probability_of_improvement(one: Sequence[float], other: Sequence[float]) -> float:
