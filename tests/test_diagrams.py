@@ -128,3 +128,13 @@ def test_a_tree_that_cannot_be_shown_is_a_clear_error(leaves, value):
 def test_interactive_figures_have_the_colours_of_all_figures():
     used = set(re.findall(r"#[0-9a-fA-F]{6}", (interactive.ASSETS / "figure.css").read_text()))
     assert len(used) == 4 and used <= set(PALETTE)
+
+
+def test_the_phase_has_the_numbers_of_the_settings(notebook):
+    settings = notebook.make_hyperparameters("default", {"batch_size": 32, "train_freq": 5})
+    texts = [text.get_text() for text in diagrams.draw_phase(7, settings).axes[0].texts]
+    assert "5 decisions" in texts[0] and "store 35 transitions" in texts[1]
+    assert "40 batches\nof 32 by priority" in texts[2] and "priorities" in texts[4]
+    uniform = settings.model_copy(update={"replay": "uniform"})
+    texts = [text.get_text() for text in diagrams.draw_phase(7, uniform).axes[0].texts]
+    assert not any("priorit" in text for text in texts)

@@ -8,6 +8,7 @@ import re
 import nbformat
 import numpy as np
 import pytest
+import torch
 from nbconvert.preprocessors import ExecutePreprocessor
 
 from reacher.actor import EDITED, actor_of, load_actor
@@ -16,7 +17,7 @@ from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.report import live
 from tutorial.training.environments import open_environment
-from tutorial.training.run import training_run
+from tutorial.training.run import training_run, why_not_shown
 
 CELL = """
 import numpy as np
@@ -132,3 +133,17 @@ def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
         run.record_episode(np.zeros(2))
     with pytest.raises(ValueError, match="was edited"):
         load_actor(tmp_path / "run")
+
+
+def test_looking_at_an_edited_actor_draws_none_of_the_numbers_that_training_draws():
+    """Else a training would depend on whether somebody watches it."""
+    edit = (
+        "return action_signs * self.layers(signs * observations)",
+        "return action_signs * self.layers(signs * observations) * torch.rand(1)",
+    )
+    cells = load_definitions(NOTEBOOK, [edit])
+    settings = cells.make_hyperparameters("default", {})
+    agent = cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+    before = torch.get_rng_state()
+    assert EDITED in why_not_shown(agent)
+    assert torch.equal(torch.get_rng_state(), before)

@@ -375,6 +375,29 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
     return figure
 
 
+def draw_phase(arms: int, settings: Any) -> Figure:
+    """The cycle of decisions and an update phase, with the numbers of the settings."""
+    by_priority = settings.replay == "prioritized"
+    steps = [
+        f"{arms} arms make\n{settings.train_freq} decisions each",
+        f"store {arms * settings.train_freq} transitions"
+        + ",\npriorities from\ntheir TD errors" * by_priority,
+        f"sample {settings.gradient_steps} batches\nof {settings.batch_size}"
+        + " by priority" * by_priority,
+        f"{settings.gradient_steps} gradient steps:\ncritic, actor, targets",
+    ] + ["set the priorities\nfrom the new\nTD errors"] * by_priority
+    figure, axes = blank(9, 1.9, 4.2 * len(steps), 4.4)
+    for k, text in enumerate(steps):
+        x, color = 2.1 + 4.2 * k, BLUE if k == 0 else ORANGE if "gradient" in text else GRAY
+        box(axes, x, 3.0, text, 3.3, 1.6, color)
+        if k:
+            arrow(axes, (x - 2.5, 3.0), (x - 1.75, 3.0))
+    last = 2.1 + 4.2 * (len(steps) - 1)
+    arrow(axes, (last, 2.1), (2.1, 2.1), bend=-0.13)
+    axes.text(last / 2 + 1, 0.35, "and so on, until the episode ends", ha="center", fontsize=8.5)
+    return figure
+
+
 def draw_windows(decisions: int, n_step: int) -> Figure:
     """The windows of an episode on a time line: full ones, shortened ones, and what is dropped."""
     figure, axes = blank(8, 3.6, decisions + 4.2, 0.62 * decisions + 2.0)

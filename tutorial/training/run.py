@@ -200,7 +200,8 @@ def why_not_shown(agent: Agent) -> str:
         actions = actor_of(weights, agent.settings.model_dump(), "the actor")(seen)
     except ValueError as error:
         return str(error)
-    own = agent.learner.synced().act(torch.from_numpy(seen)).numpy()
+    with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
+        own = agent.learner.synced().act(torch.from_numpy(seen)).numpy()
     # Rounding changes actions by less than 1e-5.
     return "" if np.allclose(actions, own, atol=1e-3) else f"the actor was edited: {EDITED}"
 
