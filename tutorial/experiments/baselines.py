@@ -219,7 +219,7 @@ def runs_of(part: str) -> list[Baseline]:
     """All of a part; the comparison has the best trial of each agent whose tuning is complete."""
     episodes, seeds = PARTS[part]
     if part == "tuning":
-        trials = [(agent, trial) for trial in range(TRIALS) for agent in AGENTS]
+        trials = [(agent, trial) for agent in AGENTS for trial in range(TRIALS)]
     else:
         trials = [(agent, -1) for agent in OURS]
         trials += [
