@@ -9,9 +9,9 @@ HEAD = """\
 # Benchmarks
 
 Measured by `python -m tutorial.benchmarks` (`make bench`), which writes this page; not edited by
-hand. What other agents learn is in `baselines.md`. Times of gradient steps are medians over
-repetitions that take turns between ours and the others', with the interquartile range. Whole
-trainings run one after another, each with one thread."""
+hand. A fair comparison with other agents is planned in `baselines.md`. Times of gradient steps are
+medians over repetitions that take turns between ours and the others', with the interquartile
+range. Whole trainings run one after another, each with one thread."""
 
 
 def machine_lines(here: Mapping) -> str:

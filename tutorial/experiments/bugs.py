@@ -138,7 +138,7 @@ BUGS = {
         "A saturated actor",
         "With output weights of standard deviation 1 the tanh is flat where it begins, so the "
         "slope of the critic hardly reaches the actor's weights (Lillicrap et al., 2016, section "
-        "7, draw them from -0.003 to 0.003 for this reason).",
+        "7, draw them from -0.003 to 0.003 so that the first outputs are near 0).",
         "saturation",
         edits=(
             (
@@ -150,15 +150,15 @@ BUGS = {
     ),
     "no_end": Bug(
         "No end of learning",
-        "With constant learning rates the weights wander around a good solution and now and then "
-        "out of it (Robbins and Monro, 1951, ask for rates that fall to 0).",
+        "The weights go on wandering around a good solution, and the noise in them stays, so now "
+        "and then they wander out of it (Robbins and Monro, 1951, ask for rates that fall to 0).",
         "worst_arm",
         overrides={"anneal_episodes": None},
     ),
     "batch_normalization": Bug(
         "Batch normalization",
-        "No running statistics fit both the old actions that the critic learns from and the "
-        "actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
+        "A likely reason is that no running statistics fit both the old actions that the critic "
+        "learns from and the actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
         "mode_gap",
         edits=(BATCH,),
     ),

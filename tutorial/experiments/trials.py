@@ -55,7 +55,6 @@ OTHER_TABLES = {
     "numbers.csv": NUMBER_COLUMNS,
     "distances.csv": DISTANCE_COLUMNS,
 }
-LOST_SCORE = 38.5  # of an arm in an evaluation, below which it counts as lost
 EVALUATION_ARMS = 20
 CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
 
@@ -214,20 +213,21 @@ def delayed(environment, every: int, clock: bool):
 
 
 def lost_arms(trial: Trial, episode: int, observations, rewards) -> list[list]:
-    """Lines of the arms below LOST_SCORE, from observations and rewards (decisions, arms, ...).
+    """Lines of the arms below LOW_SCORE, from observations and rewards (decisions, arms, ...).
 
     An arm loses its goal when it has been paid in full for a second, and then nothing for one. The
     angle is that of the goal on its circle, degrees; without a loss it never reached its goal.
     """
     lines, second = [], 12  # decisions
-    for arm in np.flatnonzero(rewards.sum(axis=0) < LOST_SCORE):
+    scores = rewards.sum(axis=0).round(6)  # of hundredths, whose sums are off by rounding
+    for arm in np.flatnonzero(scores < report.LOW_SCORE):
         paid = np.round(rewards[:, arm] / MAX_DECISION_REWARD, 6)
         windows = np.lib.stride_tricks.sliding_window_view(paid, 2 * second)
         lost = (windows[:, :second] == 1).all(axis=1) & (windows[:, second:] == 0).all(axis=1)
         decision = int(lost.argmax()) + second if lost.any() else ""
         x, z = observations[decision or 0, arm, [26, 28]]
         angle, speed = np.degrees(np.arctan2(x, z)) % 360, observations[0, arm, 32]
-        score = f"{rewards[:, arm].sum():.2f}"
+        score = f"{scores[arm]:.2f}"
         lines.append(
             [
                 trial.variant,
