@@ -19,9 +19,10 @@ reaches 30; at least 100 episodes by that definition. *Training* is the wall clo
 to the solving episode, from `scores.csv`; *whole notebook* adds imports, compilation, figures and
 demo. *Floor* is what no learner that plays 100 episodes one after another can go below: the same
 number of episodes of the trained actor, without noise and without learning, timed right after the
-training, by the engine that trained and by PyTorch. Seeds from {FIRST_SEED} on, whose scores chose no
-setting, one training after another. `fast` was measured again later on the same day, because its
-settings had changed. How good it becomes is in section 7.1 of the notebook, on ten other seeds."""
+training, by the engine that trained and by PyTorch. Seeds from {FIRST_SEED} on, whose scores chose
+no setting, one training after another. `fast` was measured again later on the same day, because
+its settings had changed. How good it becomes is in section 7.1 of the notebook, on ten other
+seeds."""
 
 
 def run(options: Options, recorder: Recorder) -> None:

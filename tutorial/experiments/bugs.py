@@ -158,7 +158,8 @@ BUGS = {
     "batch_normalization": Bug(
         "Batch normalization",
         "A likely reason is that no running statistics fit both the old actions that the critic "
-        "learns from and the actor's own actions, about which its targets ask (Bhatt et al., 2024, on CrossQ).",
+        "learns from and the actor's own actions, about which its targets ask (Bhatt et al., 2024, "
+        "on CrossQ).",
         "mode_gap",
         edits=(BATCH,),
     ),
