@@ -560,6 +560,37 @@ def trials_of_other_environments() -> list[Trial]:
     ]
 
 
+NO_LAYER_NORM = (
+    "return nn.Sequential(linear(inputs, outputs, sigma), nn.LayerNorm(outputs), nn.ReLU())",
+    "return nn.Sequential(linear(inputs, outputs, sigma), nn.ReLU())",
+)
+
+
+def trials_of_tuning_alone() -> list[Trial]:
+    """Question 6 of doc/questions.md."""
+    tuned: dict[str, Any] = NONE_OF_THREE | {"mirrors": "none"}
+    changes: dict[str, dict[str, Any]] = {
+        "fewer_steps": {"gradient_steps": 10},
+        "no_layer_norm": {},
+        "batch_128": {"batch_size": 128},
+        "constant_noise": {"noise_schedule": "constant", "gaussian_sigma": 0.3},
+    }
+    everything = {name: value for change in changes.values() for name, value in change.items()}
+    return [
+        Trial(
+            "tuning_alone",
+            name,
+            seed,
+            overrides=tuned | change,
+            edits=[list(NO_LAYER_NORM)] if name in ("no_layer_norm", "all_four") else [],
+            episodes=10,
+            evaluate_every=1,
+        )
+        for seed in range(8800, 8810)
+        for name, change in {"tuned": {}, **changes, "all_four": everything}.items()
+    ]
+
+
 def trials_of_the_bugs() -> list[Trial]:
     """Those of doc/bugs.md."""
     return [
@@ -591,6 +622,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "three": trials_of_the_three,
     "rates": trials_of_the_rates,
     "environments": trials_of_other_environments,
+    "tuning_alone": trials_of_tuning_alone,
 }
 
 

@@ -480,6 +480,23 @@ def environments_report() -> str:
     )
 
 
+def tuning_alone_report() -> str:
+    """The tables of question 6 of doc/questions.md."""
+    variants = read_plan("tuning_alone")
+    means = {name: mean_evaluation(10)(variant) for name, variant in variants.items()}
+    lines = [
+        [
+            name,
+            mean_and_interval(means[name], 1),
+            *(mean_and_interval(variant["evaluation"][:, k - 1], 1) for k in (5, 10)),
+        ]
+        for name, variant in variants.items()
+    ]
+    head = ["variant", "evaluations of 1-10, mean (95 %)", "after episode 5", "after episode 10"]
+    pairs = [(f"{name} - tuned", means[name], means["tuned"]) for name in means if name != "tuned"]
+    return f"{as_markdown(head, lines)}\n\n{comparisons_table(pairs, None)}"
+
+
 def summary_report(plan: str) -> str:
     """The table of a round of tuning in doc/mirrors.md."""
     return summary_table(read_plan(plan), 20, low_arms(plan))
@@ -498,6 +515,7 @@ REPORTS = {
     "three": three_report,
     "rates": rates_report,
     "environments": environments_report,
+    "tuning_alone": tuning_alone_report,
 }
 
 
