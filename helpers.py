@@ -41,6 +41,7 @@ from tutorial.training.scores import (
     moving_average,
     read_runs,
     read_scores,
+    share_of_threshold,
     solved_at,
 )
 from tutorial.training.settings import (

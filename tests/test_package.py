@@ -13,11 +13,12 @@ import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import nbformat
 import pytest
 from packaging.requirements import Requirement
 
 import reacher
-from tutorial.paths import PROJECT
+from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.training.parameters import Parameters
 
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -139,6 +140,16 @@ def test_every_parameter_is_explained():
     cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
     named = {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
     assert named == set(Parameters.model_fields)
+
+
+def test_the_settings_of_section_5_are_those_of_default(notebook):
+    """The table names and values settings as the folded cell below it defines them."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    [text] = [cell.source for cell in cells if "| setting | ours |" in cell.source]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", text, re.MULTILINE)
+    assert len(rows) == 12
+    settings = notebook.make_hyperparameters("default", {})
+    assert dict(rows) == {name: f"{getattr(settings, name)}" for name, _ in rows}
 
 
 def test_one_version():

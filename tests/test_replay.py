@@ -22,10 +22,13 @@ def leaves_of(tree):
 
 
 def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
-    """The replay that the notebook makes of these settings; any capacity, also too small a one."""
+    """A replay with these settings; any capacity, also too small a one."""
     epsilon = overrides.pop("epsilon", None)  # of prioritized replay, no setting
     settings = defaults(**overrides).model_copy(update={"replay_capacity": capacity})
-    replay = notebook.make_replay(settings, width, np.random.default_rng(seed))
+    rest = width, np.random.default_rng(seed)
+    if settings.replay == "uniform":
+        return notebook.UniformReplay(capacity, *rest)
+    replay = notebook.PrioritizedReplay(capacity, *rest, settings.priority_exponent)
     if epsilon is not None:
         replay.epsilon = epsilon
     return replay
@@ -286,6 +289,6 @@ def test_rows_are_split_where_they_were_joined(notebook):
 
 @pytest.mark.parametrize("kind", ["prioritized", "uniform"])
 def test_an_empty_replay_has_nothing_to_draw(notebook, defaults, kind):
-    replay = notebook.make_replay(defaults(replay=kind), 3, np.random.default_rng(0))
+    replay = memory(notebook, defaults, width=3, replay=kind)
     with pytest.raises(ValueError, match="the replay buffer is empty"):
         replay.sample(4, beta=0.5)

@@ -136,6 +136,7 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("pilot", "questions"),
         ("leave_one_out", "questions"),
         ("more_noise", "questions"),
+        ("tuning_alone", "questions"),
     ],
 )
 def test_a_page_has_the_tables_of_the_runs(plan, page):

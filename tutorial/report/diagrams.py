@@ -260,6 +260,7 @@ def draw_flow(part: str = "") -> Figure:
     arrow(axes, (2.0, 4.2), (2.0, 5.6), color=GREEN)
     arrow(axes, (13.0, 1.5), (13.0, 2.65), "target y", (0.95, 0))
     arrow(axes, (12.2, 2.65), (12.2, 1.5), "follow\nslowly", (-1.0, 0))
+    arrow(axes, (16.8, 2.8), (14.5, 0.9), "r, s'", (1.3, -0.7), bend=-0.25)
     arrow(axes, (7.0, 2.45), (10.8, 0.9), "follow slowly", (-0.4, -0.45), bend=0.25)
     return figure
 

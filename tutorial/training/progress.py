@@ -68,7 +68,7 @@ def show_progress(bar: tqdm, agent: Agent, scores: Sequence[float]) -> None:
     if len(scores) < 10 or len(scores) % 10 == 0:
         print(
             f"episode {len(scores):4}: score {scores[-1]:5.2f}, "
-            f"average {average:5.2f}, {bar.format_dict['elapsed']:.0f} s"
+            f"average {average:5.2f}, Q {agent.log['Q']:.1f}, {bar.format_dict['elapsed']:.0f} s"
         )
     if agent.annealed_episodes == agent.settings.anneal_episodes:  # only once: it counts on
         print(f"episode {len(scores):4}: learning has ended; from now on without noise")

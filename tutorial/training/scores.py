@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -128,6 +129,19 @@ def moving_average(
     end = np.arange(1, len(total))
     begin = np.maximum(end - window, 0)
     return (total[end] - total[begin]) / (end - begin)
+
+
+def share_of_threshold(best: float | None, first: float | None, threshold: float | None) -> float:
+    """How far a best score has come on the way to a threshold, of which 1 is the whole.
+
+    The way begins at 0, or at a first score below 0. A score that has reached its threshold has a
+    share of at least 1. Without a score or a threshold it is minus infinity.
+    """
+    if best is None or first is None or threshold is None:
+        return -math.inf
+    begin = min(0.0, first)
+    share = (best - begin) / abs(threshold - begin) if threshold != begin else math.inf
+    return max(1.0, share) if best >= threshold else share
 
 
 def first_at(
