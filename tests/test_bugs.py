@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+import nbformat
 import numpy as np
 import pytest
 import torch
@@ -251,6 +252,13 @@ def test_the_report_fills_in_the_page(tmp_path, monkeypatch, capsys):
 def test_the_quiz_asks_for_every_bug_once_and_not_in_the_order_of_the_page():
     order = report.quiz_order()
     assert sorted(order) == sorted(WRONG) and order != WRONG
+
+
+def test_the_answers_of_the_notebook_are_in_this_order():
+    text = "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells)
+    answers = re.findall(r"^\| ([A-K]) \| ([^|]+) \|", text, re.MULTILINE)
+    titles = [BUGS[name].title.lower() for name in report.quiz_order()]
+    assert answers == list(zip("ABCDEFGHIJK", titles, strict=True))
 
 
 def test_a_place_that_is_missing_is_named():
