@@ -13,7 +13,7 @@ from tutorial import exercises
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
-from tutorial.report.figures import COLORS, animated_png, plot_scores, record_frames
+from tutorial.report.figures import animated_png, plot_scores, record_frames
 from tutorial.report.live import live_arms, show_arms
 from tutorial.training import compiled
 from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of

@@ -365,7 +365,7 @@ def test_recorded_frames_are_every_second_observation():
 @pytest.mark.parametrize("agents", [1, 12])
 def test_the_animation_is_an_animated_png_of_all_frames(agents):
     _, frames = observed(agents, decisions=5)
-    content = helpers.animated_png(frames, milliseconds=160)
+    content = helpers.animated_png(frames)
     assert content.startswith(b"\x89PNG\r\n\x1a\n") and b"acTL" in content
     picture = Image.open(io.BytesIO(content))
     assert picture.is_animated and picture.n_frames == len(frames)

@@ -26,8 +26,7 @@ SHORT = Trial(
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_a_plan_names_each_trial_once_and_allowed_settings(notebook, monkeypatch, plan):
-    monkeypatch.setattr(report, "matched_sigma", lambda *_: 0.3)  # which runs decide
+def test_a_plan_names_each_trial_once_and_allowed_settings(notebook, plan):
     listed = PLANS[plan]()
     assert len({(trial.variant, trial.seed) for trial in listed}) == len(listed)
     assert {trial.plan for trial in listed} == {plan}
@@ -54,22 +53,17 @@ def test_a_trial_gives_a_line_for_each_episode_and_stores_it_in_order(tmp_path):
     assert variant["episode"].tolist() == [[1, 2], [1, 2]]
 
 
-def test_a_trial_of_another_environment_and_its_distances():
+def test_a_trial_of_another_environment():
     """The same lumps as the arms', on an environment with one torque."""
     trial = dataclasses.replace(
         SHORT,
         location="gymnasium:Pendulum-v1",
         reward_every=20,
         overrides=SHORT.overrides | trials.only_gaussian(0.2) | {"learning_starts": 64},
-        distances=True,
     )
     files = trials.train(trial)
     lines = list(csv.reader(files["short.csv"].splitlines()))
     assert all(-2000 < float(line[2]) < 0 for line in lines) and float(lines[1][3]) < 0
-    distances = [line.split(",") for line in files["distances.csv"].splitlines()]
-    assert [line[:3] for line in distances] == [["short", "5", "1"], ["short", "5", "2"]]
-    # The mean of |N(0, 0.2)| is 0.16, less where actions end at -1 and 1.
-    assert all(0.05 < float(line[3]) < 0.19 for line in distances)
 
 
 def test_the_sparse_reacher_pays_within_the_radius_only():
@@ -163,24 +157,6 @@ def test_the_pilot_decided_the_tasks():
     }
 
 
-def test_a_matched_sigma_is_between_those_around_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
-    with pytest.raises(ValueError, match="first run .* matched_noise"):
-        report.matched_sigma("one_arm", (0.2, 0.4))
-    measured = {"gaussian_0.2": 0.1, "gaussian_0.4": 0.2, "noisy": 0.175}
-    lines = [
-        [f"one_arm_{name}", seed, 1, distance + shift]
-        for name, distance in measured.items()
-        for seed, shift in ((8900, -0.01), (8901, 0.01))
-    ]
-    (tmp_path / "matched_noise").mkdir()
-    path = tmp_path / "matched_noise" / "distances.csv"
-    path.write_text(trials.as_csv([trials.DISTANCE_COLUMNS, *lines]))
-    assert report.matched_sigma("one_arm", (0.2, 0.4)) == pytest.approx(0.35)
-    with pytest.raises(ValueError, match=r"0\.175 lies outside .* 0\.2 to 0\.2"):
-        report.matched_sigma("one_arm", (0.2,))
-
-
 def test_the_contrast_of_three_factors_by_hand():
     """n = 3 adds 0.1 everywhere, but where both others are on, where it takes 0.2."""
     values = np.zeros((2, 2, 2, 4)) + np.arange(4)  # of four seeds
@@ -208,7 +184,6 @@ def test_verdicts():
 def test_a_report_has_the_planned_tests_of_planted_effects(monkeypatch, tmp_path, plan, tests):
     """Odd variants score a point more than even ones, and chance a tenth of that."""
     monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
-    monkeypatch.setattr(report, "matched_sigma", lambda *_: 0.3)
     monkeypatch.setattr(statistics, "permutation_of_groups", lambda one, other: 0.001)  # is slow
     listed, chance = PLANS[plan](), np.random.default_rng(0)
     names = list(dict.fromkeys(trial.variant for trial in listed))

@@ -10,7 +10,6 @@ import torch
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial import notebook
 from tutorial.benchmarks import measure
-from tutorial.benchmarks.measure import Options, Recorder
 from tutorial.paths import NOTEBOOK
 from tutorial.report.tables import as_markdown
 
@@ -100,21 +99,18 @@ def library_calls(library: str, rows):
     return lambda: model.train(MANY, BATCH)
 
 
-def run(options: Options, recorder: Recorder) -> None:
-    """Measure all in turn."""
-    if recorder.has(PLAIN):
-        return
+def run() -> dict[str, dict]:
+    """Measure all in turn: by name, seconds of a step in each repetition, or why it is missing."""
     generator = np.random.default_rng(0)
-    shape = options.size(HELD, 2_000), 2 * OBSERVATION_SIZE + ACTION_SIZE + 2
-    rows = generator.standard_normal(shape, dtype=np.float32)
+    width = 2 * OBSERVATION_SIZE + ACTION_SIZE + 2
+    rows = generator.standard_normal((HELD, width), dtype=np.float32)
     td_errors = 0.1 * generator.standard_normal(len(rows), dtype=np.float32)
-    capacity = {"replay_capacity": options.size(1_000_000, 2_048)}
-    calls, steps = {}, {SB3: MANY, SBX: MANY}
+    calls, steps, missing = {}, {SB3: MANY, SBX: MANY}, {}
     with measure.torch_threads(1):
         torch.manual_seed(0)
         for name, overrides, edits in (
-            (PLAIN, PLAIN_SETTINGS | capacity, WITHOUT_NORMALIZATION),
-            (DEFAULT, capacity, ()),
+            (PLAIN, PLAIN_SETTINGS, WITHOUT_NORMALIZATION),
+            (DEFAULT, {}, ()),
         ):
             for engine, more in (("torch", ""), ("compiled", COMPILED)):
                 calls[name + more], steps[name + more] = this_project(
@@ -124,10 +120,12 @@ def run(options: Options, recorder: Recorder) -> None:
             try:
                 calls[name] = library_calls(library, rows)
             except Exception as error:  # whatever a baseline fails with is a finding
-                recorder.put(name, {"missing": f"{type(error).__name__}: {error}"[:160]})
-        seconds = measure.time_in_turn(calls, options)
-    for name, values in seconds.items():
-        recorder.put(name, {"seconds": [value / steps[name] for value in values]})
+                missing[name] = {"missing": f"{type(error).__name__}: {error}"[:160]}
+        seconds = measure.time_in_turn(calls)
+    return missing | {
+        name: {"seconds": [value / steps[name] for value in values]}
+        for name, values in seconds.items()
+    }
 
 
 def table(measured) -> str:

@@ -24,9 +24,7 @@ def machine_lines(here: Mapping) -> str:
     )
 
 
-def render(
-    rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType], quick: bool = False
-) -> str:
+def render(rows: Mapping[str, Mapping], modules: Mapping[str, ModuleType]) -> str:
     """The whole page.
 
     Args:
@@ -36,8 +34,6 @@ def render(
     there = {name: rows[name] for name in modules if rows.get(name, {}).get("measured")}
     absent = [modules[name].TITLE for name in modules if name not in there]
     parts = [HEAD]
-    if quick:
-        parts.append("**Quick run: tiny sizes that check the code. The numbers mean nothing.**")
     places = [row["here"] for row in there.values()]
     same = all(place == places[0] for place in places)
     if places and same:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 
 from tutorial.benchmarks import trainings
-from tutorial.benchmarks.measure import SEEDS, Options, Recorder
+from tutorial.benchmarks.measure import SEEDS
 from tutorial.report.tables import as_markdown
 from tutorial.training.scores import first_at, solved_at
 
@@ -25,37 +28,28 @@ its settings had changed. How good it becomes is in section 7.1 of the notebook,
 seeds."""
 
 
-def run(options: Options, recorder: Recorder) -> None:
-    """Train and act with every preset and seed."""
-    arms, episodes = options.size(ARMS, 2), options.size(EPISODES, 1)
-    for seed in range(FIRST_SEED, FIRST_SEED + options.size(SEEDS, 1)):
-        for preset in trainings.PRESETS:
-            name = f"{preset}, seed {seed}"
-            if recorder.has(name):
-                continue
-            with trainings.notebook_run(
-                preset=preset,
-                seed=seed,
-                num_agents=arms,
-                max_episodes=options.size(MAX_EPISODES, 1),
-            ) as (folder, scores, notebook_seconds):
-                solved = solved_at(scores["score"])
-                first = first_at(scores["score"])
-                recorder.put(
-                    name,
-                    {
-                        "solved at": solved,
-                        "first at 30": first,
-                        "mean of 1-100": float(scores["score"][:100].mean()),
-                        "training": float(scores["seconds"][solved - 1]) if solved else None,
-                        "to 30": float(scores["seconds"][first - 1]) if first else None,
-                        "whole notebook": notebook_seconds,
-                        "floor": trainings.acting_seconds(folder, arms, seed, episodes, "auto"),
-                        "floor, PyTorch": trainings.acting_seconds(
-                            folder, arms, seed, episodes, "torch"
-                        ),
-                    },
-                )
+def run() -> dict[str, dict]:
+    """Train and act with every preset and seed: what was measured, by both."""
+    measured = {}
+    for seed, preset in itertools.product(range(FIRST_SEED, FIRST_SEED + SEEDS), trainings.PRESETS):
+        with trainings.notebook_run(
+            preset=preset, seed=seed, num_agents=ARMS, max_episodes=MAX_EPISODES
+        ) as (folder, scores, notebook_seconds):
+            solved, first = solved_at(scores["score"]), first_at(scores["score"])
+            floors: dict[str, Any] = {
+                name: trainings.acting_seconds(folder, ARMS, seed, EPISODES, engine)
+                for name, engine in (("floor", "auto"), ("floor, PyTorch", "torch"))
+            }
+            measured[f"{preset}, seed {seed}"] = floors | {
+                "solved at": solved,
+                "first at 30": first,
+                "mean of 1-100": float(scores["score"][:100].mean()),
+                "training": float(scores["seconds"][solved - 1]) if solved else None,
+                "to 30": float(scores["seconds"][first - 1]) if first else None,
+                "whole notebook": notebook_seconds,
+            }
+            print(f"  {preset}, seed {seed}", flush=True)
+    return measured
 
 
 QUANTITIES = {  # of the table: its columns, and how their numbers are written

@@ -127,7 +127,6 @@ def train_agent(
     seed: int,
     episodes: int,
     after_episode: Callable[[Agent, list[float], float], None],
-    prepare: Callable[[Agent], None] = lambda agent: None,
     scale: np.ndarray | None = None,
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
@@ -143,7 +142,6 @@ def train_agent(
         seed: of networks and noise.
         after_episode: called with the agent, the scores so far, and the seconds of training, those
             of these calls left out.
-        prepare: called with the agent before it trains.
         scale: usual sizes of the observations; None: the notebook's.
         reward_threshold: the score that counts as solved, or None.
         engine: as the notebook's parameter.
@@ -163,7 +161,6 @@ def train_agent(
         reward_threshold,
         engine=engine,
     )
-    prepare(agent)
     start, spent = time.perf_counter(), 0.0
 
     def timed(agent: Agent, scores: list[float]) -> None:

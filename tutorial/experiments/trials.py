@@ -18,8 +18,7 @@ Its episodes become lines of `checkpoints/<plan>/<variant>.csv`:
 Arms that score below 38.5 in an evaluation after the end of learning become lines of
 `lost_arms.csv` there, with the decision at which they lost their goal and where it was. Numbers of
 `tutorial.experiments.symptoms`, where a trial wants them, become lines of `numbers.csv`, one for
-each episode in which the agent learns. And lines of `distances.csv` say how far the actions of an
-episode were from those of the mean policy: the mean absolute difference.
+each episode in which the agent learns.
 """
 
 from __future__ import annotations
@@ -49,11 +48,9 @@ from tutorial.training.evaluation import open_evaluation
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LOST_COLUMNS = ("variant", "seed", "episode", "arm", "score", "decision", "angle", "speed")
 NUMBER_COLUMNS = ("variant", "seed", "episode", *symptoms.NUMBERS)
-DISTANCE_COLUMNS = ("variant", "seed", "episode", "distance")
 OTHER_TABLES = {
     "lost_arms.csv": LOST_COLUMNS,
     "numbers.csv": NUMBER_COLUMNS,
-    "distances.csv": DISTANCE_COLUMNS,
 }
 EVALUATION_ARMS = 20
 CLOCK = 29  # x of the hand as the forearm sees it, which is always 0
@@ -78,7 +75,6 @@ class Trial(TableRun):
     edits: list[list[str]] = field(default_factory=list, hash=False)  # of cells, pairs (old, new)
     engine: str = "compiled"
     numbers: bool = False  # whether those of `symptoms` are measured, too
-    distances: bool = False  # whether those of the actions from the mean policy's are
     learner: str = "DDPG"  # or a class of doc/extensions.ipynb
     location: str = ""  # of the environment, as the notebook's parameter
 
@@ -111,17 +107,7 @@ def train(trial: Trial) -> dict[str, str]:
     goals = {} if trial.location else {"goal_size": trial.goal_size}
     judges = trial.arms if trial.location else EVALUATION_ARMS
     evaluation = open_evaluation(trial.location, judges, goals, trial.evaluate_every)
-    lines, lost, measured, distances, of_episode = [], [], [], [], []
-
-    def measure_distances(agent):
-        remember = agent.remember
-
-        def remember_and_measure(*decision):
-            remember(*decision)
-            if agent.env_steps % agent.settings.train_freq == 0:
-                of_episode.append(agent.log["noise"])
-
-        agent.remember = remember_and_measure
+    lines, lost, measured = [], [], []
 
     def after_episode(agent, scores, seconds):
         arms = None
@@ -139,10 +125,6 @@ def train(trial: Trial) -> dict[str, str]:
             arms = rewards.sum(axis=0)
             if not agent.learns:
                 lost.extend(lost_arms(trial, len(scores), seen, rewards))
-        if trial.distances:
-            distance = f"{np.mean(of_episode):.5f}"
-            distances.append([trial.variant, trial.seed, len(scores), distance])
-            of_episode.clear()
         if trial.numbers and agent.learns:
             found = symptoms.numbers_of(agent, trial.arms).values()
             number = [f"{value:.5g}" for value in found]
@@ -171,16 +153,14 @@ def train(trial: Trial) -> dict[str, str]:
             trial.seed,
             trial.episodes,
             after_episode,
-            measure_distances if trial.distances else lambda agent: None,
-            getattr(environment, "observation_scale", None),  # the arms' is the notebook's
-            threshold,
+            scale=getattr(environment, "observation_scale", None),  # the arms' is the notebook's
+            reward_threshold=threshold,
             engine=trial.engine,
             definitions=definitions,
             action_size=brain.vector_action_space_size,
         )
     tables = {"lost_arms.csv": lost}
     tables |= {"numbers.csv": measured} if trial.numbers else {}
-    tables |= {"distances.csv": distances} if trial.distances else {}
     tables[f"{trial.variant}.csv"] = lines  # which means done, so it is stored last
     return {name: as_csv(found) for name, found in tables.items()}
 
@@ -416,7 +396,7 @@ TASKS: dict[str, dict[str, Any]] = {  # as the pilot decided, by the rule of doc
     "small_goals": {"goal_size": 1.3, "episodes": 24, "evaluate_every": 2},
     "one_arm": {"arms": 1, "episodes": 40, "evaluate_every": 2},
 }
-MATCHING_SIGMAS = (0.2, 0.3, 0.4, 0.6, 0.8)  # of Gaussian noise, among which a matched one lies
+MATCHED_SIGMAS = {"delayed_rewards": 0.273, "one_arm": 0.324}  # as measured for question 2
 WITHOUT_ADDED_NOISE = {
     "anneal_episodes": None,
     "anneal_gradient_steps": None,
@@ -432,30 +412,11 @@ def only_gaussian(sigma: float) -> dict[str, Any]:
 NOISY_AND_GAUSSIAN = FIXED_SCHEDULES | {"n_step": 1}
 
 
-def trials_of_the_matching() -> list[Trial]:
-    """What decides the matched sigma of question 2 of doc/questions.md."""
-    variants = {f"gaussian_{sigma}": only_gaussian(sigma) for sigma in MATCHING_SIGMAS}
-    variants |= {"noisy": NOISY_AND_GAUSSIAN}
-    return [
-        Trial(
-            "matched_noise",
-            f"{task}_{name}",
-            seed,
-            overrides=overrides,
-            distances=True,
-            **TASKS[task] | {"episodes": 5, "evaluate_every": 5},
-        )
-        for seed in range(8900, 8904)
-        for task in ("delayed_rewards", "one_arm")
-        for name, overrides in variants.items()
-    ]
-
-
 def trials_of_more_noise() -> list[Trial]:
-    """Question 2 of doc/questions.md, after `matched_noise`."""
+    """Question 2 of doc/questions.md."""
     variants: dict[str, Callable[[str], dict[str, Any]]] = {
         "gaussian_0.2": lambda task: only_gaussian(0.2),
-        "gaussian_matched": lambda task: only_gaussian(report.matched_sigma(task, MATCHING_SIGMAS)),
+        "gaussian_matched": lambda task: only_gaussian(MATCHED_SIGMAS[task]),
         "gaussian_0.4": lambda task: only_gaussian(0.4),
         "noisy": lambda task: NOISY_AND_GAUSSIAN,
         "noisy_alone_1.0": lambda task: WITHOUT_ADDED_NOISE | {"n_step": 1, "noisy_sigma": 1.0},
@@ -617,7 +578,6 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "pilot": trials_of_the_pilot,
     "leave_one_out": trials_of_leaving_one_out,
     "extensions": trials_of_the_extensions,
-    "matched_noise": trials_of_the_matching,
     "more_noise": trials_of_more_noise,
     "three": trials_of_the_three,
     "rates": trials_of_the_rates,

@@ -186,53 +186,32 @@ def record_frames(
     environment: ReacherEnvironment | UnityWrapper | UnityEnvironment,
     policy: Callable[[np.ndarray], np.ndarray],
     decisions: int,
-    every: int = 2,
 ) -> list[np.ndarray]:
-    """Observations while `policy` acts from a reset on.
+    """Observations of every second decision while `policy` acts from a reset on.
 
     Args:
         environment: of arms; it is reset.
         policy: observations (agents, 33) to actions (agents, 4).
         decisions: how many to play.
-        every: decisions from one frame to the next.
 
     Returns:
         Observations (agents, 33), one array for each frame.
     """
-    episode = itertools.islice(rollout(environment, policy), 0, decisions, every)
+    episode = itertools.islice(rollout(environment, policy), 0, decisions, 2)
     return [observations for observations, _, _ in episode]
 
 
-def animated_png(
-    frames: Sequence[np.ndarray],
-    milliseconds: int = 160,
-    most: int = 20,
-    first: int | None = None,
-    label: str = "",
-    goal_size: float = 5.0,
-) -> bytes:
-    """The recorded arms, the first `most` of them, as an animated PNG.
+def animated_png(frames: Sequence[np.ndarray], most: int = 20) -> bytes:
+    """The recorded arms, the first `most` of them, in real time as an animated PNG.
 
-    It is an ordinary picture to Jupyter, VS Code and browsers: it moves without any script.
+    It moves without any script. It begins a third into the recording, because at first all arms
+    hang.
 
     Args:
-        frames: observations (agents, 33), one per frame.
-        milliseconds: how long a frame shows; 160 is real time for every second decision.
-        most: arms that are shown.
-        first: the frame that shows first, before which the picture ends; None: one a third into
-            the recording, since at the beginning all arms hang.
-        label: a line of text at the lower edge.
-        goal_size: diameter of the goals, m.
+        frames: observations (agents, 33) of every second decision.
     """
-    first = len(frames) // 3 if first is None else first
-    return moving_arms(
-        [observations[:most] for observations in frames],
-        milliseconds,
-        width=720,  # a notebook holds it
-        first=first,
-        label=label,
-        goal_size=goal_size,
-    )
+    shown = [observations[:most] for observations in frames]
+    return moving_arms(shown, width=720, first=len(frames) // 3)  # a notebook has that width
 
 
 def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:

@@ -16,19 +16,13 @@ DRAWS = 9_999  # of a bootstrap or a permutation test, by chance where there are
 FACTORS = ("n_step", "replay", "noisy_layers")
 
 
-def interquartile_mean(values: Sequence[float], axis: int = -1) -> np.ndarray:
-    """Mean of the middle half of the values along an axis."""
-    return stats.trim_mean(np.asarray(values, dtype=float), 0.25, axis=axis)
+def interquartile_mean(values: Sequence[float]) -> float:
+    """Mean of the middle half of the values."""
+    return float(stats.trim_mean(np.asarray(values, dtype=float), 0.25))
 
 
-def interval(
-    values: Sequence[float], statistic: Callable = np.mean, level: float = 0.95
-) -> tuple[float, float]:
-    """Bootstrap interval of a statistic over seeds, bias-corrected and accelerated (BCa).
-
-    Args:
-        values: (seeds,).
-        statistic: of an array and its axis, such as `np.mean` or `interquartile_mean`.
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % bootstrap interval of the mean over seeds, bias-corrected and accelerated (BCa).
 
     Returns:
         Its ends; both the value itself where all values are equal.
@@ -38,9 +32,9 @@ def interval(
         return float(values[0]), float(values[0])
     resampled = stats.bootstrap(
         (values,),
-        statistic,
+        np.mean,
         n_resamples=DRAWS,
-        confidence_level=level,
+        confidence_level=0.95,
         method="BCa",
         rng=np.random.default_rng(0),
     )

@@ -487,28 +487,21 @@ def diagnostics_table(path: Path) -> str:
 
 
 def results_text(folder: Path) -> str:
-    """All numbers of doc/study.md's results, from the tables in a folder.
-
-    Of a study that is not whole, without a sweep, or without a pilot, only the tables of cells and
-    effects.
-    """
+    """All numbers of doc/study.md's results, from the tables in a folder."""
     effects_by_task = results(folder, resampled=True)
-    found = [
+    tables_of_results = [
         main_effects_table(effects_by_task),
         three_way_table(folder),
         simple_effects_table(folder),
         effects_table(effects_by_task),
         cells_table(folder),
+        other_numbers(folder, effects_by_task),
+        sweep_table(folder / "sweep.csv"),
+        rates_table(folder / "sweep.csv"),
+        diagnostics_table(folder / "diagnostics.csv"),
+        costs_table(folder),
     ]
-    if all((folder / f"{name}.csv").exists() for name in (*TASKS, "sweep", "pilot", "diagnostics")):
-        found += [
-            other_numbers(folder, effects_by_task),
-            sweep_table(folder / "sweep.csv"),
-            rates_table(folder / "sweep.csv"),
-            diagnostics_table(folder / "diagnostics.csv"),
-            costs_table(folder),
-        ]
-    return "\n\n".join(found)
+    return "\n\n".join(tables_of_results)
 
 
 def draw_cells(folder: Path) -> Figure:

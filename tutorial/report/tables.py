@@ -24,11 +24,11 @@ def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
-def median_and_range(values: Sequence[float | None], form: str = "{:.3g}") -> str:
+def median_and_range(values: Sequence[float | None]) -> str:
     """Of numbers over seeds, or None, which counts as larger than any."""
     numbers = [np.inf if value is None else value for value in values]
     low, middle, high = (
-        "never" if number == np.inf else form.format(number)
+        "never" if number == np.inf else f"{number:.3g}"
         for number in (min(numbers), np.median(numbers), max(numbers))
     )
     return f"{middle} ({low} to {high})"

@@ -44,7 +44,7 @@ def read_plan(plan: str) -> dict[str, Variant]:
     return {
         path.stem: read_variant(path)
         for path in sorted(folder.glob("*.csv"))
-        if path.stem not in ("lost_arms", "numbers", "distances")
+        if path.stem not in ("lost_arms", "numbers")
     }
 
 
@@ -311,33 +311,6 @@ def pilot_report() -> str:
     ]
     head = ["task", "tried", *(f"seed {seed}" for seed in range(8900, 8903)), "mean", "from 20.02"]
     return as_markdown(head, lines)
-
-
-def matched_sigma(task: str, sigmas: Sequence[float]) -> float:
-    """The sigma of Gaussian noise whose actions are as far from the mean policy's as those with
-    NoisyNet and a sigma of 0.2 (question 2 of doc/questions.md), interpolated.
-
-    Raises:
-        ValueError: nobody has measured it, or it lies outside of the sigmas that were.
-    """
-    path = CHECKPOINTS / "matched_noise" / "distances.csv"
-    if not path.exists():
-        raise ValueError(
-            "the matched noise is not known yet; first run "
-            "python -m tutorial.experiments.trials matched_noise"
-        )
-    table = np.genfromtxt(path, delimiter=",", names=True, dtype=None, encoding=None)
-
-    def mean(variant: str) -> float:
-        return float(table["distance"][table["variant"] == f"{task}_{variant}"].mean())
-
-    wanted, distances = mean("noisy"), [mean(f"gaussian_{sigma}") for sigma in sigmas]
-    if not distances[0] <= wanted <= distances[-1]:
-        raise ValueError(
-            f"{task}: NoisyNet's distance of {wanted:.3f} lies outside of those of the sigmas "
-            f"{sigmas[0]} to {sigmas[-1]}, {distances[0]:.3f} to {distances[-1]:.3f}"
-        )
-    return round(float(np.interp(wanted, distances, sigmas)), 3)
 
 
 def means_table(groups: Mapping[str, np.ndarray], measured: str, digits: int = 3) -> str:
