@@ -131,6 +131,7 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("leave_one_out", "questions"),
         ("more_noise", "questions"),
         ("tuning_alone", "questions"),
+        ("three", "questions"),
     ],
 )
 def test_a_page_has_the_tables_of_the_runs(plan, page):
