@@ -131,10 +131,15 @@ def test_interactive_figures_have_the_colours_of_all_figures():
 
 
 def test_the_phase_has_the_numbers_of_the_settings(notebook):
-    settings = notebook.make_hyperparameters("default", {"batch_size": 32, "train_freq": 5})
-    texts = [text.get_text() for text in diagrams.draw_phase(7, settings).axes[0].texts]
-    assert "5 decisions" in texts[0] and "store 35 transitions" in texts[1]
-    assert "40 batches\nof 32 by priority" in texts[2] and "priorities" in texts[4]
-    uniform = settings.model_copy(update={"replay": "uniform"})
-    texts = [text.get_text() for text in diagrams.draw_phase(7, uniform).axes[0].texts]
-    assert not any("priorit" in text for text in texts)
+    def texts(arms, **changed):
+        settings = notebook.make_hyperparameters("default", {"batch_size": 32} | changed)
+        figure = diagrams.draw_phase(arms, notebook.Schedules(settings, 30.0))
+        return [text.get_text() for text in figure.axes[0].texts]
+
+    found = texts(7, train_freq=5)
+    assert "5 decisions" in found[0] and "store 35 transitions" in found[1]
+    assert "40 batches\nof 32 by priority" in found[2] and "priorities" in found[4]
+    assert not any("priorit" in text for text in texts(7, replay="uniform"))
+    # one arm stores 10 transitions, of which 128 uses each fill 20 batches of 64
+    found = texts(1, batch_size=64)
+    assert "20 batches" in found[2] and "20 gradient steps" in found[3]

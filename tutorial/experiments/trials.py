@@ -552,6 +552,20 @@ def trials_of_tuning_alone() -> list[Trial]:
     ]
 
 
+def trials_of_larger_batches() -> list[Trial]:
+    """Question 7 of doc/questions.md."""
+    variants: dict[str, dict[str, Any]] = {
+        "default": {},
+        "batch_128": {"batch_size": 128},
+        "batch_128_half_the_steps": {"batch_size": 128, "gradient_steps": 20},
+    }
+    return [
+        Trial("batches", name, seed, overrides=overrides, episodes=20, evaluate_every=1)
+        for seed in range(7100, 7120)
+        for name, overrides in variants.items()
+    ]
+
+
 def trials_of_the_bugs() -> list[Trial]:
     """Those of doc/bugs.md."""
     return [
@@ -583,6 +597,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "rates": trials_of_the_rates,
     "environments": trials_of_other_environments,
     "tuning_alone": trials_of_tuning_alone,
+    "batches": trials_of_larger_batches,
 }
 
 

@@ -376,16 +376,17 @@ def draw_networks(observations: int, actions: int, settings: Any) -> Figure:
     return figure
 
 
-def draw_phase(arms: int, settings: Any) -> Figure:
-    """The cycle of decisions and an update phase, with the numbers of the settings."""
+def draw_phase(arms: int, schedules: Any) -> Figure:
+    """The cycle of decisions and an update phase, with the numbers of the schedules' settings."""
+    settings, gradient_steps = schedules.settings, schedules.num_gradient_steps(arms)
     by_priority = settings.replay == "prioritized"
     steps = [
         f"{arms} arms make\n{settings.train_freq} decisions each",
         f"store {arms * settings.train_freq} transitions"
         + ",\npriorities from\ntheir TD errors" * by_priority,
-        f"sample {settings.gradient_steps} batches\nof {settings.batch_size}"
+        f"sample {gradient_steps} batches\nof {settings.batch_size}"
         + " by priority" * by_priority,
-        f"{settings.gradient_steps} gradient steps:\ncritic, actor, targets",
+        f"{gradient_steps} gradient steps:\ncritic, actor, targets",
     ] + ["set the priorities\nfrom the new\nTD errors"] * by_priority
     figure, axes = blank(9, 1.9, 4.2 * len(steps), 4.4)
     for k, text in enumerate(steps):

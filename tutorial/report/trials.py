@@ -474,6 +474,12 @@ def tuning_alone_report() -> str:
     return f"{as_markdown(head, lines)}\n\n{comparisons_table(pairs, None)}"
 
 
+def batches_report() -> str:
+    """The tables of question 7 of doc/questions.md."""
+    titles = {"batch_128": "batches of 128", "batch_128_half_the_steps": "batches of 128, 20 steps"}
+    return compared_with_default("batches", titles, "evaluations of 1-20", mean_evaluation(20))
+
+
 def summary_report(plan: str) -> str:
     """The table of a round of tuning in doc/mirrors.md."""
     return summary_table(read_plan(plan), 20, low_arms(plan))
@@ -493,6 +499,7 @@ REPORTS = {
     "rates": rates_report,
     "environments": environments_report,
     "tuning_alone": tuning_alone_report,
+    "batches": batches_report,
 }
 
 
