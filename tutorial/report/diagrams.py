@@ -384,8 +384,7 @@ def draw_phase(arms: int, schedules: Any) -> Figure:
         f"{arms} arms make\n{settings.train_freq} decisions each",
         f"store {arms * settings.train_freq} transitions"
         + ",\npriorities from\ntheir TD errors" * by_priority,
-        f"sample {gradient_steps} batches\nof {settings.batch_size}"
-        + " by priority" * by_priority,
+        f"sample {gradient_steps} batches\nof {settings.batch_size}" + " by priority" * by_priority,
         f"{gradient_steps} gradient steps:\ncritic, actor, targets",
     ] + ["set the priorities\nfrom the new\nTD errors"] * by_priority
     figure, axes = blank(9, 1.9, 4.2 * len(steps), 4.4)
