@@ -566,6 +566,11 @@ def trials_of_larger_batches() -> list[Trial]:
     ]
 
 
+def trials_of_one_arm() -> list[Trial]:
+    """Question 8 of doc/questions.md."""
+    return [Trial("one_arm", "default", seed, arms=1) for seed in range(7200, 7210)]
+
+
 def trials_of_the_bugs() -> list[Trial]:
     """Those of doc/bugs.md."""
     return [
@@ -598,6 +603,7 @@ PLANS: dict[str, Callable[[], list[Trial]]] = {
     "environments": trials_of_other_environments,
     "tuning_alone": trials_of_tuning_alone,
     "batches": trials_of_larger_batches,
+    "one_arm": trials_of_one_arm,
 }
 
 

@@ -480,9 +480,9 @@ def batches_report() -> str:
     return compared_with_default("batches", titles, "evaluations of 1-20", mean_evaluation(20))
 
 
-def summary_report(plan: str) -> str:
-    """The table of a round of tuning in doc/mirrors.md."""
-    return summary_table(read_plan(plan), 20, low_arms(plan))
+def summary_report(plan: str, episodes: int = 20) -> str:
+    """The table of a plan without tests, such as a round of tuning in doc/mirrors.md."""
+    return summary_table(read_plan(plan), episodes, low_arms(plan))
 
 
 REPORTS = {
@@ -500,6 +500,7 @@ REPORTS = {
     "environments": environments_report,
     "tuning_alone": tuning_alone_report,
     "batches": batches_report,
+    "one_arm": functools.partial(summary_report, "one_arm", 60),
 }
 
 
