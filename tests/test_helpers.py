@@ -362,6 +362,16 @@ def test_recorded_frames_are_every_second_observation():
         np.testing.assert_array_equal(frame, observation)
 
 
+def test_figures_know_the_size_of_the_goals():
+    """A goal of 2 m is touched at 1 m and the hand's radius, and it is drawn smaller."""
+    frames = observed(2, decisions=3)[1]
+    assert helpers.animated_png(frames) != helpers.animated_png(frames, goal_size=2.0)
+    figure = helpers.figures.plot_distances(np.ones((100, 2)), goal_size=2.0)
+    (line,) = (line for line in figure.axes[0].lines if line.get_label() == "touch")
+    assert set(line.get_ydata()) == {2.0}
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("agents", [1, 12])
 def test_the_animation_is_an_animated_png_of_all_frames(agents):
     _, frames = observed(agents, decisions=5)

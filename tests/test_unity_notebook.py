@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+import nbformat
 import papermill
 import pytest
 
@@ -35,8 +36,17 @@ def launcher(tmp_path_factory):
 
 
 def test_notebook_trains_against_a_unity_player(launcher, tmp_path):
+    """And cells that play can be run again after the last one, as section 6 advises."""
+    copy = nbformat.read(NOTEBOOK, 4)
+    plays = ("helpers.evaluate_policy(environment", "environment.reset(", "helpers.rollout(")
+    again = [
+        cell for cell in copy.cells if cell.source.startswith(("rng", "# vector_obs", "played"))
+    ]
+    assert all(part in cell.source for part, cell in zip(plays, again, strict=True))
+    copy.cells += [nbformat.v4.new_code_cell(cell.source) for cell in again]
+    nbformat.write(copy, tmp_path / "copy.ipynb")
     papermill.execute_notebook(
-        NOTEBOOK,
+        tmp_path / "copy.ipynb",
         tmp_path / "executed.ipynb",
         cwd=PROJECT,
         kernel_name="python3",

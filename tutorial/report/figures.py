@@ -13,7 +13,7 @@ from reacher import ReacherEnvironment
 from reacher.drawing.moving import moving_arms
 from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
-from reacher.task import DECISION_SECONDS
+from reacher.task import DECISION_SECONDS, HAND_RADIUS
 from tutorial.training.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def record_frames(
     return [observations for observations, _, _ in episode]
 
 
-def animated_png(frames: Sequence[np.ndarray], most: int = 20) -> bytes:
+def animated_png(frames: Sequence[np.ndarray], most: int = 20, goal_size: float = 5.0) -> bytes:
     """The recorded arms, the first `most` of them, in real time as an animated PNG.
 
     It moves without any script. It begins a third into the recording, because at first all arms
@@ -209,17 +209,19 @@ def animated_png(frames: Sequence[np.ndarray], most: int = 20) -> bytes:
 
     Args:
         frames: observations (agents, 33) of every second decision.
+        goal_size: diameter of the goals, m.
     """
     shown = [observations[:most] for observations in frames]
-    return moving_arms(shown, width=720, first=len(frames) // 3)  # a notebook has that width
+    first = len(frames) // 3
+    return moving_arms(shown, width=720, goal_size=goal_size, first=first)  # a notebook's width
 
 
-def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
+def plot_distances(distances: np.ndarray, goal_size: float = 5.0) -> Figure:
     """Distances of hand and goal: median over the arms, and 5 % to 95 % of them.
 
     Args:
         distances: (decisions, arms), m.
-        touching: below this the hand touches the goal, m.
+        goal_size: diameter of the goals, m.
     """
     figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
     for axes, end in zip(panels, (76, len(distances)), strict=True):
@@ -235,7 +237,9 @@ def plot_distances(distances: np.ndarray, touching: float = 3.5) -> Figure:
             label="5 % to 95 % of the arms",
         )
         axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
-        axes.axhline(touching, color="0.4", linestyle="--", linewidth=1, label="touch")
+        axes.axhline(
+            HAND_RADIUS + goal_size / 2, color="0.4", linestyle="--", linewidth=1, label="touch"
+        )
         axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
     panels[0].set_ylabel("hand to goal (m)")
     panels[1].legend(frameon=False, fontsize=8)

@@ -1,4 +1,4 @@
-"""The results of the study of doc/study.md, from its tables: measures, effects, figures.
+"""The results of doc/study.md and its appendix, from the tables: measures, effects, figures.
 
     python -m tutorial.report.study
 
