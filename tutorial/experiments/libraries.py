@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reacher.episode import Policy
 from reacher.gymnasium import ReacherVectorEnv
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
 
 
 class ArmVecEnv(VecEnv):
@@ -27,14 +28,24 @@ class ArmVecEnv(VecEnv):
     Args:
         num_agents: arms.
         seed: of the goals.
+        scale: by which the observations (33,) are divided; None: as they are.
+        reward_scale: by which rewards are multiplied. Scores are not.
 
     Attributes:
         scores: mean over the arms of each whole episode.
-        seconds: when it ended, s since `start`.
+        seconds: when it ended, s since `start`, without those in which the clock was stopped.
     """
 
-    def __init__(self, num_agents: int = 20, seed: int = 0) -> None:
+    def __init__(
+        self,
+        num_agents: int = 20,
+        seed: int = 0,
+        scale: np.ndarray | None = None,
+        reward_scale: float = 1,
+    ) -> None:
         self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
+        self.scale = np.float32(1) if scale is None else scale
+        self.reward_scale = reward_scale
         self.goal_seed: int | None = seed  # of the first reset
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
@@ -50,10 +61,21 @@ class ArmVecEnv(VecEnv):
         """Start the clock."""
         self.started, self.score = time.perf_counter(), 0.0
 
+    @contextlib.contextmanager
+    def stopped_clock(self) -> Iterator[None]:
+        """What happens meanwhile takes no time."""
+        began = time.perf_counter()
+        yield
+        self.started += time.perf_counter() - began
+
+    def scaled(self, observations: np.ndarray) -> np.ndarray:
+        """Observations as an agent sees them, float32."""
+        return (observations / self.scale).astype(np.float32)
+
     def reset(self) -> np.ndarray:
         observations, _ = self.arms.reset(seed=self.goal_seed)
         self.goal_seed, self.score = None, 0.0
-        return observations
+        return self.scaled(observations)
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
@@ -67,10 +89,11 @@ class ArmVecEnv(VecEnv):
             self.seconds.append(time.perf_counter() - self.started)
             self.score = 0.0
             infos = [
-                {"terminal_observation": last, "TimeLimit.truncated": True}
+                {"terminal_observation": self.scaled(last), "TimeLimit.truncated": True}
                 for last in answer["final_obs"]
             ]
-        return observations, rewards.astype(np.float32), truncated, infos
+        paid = (self.reward_scale * rewards).astype(np.float32)
+        return self.scaled(observations), paid, truncated, infos
 
     def close(self) -> None:
         """Nothing is open."""
@@ -90,55 +113,81 @@ class ArmVecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-class Episodes(BaseCallback):
-    """Ends a training after so many episodes."""
+class FadingNoise(VectorizedActionNoise):
+    """Gaussian noise on the actions, for each arm its own, whose size can change."""
 
-    def __init__(self, arms: ArmVecEnv, number: int):
+    def __init__(self, arms: int, sigma: float) -> None:
+        super().__init__(
+            NormalActionNoise(np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, sigma)), arms
+        )
+        self.factor = 1.0
+
+    def __call__(self) -> np.ndarray:
+        return self.factor * super().__call__()
+
+
+class Episodes(BaseCallback):
+    """Calls a function after each episode, and ends a training after so many."""
+
+    def __init__(self, arms: ArmVecEnv, number: int, after_episode: Callable[[], None]) -> None:
         super().__init__()
-        self.arms, self.number = arms, number
+        self.arms, self.number, self.after_episode = arms, number, after_episode
+        self.seen = 0
 
     def _on_step(self) -> bool:
-        return len(self.arms.scores) < self.number
+        if len(self.arms.scores) > self.seen:
+            self.seen += 1
+            with self.arms.stopped_clock():
+                self.after_episode()
+        return self.seen < self.number
 
 
 def train(
-    library: str,
-    algorithm: str,
-    policy: str,
+    agent: tuple[str, str, str],
     settings: Mapping[str, Any],
     arms: ArmVecEnv,
     seed: int,
     episodes: int,
-) -> Policy:
-    """Train for so many episodes; return the policy without noise.
+    after_episode: Callable[[Policy], None],
+) -> None:
+    """Train for so many episodes.
 
     Args:
-        library, algorithm: a module and its class.
-        policy: of that class, by name.
-        settings: of the class; and `normalize`, whether `VecNormalize` scales observations and
-            rewards, and `noise`, the sigma of Gaussian noise on the actions.
+        agent: a module, its class, and a policy of that class by name.
+        settings: of the class; and `observations`, which is "running" if `VecNormalize` scales
+            them, `noise`, the sigma of Gaussian noise on the actions, and `fading`, whether it
+            fades as the best score rises to 30.
+        after_episode: called with the policy without noise.
 
     Raises:
         FloatingPointError: numbers are no longer finite.
     """
-    options = dict(settings)
-    env = VecNormalize(arms, gamma=options["gamma"]) if options.pop("normalize", False) else None
-    if sigma := options.pop("noise", 0):
-        options["action_noise"] = NormalActionNoise(
-            np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, sigma)
-        )
+    library, algorithm, policy = agent
     kind = getattr(importlib.import_module(library), algorithm)
-    model = kind(policy, env or arms, seed=seed, device="cpu", **options)
+    options = dict(settings)
     arms.start()
+    env: VecEnv = arms
+    if options.pop("observations", "raw") == "running":
+        env = VecNormalize(arms, norm_reward=False)
+    noise, fading = None, options.pop("fading", False)
+    if sigma := options.pop("noise", 0):
+        options["action_noise"] = noise = FadingNoise(arms.num_envs, sigma)
+    model = kind(policy, env, seed=seed, device="cpu", **options)
+
+    def act(observations: np.ndarray) -> np.ndarray:
+        seen = arms.scaled(observations)
+        if isinstance(env, VecNormalize):
+            seen = env.normalize_obs(seen)
+        return model.predict(seen, deterministic=True)[0]
+
+    def ended() -> None:
+        if noise and fading:
+            noise.factor = 1 - min(1.0, max(arms.scores) / SOLVED_SCORE)
+        after_episode(act)
+
     try:
-        model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes))
+        model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes, ended))
     except ValueError as error:  # of the arms, or of PyTorch's distributions
         if not re.search("finite|nan", str(error)):
             raise
         raise FloatingPointError(str(error)) from None
-
-    def act(observations: np.ndarray) -> np.ndarray:
-        seen = observations.astype(np.float32)
-        return model.predict(env.normalize_obs(seen) if env else seen, deterministic=True)[0]
-
-    return act

@@ -36,29 +36,48 @@ Trainings = Mapping[str, np.ndarray]  # column to (trainings, episodes), NaN whe
 
 
 def read_trainings(path: Path) -> Trainings:
-    """All trainings of a file, by trial and seed."""
+    """All trainings of a file, in the order in which they were stored."""
     table = np.genfromtxt(path, delimiter=",", names=True)
     number = int((table["episode"] == 1).sum())
     return {name: table[name].reshape(number, -1) for name in table.dtype.names}
 
 
-def best_trial(folder: Path, agent: str, trials: int) -> int | None:
-    """The trial with the highest mean score; None while some are missing."""
-    path = folder / f"{agent}.csv"
-    found = read_trainings(path) if path.exists() else {"trial": np.empty((0, 1))}
-    if len(found["trial"]) < trials:
+def means_of(agent: str) -> dict[int, dict[int, float]]:
+    """The mean evaluation of each training of the tuning, by trial and seed."""
+    path = RESULTS / "tuning" / f"{agent}.csv"
+    found: dict[int, dict[int, float]] = {}
+    if path.exists():
+        table = read_trainings(path)
+        for trial, seed, evaluations in zip(
+            table["trial"][:, 0], table["seed"][:, 0], table["evaluation"], strict=True
+        ):
+            found.setdefault(int(trial), {})[int(seed)] = float(evaluations.mean())
+    return found
+
+
+def best_on(agent: str, seed: int, trials: int) -> list[int]:
+    """Trials by their mean evaluation on a seed, best first; none while some are missing."""
+    means = {trial: of[seed] for trial, of in means_of(agent).items() if seed in of}
+    return sorted(means, key=lambda trial: -means[trial]) if len(means) == trials else []
+
+
+def best_trial(agent: str) -> int | None:
+    """Of the three trials with three seeds, that with the highest mean; None while some miss."""
+    finals = {trial: of for trial, of in means_of(agent).items() if len(of) == 3}
+    if len(finals) < 3:
         return None
-    return int(found["trial"][found["score"].mean(axis=1).argmax(), 0])
+    return max(finals, key=lambda trial: np.mean([*finals[trial].values()]))
 
 
 def comparison_table() -> str:
     """What each agent reached on the seeds of the comparison."""
     head = [
         "agent",
-        "first score of 30: episode, median (range)",
+        "first evaluation of 30: episode, median (range)",
         "seconds until then",
-        "scores of 1-40, mean (95 %)",
-        "without noise after 40, mean (range)",
+        "first training score of 30: episode",
+        "evaluations of 1-40, mean (95 %)",
+        "evaluation after 40, mean (range)",
         "seconds of 40 episodes, median",
     ]
     lines = []
@@ -67,7 +86,7 @@ def comparison_table() -> str:
         if not path.exists():
             continue
         found = read_trainings(path)
-        firsts = [first_at(scores) for scores in found["score"]]
+        firsts = [first_at(evaluations) for evaluations in found["evaluation"]]
         seconds = [
             None if first is None else row[first - 1]
             for first, row in zip(firsts, found["seconds"], strict=True)
@@ -78,7 +97,8 @@ def comparison_table() -> str:
                 title,
                 median_and_range(firsts),
                 median_and_range(seconds),
-                mean_and_interval(found["score"].mean(axis=1)),
+                median_and_range([first_at(scores) for scores in found["score"]]),
+                mean_and_interval(found["evaluation"].mean(axis=1)),
                 f"{last.mean():.2f} ({last.min():.2f} to {last.max():.2f})",
                 f"{np.median(found['seconds'][:, -1]):.0f}",
             ]
@@ -87,7 +107,7 @@ def comparison_table() -> str:
 
 
 def tuning_table() -> str:
-    """What twenty trials of each agent found."""
+    """What the twenty trainings of each agent found: mean evaluations of 1-12."""
     with open(RESULTS / "tuning" / "settings.csv", newline="") as file:
         settings = {
             (line["agent"], line["trial"]): line["settings"] for line in csv.DictReader(file)
@@ -96,22 +116,26 @@ def tuning_table() -> str:
         "agent",
         "the library's own settings",
         "those of `default`",
-        "median trial",
-        "best trial",
+        "median of 14 trials",
+        "best trial, three seeds",
         "its settings",
     ]
     lines = []
     for agent, title in TITLES.items():
-        path = RESULTS / "tuning" / f"{agent}.csv"
-        if not path.exists():
+        best = best_trial(agent)
+        if best is None:
             continue
-        found = read_trainings(path)
-        means = found["score"].mean(axis=1)
-        best = int(found["trial"][means.argmax(), 0])
+        means = means_of(agent)
+        first = min(means[0])  # the seed that all trials have
         chosen = json.loads(settings[agent, str(best)])
         told = ", ".join(f"{name} {value}" for name, value in chosen.items())
-        numbers = (f"{value:.1f}" for value in (means[0], means[1], np.median(means), means.max()))
-        lines.append([title, *numbers, f"`{told}`" if told else "its own"])
+        numbers = [
+            means[0][first],
+            means[1][first],
+            np.median([of[first] for of in means.values()]),
+        ]
+        final = np.mean([*means[best].values()])
+        lines.append([title, *(f"{value:.1f}" for value in (*numbers, final)), f"`{told}`"])
     return as_markdown(head, lines)
 
 
