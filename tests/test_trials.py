@@ -132,6 +132,8 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("more_noise", "questions"),
         ("tuning_alone", "questions"),
         ("three", "questions"),
+        ("environments", "questions"),
+        ("one_arm", "questions"),
     ],
 )
 def test_a_page_has_the_tables_of_the_runs(plan, page):
