@@ -134,6 +134,7 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("three", "questions"),
         ("environments", "questions"),
         ("one_arm", "questions"),
+        ("batches", "questions"),
     ],
 )
 def test_a_page_has_the_tables_of_the_runs(plan, page):
