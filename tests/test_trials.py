@@ -250,5 +250,6 @@ def test_the_notebook_says_how_much_critics_promise():
         for variant in ("default", "td3")
     }
     text = NOTEBOOK.read_text(encoding="utf-8")
-    assert f"`default` are {means['default']:.1f} above the returns" in text
-    assert f"those of TD3 {-means['td3']:.1f} below (three seeds each" in text
+    assert "In three runs of thirty episodes" in text
+    assert f"`default` are on average {means['default']:.1f} above the returns" in text
+    assert f"in three runs of TD3 they are {-means['td3']:.1f} below" in text
