@@ -190,3 +190,21 @@ def test_an_agent_that_never_gets_there_counts_as_the_slowest(tmp_path, monkeypa
     path = tmp_path / "comparison" / "sbx_td3.csv"
     write(path, {(4, 1): [1, 30], (4, 2): [31, 40], (4, 3): [1, 2]})
     assert "| SBX, TD3 | 2 (1 to never) | 2 (1 to never) |" in report.comparison_table()
+
+
+def test_the_figure_has_a_point_for_each_seed_and_tells_who_never_gets_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    write(tmp_path / "comparison" / "sbx_td3.csv", {(4, 1): [1, 30], (4, 2): [31, 40]})
+    write(tmp_path / "comparison" / "sbx_sac.csv", {(4, 1): [1, 2], (4, 2): [1, 30]})
+    figure = report.draw()
+    try:
+        episodes, seconds = figure.axes
+        assert [label.get_text() for label in episodes.get_yticklabels()] == [
+            "SBX, TD3",
+            "SBX, SAC",
+        ]
+        points = [line.get_xdata().tolist() for line in episodes.lines if line.get_marker() == "o"]
+        assert points == [[2, 1], [np.inf, 2]]
+        assert [text.get_text() for text in seconds.texts] == ["1 not in 2 episodes"]
+    finally:
+        report.plt.close(figure)

@@ -1,18 +1,22 @@
-"""Tables of doc/baselines.md, from the files of `tutorial.experiments.baselines`.
+"""Tables and figure of doc/baselines.md, from the files of `tutorial.experiments.baselines`.
 
-python -m tutorial.report.baselines
+`python -m tutorial.report.baselines` prints the tables and draws doc/baselines.png.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
-from tutorial.paths import CHECKPOINTS
+from reacher.drawing.style import BLUE, GREEN, ORANGE
+from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.report.tables import as_markdown, mean_and_interval, median_and_range
 from tutorial.training.scores import first_at
 
@@ -69,6 +73,22 @@ def best_trial(agent: str) -> int | None:
     return max(finals, key=lambda trial: np.mean([*finals[trial].values()]))
 
 
+def read_comparison() -> dict[str, Trainings]:
+    """The trainings of all agents of the comparison that are stored, by agent."""
+    paths = {agent: RESULTS / "comparison" / f"{agent}.csv" for agent in TITLES}
+    return {agent: read_trainings(path) for agent, path in paths.items() if path.exists()}
+
+
+def until_solved(found: Trainings) -> tuple[list[int | None], list[float | None]]:
+    """The episode after which an evaluation is first 30, and the seconds until then, by seed."""
+    firsts = [first_at(evaluations) for evaluations in found["evaluation"]]
+    seconds = [
+        None if first is None else float(row[first - 1])
+        for first, row in zip(firsts, found["seconds"], strict=True)
+    ]
+    return firsts, seconds
+
+
 def comparison_table() -> str:
     """What each agent reached on the seeds of the comparison."""
     head = [
@@ -81,20 +101,12 @@ def comparison_table() -> str:
         "seconds of 40 episodes, median",
     ]
     lines = []
-    for agent, title in TITLES.items():
-        path = RESULTS / "comparison" / f"{agent}.csv"
-        if not path.exists():
-            continue
-        found = read_trainings(path)
-        firsts = [first_at(evaluations) for evaluations in found["evaluation"]]
-        seconds = [
-            None if first is None else row[first - 1]
-            for first, row in zip(firsts, found["seconds"], strict=True)
-        ]
+    for agent, found in read_comparison().items():
+        firsts, seconds = until_solved(found)
         last = found["evaluation"][:, -1]
         lines.append(
             [
-                title,
+                TITLES[agent],
                 median_and_range(firsts),
                 median_and_range(seconds),
                 median_and_range([first_at(scores) for scores in found["score"]]),
@@ -104,6 +116,39 @@ def comparison_table() -> str:
             ]
         )
     return as_markdown(head, lines)
+
+
+def draw() -> Figure:
+    """Episodes and seconds until an evaluation is first 30, a point for each seed."""
+    agents = read_comparison()
+    colors = {"sbx": BLUE, "sb3": GREEN}
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for row, (agent, found) in enumerate(agents.items()):
+        color, episodes = colors.get(agent[:3], ORANGE), found["episode"].shape[1]
+        near = row + np.linspace(-0.25, 0.25, len(found["episode"]))
+        for panel, values in zip(panels, until_solved(found), strict=True):
+            numbers = np.array([np.inf if value is None else value for value in values])
+            panel.plot(numbers, near, "o", color=color, alpha=0.6, markersize=4)
+            panel.plot(np.median(numbers), row, "|", color=color, markersize=14, mew=2.5)
+        if never := int(np.isinf(numbers).sum()):
+            panels[1].annotate(
+                f"{never} not in {episodes} episodes",
+                (1.02, row),
+                xycoords=("axes fraction", "data"),
+                verticalalignment="center",
+            )
+    titles = [re.sub(r"[*`]", "", TITLES[agent]) for agent in agents]
+    panels[0].set_yticks(range(len(agents)), titles)
+    panels[0].set_ylim(len(agents) - 0.5, -0.5)
+    panels[0].set_xlabel("first evaluation of 30: episode")
+    panels[1].set_xlabel("the same, seconds of training")
+    ticks = [1, 2, 3, 5, 10, 20, 40], [5, 10, 20, 50, 100, 200, 500]
+    for panel, marks in zip(panels, ticks, strict=True):
+        panel.set_xscale("log")
+        panel.set_xticks(marks, [str(mark) for mark in marks])
+        panel.minorticks_off()
+        panel.grid(axis="x", alpha=0.3)
+    return figure
 
 
 def tuning_table() -> str:
@@ -141,3 +186,4 @@ def tuning_table() -> str:
 
 if __name__ == "__main__":
     print(comparison_table(), tuning_table(), sep="\n\n")
+    draw().savefig(DOC / "baselines.png", dpi=110, metadata={"Software": None})
