@@ -9,8 +9,8 @@ HEAD = """\
 # Benchmarks
 
 Measured by `python -m tutorial.benchmarks` (`make bench`), which writes this page; not edited by
-hand. A fair comparison with other agents is planned in `baselines.md`. Times of gradient steps are
-medians over repetitions that take turns between ours and the others', with the interquartile
+hand. `baselines.md` compares whole trainings with those of other agents. Times of gradient steps
+are medians over repetitions that take turns between ours and the others', with the interquartile
 range. Whole trainings run one after another, each with one thread."""
 
 
