@@ -132,6 +132,7 @@ def test_the_kept_tables_are_those_of_the_plan(plan):
         ("more_noise", "questions"),
         ("tuning_alone", "questions"),
         ("three", "questions"),
+        ("rates", "questions"),
         ("environments", "questions"),
         ("one_arm", "questions"),
         ("batches", "questions"),
