@@ -9,26 +9,25 @@ this module.
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
-from tutorial import exercises
-from tutorial.notebook import definitions
-from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.report import bugs, diagrams, figures, interactive, study, summaries, tables, trials
-from tutorial.report.figures import animated_png, plot_scores, record_frames
-from tutorial.report.live import live_arms, show_arms
-from tutorial.training import compiled
-from tutorial.training.environments import GYMNASIUM, open_environment, reward_threshold_of
-from tutorial.training.evaluation import (
+from research.report import bugs, study, trials
+from tapejit import compiled
+from tutorial import diagrams, exercises, figures, interactive, summaries, tables
+from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of
+from tutorial.evaluation import (
     open_evaluation,
     returns_that_followed,
     values_over_torques,
 )
-from tutorial.training.health import require_finite, require_healthy, require_observations
-from tutorial.training.layers import FixedScale
-from tutorial.training.parameters import check_parameters
-from tutorial.training.progress import log_means, tensorboard_curves
-from tutorial.training.randomness import normal_numbers, seed_everything, versions
-from tutorial.training.run import training_run
-from tutorial.training.run_files import (
+from tutorial.figures import animated_png, plot_scores, record_frames
+from tutorial.health import require_finite, require_healthy, require_observations
+from tutorial.layers import FixedScale
+from tutorial.notebook import definitions
+from tutorial.parameters import check_parameters
+from tutorial.paths import CHECKPOINTS, PROJECT
+from tutorial.progress import log_means, tensorboard_curves
+from tutorial.randomness import normal_numbers, seed_everything, versions
+from tutorial.run import training_run
+from tutorial.run_files import (
     has_ended,
     load_hyperparameters,
     load_network,
@@ -36,7 +35,7 @@ from tutorial.training.run_files import (
     require_same_run,
     run_folder,
 )
-from tutorial.training.scores import (
+from tutorial.scores import (
     SOLVED_SCORE,
     moving_average,
     read_runs,
@@ -44,10 +43,11 @@ from tutorial.training.scores import (
     share_of_threshold,
     solved_at,
 )
-from tutorial.training.settings import (
+from tutorial.settings import (
     Settings,
     Sizes,
     make_settings,
     require_mirrors,
     setting,
 )
+from web.live import live_arms, show_arms

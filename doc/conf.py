@@ -1,6 +1,6 @@
 """Settings of Sphinx: `make site` writes README, notebooks and pages as a site into `_site/html/`.
 
-`tutorial.report.page` has the hooks that a run's page needs, too.
+`tutorial.page` has the hooks that a run's page needs, too.
 """
 
 import os
@@ -16,7 +16,7 @@ project = "Continuous Control"
 html_title = project
 language = "en"
 smartquotes = False
-extensions = ["myst_nb", "sphinx_copybutton", "tutorial.report.page"]
+extensions = ["myst_nb", "sphinx_copybutton", "tutorial.page"]
 include_patterns = ["*.md", "*.ipynb", "doc/*.md", "doc/*.ipynb"]
 exclude_patterns = [".*", "_site", "checkpoints", "reacher", "runs", "tests", "tutorial"]
 root_doc = "README"
@@ -39,7 +39,7 @@ myst_url_schemes = {"http": None, "https": None, "site": "{{path}}"}
 nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_markdown_format = "gfm"
-nb_custom_formats = {".ipynb": "tutorial.report.page.read_notebook"}
+nb_custom_formats = {".ipynb": "tutorial.page.read_notebook"}
 nb_code_prompt_hide = "Hide"
 
 CONTENTS = {  # of the sidebar; pages that no line names are evidence

@@ -23,13 +23,13 @@ from torch.utils._pytree import tree_flatten_with_path
 
 from reacher import files, task
 from reacher.episode import evaluate_policy
-from tutorial.experiments.bugs import BATCH, COURSE
+from research.bugs import BATCH, COURSE
+from tutorial import run_files
+from tutorial.environments import open_environment
 from tutorial.notebook import definitions, load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training import run_files
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything
-from tutorial.training.states import TrainingState
+from tutorial.randomness import seed_everything
+from tutorial.states import TrainingState
 
 ARMS, DECISIONS = 2, 14  # of an episode
 SMALL = {

@@ -19,14 +19,14 @@ import pytest
 
 import small_training
 from reacher.physics import MAX_AGENTS
+from tutorial import run_files
+from tutorial.environments import open_environment
 from tutorial.notebook import definitions
+from tutorial.parameters import Parameters, check_parameters
 from tutorial.paths import NOTEBOOK
-from tutorial.training import run_files
-from tutorial.training.environments import open_environment
-from tutorial.training.parameters import Parameters, check_parameters
-from tutorial.training.presets import PRESETS
-from tutorial.training.run_files import run_folder
-from tutorial.training.scores import read_runs, read_scores
+from tutorial.presets import PRESETS
+from tutorial.run_files import run_folder
+from tutorial.scores import read_runs, read_scores
 
 HUGE = 10**5000  # Python refuses to write so many digits
 DEFINITIONS = definitions()

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from reacher import ReacherEnvironment
-from tutorial.experiments import baselines
-from tutorial.experiments.baselines import AGENTS, SPACE, Baseline, settings_of
-from tutorial.experiments.training import as_csv
-from tutorial.report import baselines as report
+from research import baselines
+from research.baselines import AGENTS, SPACE, Baseline, settings_of
+from research.report import baselines as report
+from research.training import as_csv
 
 
 @pytest.fixture
 def arms():
     """Two arms of seed 3, ready for Stable-Baselines3."""
     pytest.importorskip("stable_baselines3")
-    from tutorial.experiments.libraries import ArmVecEnv
+    from research.libraries import ArmVecEnv
 
     return ArmVecEnv(2, seed=3)
 
@@ -43,7 +43,7 @@ def test_arms_score_like_the_environment_and_report_the_true_last_observation(ar
 
 
 def test_arms_scale_what_an_agent_sees_and_not_their_scores(arms):
-    from tutorial.experiments.libraries import ArmVecEnv
+    from research.libraries import ArmVecEnv
 
     scale = np.full(33, 2, np.float32)
     scale[3:7] = np.inf
@@ -119,8 +119,8 @@ def test_a_library_whose_numbers_explode_gets_no_points_from_there_on(monkeypatc
             super().__init__(scores=[], seconds=[])
 
     fake = types.SimpleNamespace(ArmVecEnv=Arms, train=train)
-    monkeypatch.setitem(sys.modules, "tutorial.experiments.libraries", fake)
-    monkeypatch.setattr("tutorial.experiments.libraries", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "research.libraries", fake)
+    monkeypatch.setattr("research.libraries", fake, raising=False)
     monkeypatch.setattr(baselines, "make_evaluation", lambda: lambda policy: 7.0)
     found = lines_of(Baseline("tuning", "sbx_td3", 4, 3, 3), monkeypatch)
     assert [line[3] for line in found] == ["12.000", "0.000", "0.000"]
@@ -130,7 +130,7 @@ def test_a_library_whose_numbers_explode_gets_no_points_from_there_on(monkeypatc
 
 def test_a_library_is_evaluated_after_each_episode_and_its_noise_fades(arms):
     """With the clock stopped; the noise is as large as what is missing to a score of 30."""
-    from tutorial.experiments import libraries
+    from research import libraries
 
     arms.reset()
     arms.scores, arms.started = [], arms.started - 100  # as if 100 s had passed

@@ -10,9 +10,9 @@ import types
 import numpy as np
 import pytest
 
-from tutorial.benchmarks import learning_step, measure, report, solving
+from research.benchmarks import learning_step, measure, report, solving
 
-COMMAND = importlib.import_module("tutorial.benchmarks.__main__")
+COMMAND = importlib.import_module("research.benchmarks.__main__")
 
 
 @pytest.mark.parametrize(

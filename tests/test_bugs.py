@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import small_training
-from tutorial.experiments import symptoms, trials
-from tutorial.experiments.bugs import BATCH, BUGS, is_bug, overrides_of
+from research import symptoms, trials
+from research.bugs import BATCH, BUGS, is_bug, overrides_of
+from research.report import bugs as report
+from research.report import trials as report_of_trials
+from tapejit import compiled
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
-from tutorial.report import bugs as report
-from tutorial.report import trials as report_of_trials
-from tutorial.training import compiled
-from tutorial.training.randomness import seed_everything
+from tutorial.randomness import seed_everything
 
 PAGE = (DOC / "bugs.md").read_text(encoding="utf-8")
 WRONG = [name for name in BUGS if is_bug(name)]

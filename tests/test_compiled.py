@@ -28,11 +28,12 @@ import pytest
 import torch
 
 import small_training
-from tutorial.experiments.bugs import BATCH as BATCH_NORMALIZATION
+from research.bugs import BATCH as BATCH_NORMALIZATION
+from tapejit import compiled, recording
+from tutorial import saving
+from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training import compiled, recording, saving
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything
+from tutorial.randomness import seed_everything
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 ACTIONS, BATCH, WIDTH = 2, 16, 2 * 3 + 2 + 2
@@ -669,7 +670,7 @@ def test_two_processes_compute_the_same_bits(notebook):
 def test_jax_is_imported_when_it_is_used_and_the_users_flags_are_kept():
     code = """
         import os
-        from tutorial.training import compiled
+        from tapejit import compiled
         notebook = definitions()
         settings = notebook.make_hyperparameters("default", {})
         chance = notebook.np.random.default_rng(0)
@@ -717,8 +718,8 @@ def test_pytorch_trains_without_jax():
                 raise metadata.PackageNotFoundError(name)
             return version(name)
         metadata.version = without
-        from tutorial.training import compiled
-        from tutorial.training.randomness import versions
+        from tapejit import compiled
+        from tutorial.randomness import versions
         found = versions()  # as the notebook's first cell shows them
         assert "jax" not in found and "torch" in found
         import test_compiled

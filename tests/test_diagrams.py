@@ -11,8 +11,8 @@ from IPython.core.formatters import DisplayFormatter
 
 from reacher import task
 from reacher.drawing.style import PALETTE
+from tutorial import diagrams, interactive
 from tutorial.paths import CHECKPOINTS
-from tutorial.report import diagrams, interactive
 
 
 @pytest.fixture(autouse=True)

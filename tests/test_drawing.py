@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from reacher import ReacherEnvironment, drawing
-from reacher.drawing import backends, flat, moving, points, style
+from reacher.drawing import backends, flat, points, style
 from reacher.drawing.scene import ArmScene, Camera, outline
 from reacher.episode import play_episode
 from reacher.task import GOAL_ORBIT
+from tutorial import moving
 from tutorial.paths import PROJECT
 
 BACKEND = backends.working_backend()

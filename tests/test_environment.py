@@ -15,7 +15,7 @@ from reacher import ReacherEnvironment
 from reacher.episode import evaluate_policy
 from reacher.physics import Physics, effective_wrenches
 from reacher.task import Task
-from tutorial.experiments.fidelity import stored_policy
+from research.fidelity import stored_policy
 from tutorial.paths import PROJECT
 
 BRAIN = "ReacherBrain"

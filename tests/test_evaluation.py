@@ -12,12 +12,12 @@ import small_training
 from reacher import task
 from reacher.episode import evaluate_policy, rollout
 from small_training import ARMS
-from tutorial.training import evaluation as evaluation_module
-from tutorial.training import run_files
-from tutorial.training.environments import open_environment
-from tutorial.training.evaluation import Evaluation, open_evaluation
-from tutorial.training.randomness import seed_everything
-from tutorial.training.scores import read_scores
+from tutorial import evaluation as evaluation_module
+from tutorial import run_files
+from tutorial.environments import open_environment
+from tutorial.evaluation import Evaluation, open_evaluation
+from tutorial.randomness import seed_everything
+from tutorial.scores import read_scores
 
 
 def sideways(observations):

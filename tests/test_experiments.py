@@ -18,15 +18,15 @@ import psutil
 import pytest
 import torch
 
-from tutorial.benchmarks import measure
-from tutorial.experiments import runner
-from tutorial.experiments.runner import Experiment, Run
+from research import runner
+from research.benchmarks import measure
+from research.runner import Experiment, Run
+from tutorial.environments import open_environment
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything, versions
-from tutorial.training.run_files import load_hyperparameters, save_hyperparameters
-from tutorial.training.scores import read_scores
+from tutorial.randomness import seed_everything, versions
+from tutorial.run_files import load_hyperparameters, save_hyperparameters
+from tutorial.scores import read_scores
 
 SCORES = b"episode,score,min,max,seconds\n1,2.0,1.0,3.0,2700.0\n"
 SMALL = {
@@ -186,8 +186,8 @@ for name in ("hyperparameters.json", "evaluation.csv", "scores.csv"):
 JOBS = """
 import sys
 from pathlib import Path
-from tutorial.experiments import runner
-from tutorial.experiments.runner import Experiment, Run
+from research import runner
+from research.runner import Experiment, Run
 
 out, kept, job = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 Run.command = lambda run, out: [sys.executable, "-c", job, str(run.output(out)), str(run.seed)]
@@ -238,10 +238,10 @@ def test_an_interrupt_cancels_what_waits_and_stops_what_runs(number, tmp_path):
 
 PRINT_HANDLER = """
 import runpy, signal, sys
-from tutorial.experiments import runner
+from research import runner
 runner.report_all = lambda *_: print(signal.getsignal(signal.SIGTERM) is signal.default_int_handler)
 sys.argv = ["program", "--results", sys.argv[1]]
-runpy.run_module("tutorial.experiments", run_name="__main__")
+runpy.run_module("research", run_name="__main__")
 """
 
 

@@ -14,11 +14,11 @@ from torch import nn
 
 import small_training
 import test_compiled
-from tutorial.experiments import trials
+from research import trials
+from research.report import trials as report
+from tapejit import compiled
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
-from tutorial.report import trials as report
-from tutorial.training import compiled
 
 EDITS = ("TD3", "D4PG", "CrossQ")
 ROUNDING = 2.0**-24  # relative, float32

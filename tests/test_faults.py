@@ -13,12 +13,13 @@ import torch
 
 import small_training
 from small_training import ARMS, assert_same, left_by
+from tapejit import compiled
+from tutorial import health, progress
+from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK
-from tutorial.training import compiled, health, progress
-from tutorial.training.environments import open_environment
-from tutorial.training.scores import read_scores
-from tutorial.training.states import TrainingState
+from tutorial.scores import read_scores
+from tutorial.states import TrainingState
 
 EPISODES, FAULTY = 5, 3  # of a training; the episode in which something goes wrong
 BRAIN = "ReacherBrain"

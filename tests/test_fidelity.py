@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import save_file
 
 from reacher import ReacherEnvironment
-from tutorial.experiments import fidelity
+from research import fidelity
 
 LAYERS = ["fc1", "bn1", "relu", "fc2", "tanh"]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from reacher import task
-from reacher.actor import load_actor, pretrained_actors
+from research import gallery
 from tutorial import notebook
-from tutorial.experiments import gallery
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything
+from tutorial.environments import open_environment
+from tutorial.randomness import seed_everything
+from web.actor import load_actor, pretrained_actors
 
 SMALL = {
     "actor_hidden": (8, 8),

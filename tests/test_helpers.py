@@ -23,8 +23,8 @@ import helpers
 from reacher import ReacherEnvironment, drawing
 from reacher.files import write_whole
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training.run_files import save_hyperparameters, save_networks, to_bytes
-from tutorial.training.scores import ScoreFile, first_at
+from tutorial.run_files import save_hyperparameters, save_networks, to_bytes
+from tutorial.scores import ScoreFile, first_at
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"

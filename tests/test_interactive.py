@@ -17,8 +17,9 @@ import test_page
 from PIL import Image
 from test_page import WAIT, text, value
 
+from research.report import study
+from tutorial import diagrams, interactive
 from tutorial.paths import CHECKPOINTS
-from tutorial.report import diagrams, interactive, study
 
 browser, show, pytestmark = test_page.browser, test_page.show, test_page.pytestmark
 PRIORITIES = np.array([1.0, 2, 3, 4, 2, 1, 5, 2])

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from reacher.actor import load_actor
-from reacher.drawing.page import ASSETS
 from reacher.episode import play_episode, random_torques
-from reacher.packed import packed_actor, packed_critic
 from reacher.task import Task
 from tutorial.paths import PROJECT
-from tutorial.training.run_files import save_hyperparameters, save_networks
+from tutorial.run_files import save_hyperparameters, save_networks
+from web.actor import load_actor
+from web.packed import packed_actor, packed_critic
+from web.page import ASSETS
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(not NODE, reason="no Node")

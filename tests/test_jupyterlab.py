@@ -18,7 +18,7 @@ from test_live import CELL
 
 from tutorial import tasks
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.report.print import without_sandbox
+from tutorial.print import without_sandbox
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(

@@ -18,13 +18,13 @@ from torch import nn
 
 import small_training
 from reacher.episode import evaluate_policy
-from reacher.run_file import REMOVED
-from tutorial.experiments.bugs import BATCH
+from research.bugs import BATCH
+from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK
-from tutorial.training.environments import open_environment
-from tutorial.training.presets import PRESETS
-from tutorial.training.settings import WITHOUT_EFFECT
+from tutorial.presets import PRESETS
+from tutorial.settings import WITHOUT_EFFECT
+from web.run_file import REMOVED
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 SMALL = {

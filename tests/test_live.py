@@ -11,13 +11,13 @@ import pytest
 import torch
 from nbconvert.preprocessors import ExecutePreprocessor
 
-from reacher.actor import EDITED, actor_of, load_actor
-from reacher.packed import pack_actor
+from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.report import live
-from tutorial.training.environments import open_environment
-from tutorial.training.run import training_run, why_not_shown
+from tutorial.run import training_run, why_not_shown
+from web import live
+from web.actor import EDITED, actor_of, load_actor
+from web.packed import pack_actor
 
 CELL = """
 import numpy as np

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from reacher.task import Task
-from tutorial.training.randomness import seed_everything
+from tutorial.randomness import seed_everything
 
 QUATERNIONS = [3, 4, 5, 6, 16, 17, 18, 19]
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from tutorial.experiments.bugs import COURSE
+from research.bugs import COURSE
+from tutorial import randomness
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
-from tutorial.training import randomness
-from tutorial.training.randomness import normal_numbers
+from tutorial.randomness import normal_numbers
 
 SCALE = np.ones(3, np.float32)  # of three observations
 

@@ -18,8 +18,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import reacher
+from tutorial.parameters import Parameters
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training.parameters import Parameters
 
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = SETTINGS["optional-dependencies"]

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from reacher.drawing.moving import still_png
-from reacher.drawing.page import ASSETS, Choice, inline, page
-from reacher.packed import packed_actor
-from reacher.watch import watch_page
+from tutorial.moving import still_png
+from tutorial.page import write_page
 from tutorial.paths import CHECKPOINTS, NOTEBOOK
-from tutorial.report.page import write_page
+from web.packed import packed_actor
+from web.page import ASSETS, Choice, inline, page
+from web.watch import watch_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
 CHROMIUM = next(
@@ -538,7 +538,7 @@ def test_within_a_notebook_it_lies_over_the_picture(show):
 
 
 def test_newer_actors_come_by_messages(show):
-    """As `tutorial.report.live` sends them to a frame of the notebook, while an actor learns."""
+    """As `web.live` sends them to a frame of the notebook, while an actor learns."""
     untrained = Choice("0", "random torques", 0.0, None, 0)
     content = page([untrained], arms=3, embedded=True, live=True)
     driver = show("<!DOCTYPE html><body>" + inline(content, b"", height=600, name="learning"))

@@ -15,9 +15,9 @@ import pytest
 from bs4 import BeautifulSoup
 from PIL import Image
 
+from tutorial import print as printing
+from tutorial.page import mathml, shrink_pictures, write_page
 from tutorial.paths import NOTEBOOK
-from tutorial.report import print as printing
-from tutorial.report.page import mathml, shrink_pictures, write_page
 
 
 @pytest.fixture(scope="module")

@@ -25,17 +25,17 @@ from torch.utils._pytree import tree_leaves
 
 import reacher.files
 import small_training
-from reacher import run_file
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
+from tutorial import progress, randomness, run, run_files, saving, scores, states
+from tutorial.environments import open_environment
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
-from tutorial.training import progress, randomness, run, run_files, saving, scores, states
-from tutorial.training.environments import open_environment
-from tutorial.training.progress import tensorboard_curves
-from tutorial.training.randomness import seed_everything
-from tutorial.training.run_files import load_hyperparameters, load_network, save_hyperparameters
-from tutorial.training.scores import read_scores
-from tutorial.training.states import TrainingState
+from tutorial.progress import tensorboard_curves
+from tutorial.randomness import seed_everything
+from tutorial.run_files import load_hyperparameters, load_network, save_hyperparameters
+from tutorial.scores import read_scores
+from tutorial.states import TrainingState
+from web import run_file
 
 EPISODES = 6
 
@@ -236,7 +236,7 @@ def test_killed_at_every_file_operation(small, uncut, tmp_path):
 def interrupted(train, numbers, within=None):
     """Call `train`, and press Ctrl-C before the lines of these numbers; return the lines so far.
 
-    Lines count in tutorial/training/ and the notebook, or only while the function `within` runs.
+    Lines count in tutorial/ and the notebook, or only while the function `within` runs.
     """
     count = [0]
 
@@ -247,7 +247,7 @@ def interrupted(train, numbers, within=None):
 
     def trace(frame, event, argument):
         file = frame.f_code.co_filename
-        ours = "tutorial/training" in file or "Continuous_Control" in file
+        ours = "tutorial/" in file or "Continuous_Control" in file
         if event == "call" and not (ours and (within is None or is_within(frame))):
             return None
         if event == "line":

@@ -19,18 +19,18 @@ import pytest
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from tutorial import print as printing
+from tutorial import report_run as run
 from tutorial import tasks
 from tutorial.notebook import cell_with_tag, copy_notebook, link_pictures
 from tutorial.paths import DOC, NOTEBOOK, PROJECT
-from tutorial.report import print as printing
-from tutorial.report import run
-from tutorial.training.run import locked
+from tutorial.run import locked
 
 PICTURE = DOC / "scores.png"
 LARGEST = 2_500_000  # bytes of the notebook: half of what GitHub shows as text
 
 EXECUTE = (
-    "import sys; from pathlib import Path; from tutorial.report import run;"
+    "import sys; from pathlib import Path; from tutorial import report_run as run;"
     "run.execute(Path(sys.argv[1]), Path(sys.argv[2]), [])"
 )
 
@@ -165,7 +165,7 @@ def test_no_warning_is_untrue(make_run, tmp_path):
     notebook = small_notebook(
         tmp_path / "in.ipynb", "from IPython.display import Image", f"Image({str(PICTURE)!r})"
     )
-    command = f"{EXECUTE}; from tutorial.report.page import write_page;"
+    command = f"{EXECUTE}; from tutorial.page import write_page;"
     command += "write_page(Path(sys.argv[2]), Path(sys.argv[2] + '.html'))"
     said = subprocess.run(
         [sys.executable, "-c", command, notebook, tmp_path / "out.ipynb"],
@@ -189,7 +189,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path):
     )
     runs = tmp_path / "runs"
     command = (
-        "import sys; from pathlib import Path; from tutorial.report import run;"
+        "import sys; from pathlib import Path; from tutorial import report_run as run;"
         "run.NOTEBOOK, run.RUNS, run.SAVE_EVERY = Path(sys.argv[1]), Path(sys.argv[2]), 0;"
         "sys.exit(run.main([]))"
     )

@@ -9,17 +9,17 @@ import pytest
 from pydantic import create_model
 
 import small_training
-from reacher.run_file import REMOVED, RENAMED
 from small_training import assert_same, left_by
+from tutorial import protocols, run_files, settings
+from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS
-from tutorial.training import protocols, run_files, settings
-from tutorial.training.environments import open_environment
-from tutorial.training.run_files import (
+from tutorial.run_files import (
     load_about,
     load_hyperparameters,
     run_folder,
     save_hyperparameters,
 )
+from web.run_file import REMOVED, RENAMED
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 

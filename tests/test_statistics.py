@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tutorial.report import statistics
-from tutorial.report.statistics import FACTORS
+from research.report import statistics
+from research.report.statistics import FACTORS
 
 
 def test_the_interquartile_mean_leaves_out_a_quarter_at_each_end():

@@ -10,10 +10,10 @@ import pytest
 
 from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
 from reacher.interface import BrainInfo
-from tutorial.experiments.training import as_csv
+from research.report import study as report
+from research.report import trials
+from research.training import as_csv
 from tutorial.paths import DOC
-from tutorial.report import study as report
-from tutorial.report import trials
 
 COLUMNS = "setting n_step replay noisy_layers seed episode score training_score decisions".split()
 COLUMNS += ["num_updates", "seconds"]

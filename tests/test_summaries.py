@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from reacher import task
+from tutorial import figures, summaries, tables
 from tutorial.paths import CHECKPOINTS, DOC
-from tutorial.report import figures, summaries, tables
-from tutorial.training.scores import read_runs
+from tutorial.scores import read_runs
 
 
 def test_a_training_that_reached_the_mark_and_was_not_solved():

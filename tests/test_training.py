@@ -16,12 +16,12 @@ import pytest
 import torch
 
 from reacher.episode import evaluate_policy
+from tutorial.environments import open_environment
+from tutorial.figures import plot_scores
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.report.figures import plot_scores
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything
-from tutorial.training.run_files import load_network
-from tutorial.training.scores import read_scores
+from tutorial.randomness import seed_everything
+from tutorial.run_files import load_network
+from tutorial.scores import read_scores
 
 BRAIN = "ReacherBrain"
 SMALL = {

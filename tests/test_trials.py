@@ -8,11 +8,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from tutorial.experiments import trials
-from tutorial.experiments.trials import PLANS, Trial
+from research import trials
+from research.report import statistics
+from research.report import trials as report
+from research.trials import PLANS, Trial
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT
-from tutorial.report import statistics
-from tutorial.report import trials as report
 
 SHORT = Trial(
     "test",
@@ -68,7 +68,7 @@ def test_a_trial_of_another_environment():
 
 def test_the_sparse_reacher_pays_within_the_radius_only():
     pytest.importorskip("imageio", reason="Gymnasium's own MuJoCo environments need imageio")
-    environment = gymnasium.make("tutorial.experiments.sparse:SparseReacher-v0")
+    environment = gymnasium.make("research.sparse:SparseReacher-v0")
     environment.reset(seed=0)
     arm = environment.unwrapped
     for shift, expected in ((0.01, 1), (0.03, 0)):

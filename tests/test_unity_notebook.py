@@ -10,10 +10,10 @@ import papermill
 import pytest
 
 import reacher
+from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training.environments import open_environment
-from tutorial.training.randomness import seed_everything
-from tutorial.training.scores import read_scores
+from tutorial.randomness import seed_everything
+from tutorial.scores import read_scores
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)

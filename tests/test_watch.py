@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from reacher import watch
-from reacher.actor import actor_of, load_actor, pretrained_actors, read_settings
 from reacher.episode import play_episode, random_torques
-from tutorial.experiments.bugs import BATCH
+from research.bugs import BATCH
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.training.run_files import save_hyperparameters, save_networks
+from tutorial.run_files import save_hyperparameters, save_networks
+from web import watch
+from web.actor import actor_of, load_actor, pretrained_actors, read_settings
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
 SETTINGS = {"actor_hidden": [8], "noisy_layers": False}
@@ -96,7 +96,7 @@ def test_an_actor_needs_neither_torch_nor_the_notebooks_helpers():
     program = (
         "import sys; sys.modules['torch'] = sys.modules['matplotlib'] = None; "
         f"sys.path.insert(0, {str(PROJECT)!r}); "
-        "from reacher.watch import watch_page; "
+        "from web.watch import watch_page; "
         f"print(len(watch_page({str(KEPT)!r}, arms=1)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -341,7 +341,7 @@ def test_goals_are_those_of_the_seed_and_as_large_and_fast_as_asked(capsys, tmp_
 def test_a_bad_call_is_one_clear_line_and_writes_nothing(capsys, tmp_path, arguments, message):
     code, out, printed = written(capsys, tmp_path, *arguments)
     assert code == 2 and message in printed.err and not out.exists()
-    assert printed.err.count("\n") == 1 and printed.err.startswith("python -m reacher.watch: ")
+    assert printed.err.count("\n") == 1 and printed.err.startswith("python -m web.watch: ")
 
 
 def test_a_page_that_cannot_be_written_is_named_and_the_one_before_stays(

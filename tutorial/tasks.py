@@ -168,7 +168,7 @@ def site(*options):
         *options,
     )
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    call(python(), "-m", "reacher.watch", "--out", SITE / "play.html")
+    call(python(), "-m", "web.watch", "--out", SITE / "play.html")
 
 
 def bench(*options):
@@ -176,7 +176,7 @@ def bench(*options):
     folder = VENV / "bench"
     make_environment(folder, constrained=False)
     install("-e", ".[bench]", folder=folder, constrained=False)
-    call(python(folder), "-m", "tutorial.benchmarks", *options)
+    call(python(folder), "-m", "research.benchmarks", *options)
 
 
 def constraints():
@@ -194,18 +194,18 @@ def clean():
 
 
 TASKS = {
-    "run": program("tutorial.report.run"),
-    "demo": program("tutorial.report.run", "demo", "-p", "train", "False"),
+    "run": program("tutorial.report_run"),
+    "demo": program("tutorial.report_run", "demo", "-p", "train", "False"),
     "test": test,
     "test-extras": test_extras,
     "lab": lab,
     "lint": lint,
-    "experiments": program("tutorial.experiments"),
-    "study": program("tutorial.report.study"),
-    "watch": program("reacher.watch"),
-    "pdf": program("tutorial.report.print"),
+    "experiments": program("research"),
+    "study": program("research.report.study"),
+    "watch": program("web.watch"),
+    "pdf": program("tutorial.print"),
     "site": site,
-    "pictures": program("tutorial.report.pictures"),
+    "pictures": program("tutorial.pictures"),
     "bench": bench,
     "constraints": constraints,
     "clean": clean,

@@ -1,0 +1,502 @@
+"""PyTorch's operations in JAX, and recordings as functions of JAX's arrays.
+
+Between two calls the parameters of a network lie in one vector, and so does each average of its
+optimizer: a call that takes a few vectors starts sooner than one that takes a hundred arrays. What
+a recording does with each tensor of a vector, one after the other, such as a soft update or Adam's
+step, is then done once with the vector (`Translation.join`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import torch
+
+from tapejit.recording import CannotRecord, Node, Recorded
+
+NUMBERS = {
+    torch.float32: jnp.float32,
+    torch.int64: jnp.int32,
+    torch.int32: jnp.int32,
+    torch.bool: jnp.bool_,
+}
+
+
+def number_type(dtype: torch.dtype | None) -> Any:
+    if dtype is not None and dtype not in NUMBERS:
+        raise CannotRecord(f"numbers of the type {dtype} are not compiled")
+    return NUMBERS[dtype or torch.float32]
+
+
+# ----------------------------------------------------------------------------- operations by name
+
+
+def plus(a, b, alpha=1):
+    return a + b if alpha == 1 else a + alpha * b
+
+
+def clamp(x, least=None, most=None):
+    x = x if least is None else jnp.maximum(x, least)
+    return x if most is None else jnp.minimum(x, most)
+
+
+def sign(x):  # jnp.sign is slow
+    return jnp.where(x > 0, 1.0, jnp.where(x < 0, -1.0, 0.0))
+
+
+def power_of_number(base, exponent):
+    return jnp.exp(exponent * math.log(base)) if base > 0 else base**exponent
+
+
+ELEMENTWISE = {
+    f"{name}.default": getattr(jnp, name)
+    for name in (
+        "abs exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh "
+        "asinh acosh atanh floor ceil trunc round reciprocal isnan maximum minimum atan2 hypot "
+        "logical_and logical_or logical_not"
+    ).split()
+}
+for name, function in {
+    "add": plus,
+    "sub": lambda a, b, alpha=1: a - alpha * b,
+    "mul": jnp.multiply,
+    "div": jnp.divide,
+    "remainder": jnp.remainder,
+    "fmod": jnp.fmod,
+    "gt": jnp.greater,
+    "ge": jnp.greater_equal,
+    "lt": jnp.less,
+    "le": jnp.less_equal,
+    "eq": jnp.equal,
+    "ne": jnp.not_equal,
+    "bitwise_and": jnp.bitwise_and,
+    "bitwise_or": jnp.bitwise_or,
+}.items():
+    ELEMENTWISE |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
+ELEMENTWISE |= {
+    "rsub.Scalar": lambda a, b: b - a,
+    "neg.default": lambda x: -x,
+    "rsqrt.default": jax.lax.rsqrt,
+    "erf.default": jax.lax.erf,
+    "sigmoid.default": jax.nn.sigmoid,
+    "relu.default": lambda x: jnp.where(x > 0, x, 0),
+    "sign.default": sign,
+    "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
+    "pow.Tensor_Tensor": jnp.power,
+    "pow.Scalar": power_of_number,
+    "clamp.default": clamp,
+    "clamp.Tensor": clamp,
+    "where.self": jnp.where,
+    "lerp.Scalar": lambda a, b, weight: a + weight * (b - a),
+    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
+    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
+    "threshold_backward.default": lambda g, x, least: jnp.where(x > least, g, 0),
+    "tanh_backward.default": lambda g, y: g * (1 - y * y),
+    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
+    "fill.Scalar": jnp.full_like,
+    "zero.default": jnp.zeros_like,
+    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
+    "clone.default": lambda x, **_: x,
+}
+
+
+def mean_column(x):
+    """With it a mean over rows is a product: a sum in a fixed order is one addition at a time."""
+    return jnp.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)
+
+
+def layer_norm(x, shape, weight, bias, epsilon):
+    """Normalized x, its means and 1 / its standard deviations (Ba et al., 2016)."""
+    if len(shape) > 1:
+        raise CannotRecord("layer normalization over several axes is not compiled")
+    mean = x @ mean_column(x)
+    centered = x - mean
+    scale = jax.lax.rsqrt(centered**2 @ mean_column(x) + epsilon)
+    y = centered * scale
+    y = y if weight is None else y * weight
+    return (y if bias is None else y + bias), mean, scale
+
+
+def layer_norm_backward(g, x, shape, mean, scale, weight, bias, wanted):
+    normal = (x - mean) * scale
+    inner = g if weight is None else g * weight
+    column = mean_column(x)
+    grad = scale * (inner - inner @ column - normal * ((inner * normal) @ column))
+    rows = tuple(range(g.ndim - 1))
+    return (
+        grad,
+        jnp.sum(g * normal, rows) if wanted[1] else None,
+        jnp.sum(g, rows) if wanted[2] else None,
+    )
+
+
+def over(function, **options):
+    """A function of all elements, or of those along some axes."""
+
+    def reduced(x, dims=None, keepdim=False, **_):
+        axes = dims if isinstance(dims, int) else tuple(dims or ()) or None
+        return function(x, axis=axes, keepdims=keepdim, **options)
+
+    return reduced
+
+
+def variance(x, dims=None, correction=1, keepdim=False):
+    return over(jnp.var, ddof=correction)(x, dims, keepdim)
+
+
+def extreme(function, place):
+    return lambda x, dim, keepdim=False: (
+        function(x, axis=dim, keepdims=keepdim),
+        place(x, axis=dim, keepdims=keepdim),
+    )
+
+
+def norm(x, order=2, dims=None, keepdim=False, **_):
+    if order == 2:
+        return jnp.sqrt(over(jnp.sum)(x * x, dims, keepdim))
+    return over(jnp.linalg.norm, ord=order)(x.reshape(-1) if dims is None else x, dims, keepdim)
+
+
+def part(x, dim, start=None, end=None, step=1):
+    return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
+
+
+def split(x, sizes, dim=0):
+    return jnp.split(x, list(itertools.accumulate(sizes))[:-1], dim)
+
+
+def squeeze(x, dims):
+    dims = [dims] if isinstance(dims, int) else dims
+    return jnp.squeeze(x, tuple(dim for dim in dims if x.shape[dim] == 1))
+
+
+def expand(x, shape, **_):
+    new = len(shape) - x.ndim
+    return jnp.broadcast_to(
+        x, [x.shape[k - new] if size == -1 else size for k, size in enumerate(shape)]
+    )
+
+
+def places(indices):
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+def index_put(x, indices, values, accumulate=False):
+    if len(indices) == 1 and indices[0].dtype == bool and not values.ndim and not accumulate:
+        mask = indices[0].reshape(indices[0].shape + (1,) * (x.ndim - indices[0].ndim))
+        return jnp.where(mask, values, x)
+    at = x.at[places(indices)]
+    return at.add(values) if accumulate else at.set(values)
+
+
+def along(index, dim):
+    """Places for an index along one axis (gather, scatter): the others as far as it reaches."""
+    at = list(jnp.indices(index.shape))
+    at[dim] = index
+    return tuple(at)
+
+
+def within(source, index):
+    return source[tuple(slice(size) for size in index.shape)]
+
+
+def typed(x, dtype=None, **_):
+    return x if dtype is None else x.astype(number_type(dtype))
+
+
+def filled(shape, value, dtype=None, **_):
+    return jnp.full(shape, value, None if dtype is None else number_type(dtype))
+
+
+OPERATIONS = ELEMENTWISE | {
+    "_to_copy.default": typed,
+    "getitem": lambda values, k: values[k],
+    "mm.default": jnp.matmul,
+    "bmm.default": jnp.matmul,
+    "addmm.default": lambda c, a, b, beta=1, alpha=1: (
+        beta * c + alpha * (a @ b) if (beta, alpha) != (1, 1) else a @ b + c
+    ),
+    "native_layer_norm.default": layer_norm,
+    "native_layer_norm_backward.default": layer_norm_backward,
+    "sum.default": over(jnp.sum),
+    "sum.dim_IntList": over(jnp.sum),
+    "mean.default": over(jnp.mean),
+    "mean.dim": over(jnp.mean),
+    "var.correction": variance,
+    "var_mean.correction": lambda x, dims=None, **how: (
+        variance(x, dims, **how),
+        over(jnp.mean)(x, dims, how.get("keepdim", False)),
+    ),
+    "amax.default": over(jnp.max),
+    "amin.default": over(jnp.min),
+    "max.default": jnp.max,
+    "min.default": jnp.min,
+    "max.dim": extreme(jnp.max, jnp.argmax),
+    "min.dim": extreme(jnp.min, jnp.argmin),
+    "argmax.default": over(jnp.argmax),
+    "linalg_vector_norm.default": norm,
+    "cumsum.default": lambda x, dim, **_: jnp.cumsum(x, dim),
+    "sort.default": lambda x, dim=-1, descending=False: (
+        jnp.sort(x, dim, descending=descending),
+        jnp.argsort(x, dim, descending=descending),
+    ),
+    "t.default": jnp.transpose,
+    "permute.default": jnp.transpose,
+    "transpose.int": jnp.swapaxes,
+    "view.default": jnp.reshape,
+    "_unsafe_view.default": jnp.reshape,
+    "expand.default": expand,
+    "unsqueeze.default": jnp.expand_dims,
+    "squeeze.dim": squeeze,
+    "squeeze.dims": squeeze,
+    "squeeze.default": jnp.squeeze,
+    "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
+    "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
+    "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
+    "slice_scatter.default": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
+    "split_with_sizes.default": split,
+    "cat.default": jnp.concatenate,
+    "repeat.default": jnp.tile,
+    "index.Tensor": lambda x, indices: x[places(indices)],
+    "index_put.default": index_put,
+    "gather.default": lambda x, dim, index, **_: x[along(index, dim)],
+    "scatter.src": lambda x, dim, index, y: x.at[along(index, dim)].set(within(y, index)),
+    "scatter.value": lambda x, dim, index, value: x.at[along(index, dim)].set(value),
+    "scatter_add.default": lambda x, dim, index, y: x.at[along(index, dim)].add(within(y, index)),
+    "constant_pad_nd.default": lambda x, pad, value=0: jnp.pad(
+        x,
+        [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1],
+        constant_values=value,
+    ),
+    "arange.start_step": lambda start, end, step=1, dtype=None, **_: jnp.arange(
+        start, end, step, None if dtype is None else number_type(dtype)
+    ),
+    "full.default": filled,
+    "scalar_tensor.default": lambda value, dtype=None, **_: filled((), value, dtype),
+    "new_full.default": lambda x, shape, value, **_: jnp.full(shape, value, x.dtype),
+}
+for name, value in {"zeros": 0.0, "ones": 1.0, "empty": 0.0}.items():
+    OPERATIONS |= {
+        f"{name}.default": lambda shape, v=value, **how: filled(shape, v, **how),
+        f"{name}_like.default": lambda x, v=value, **_: jnp.full_like(x, v),
+    }
+    OPERATIONS[f"new_{name}.default"] = OPERATIONS[f"new_{name}_strided.default"] = (
+        lambda x, shape, *_, v=value, **__: jnp.full(shape, v, x.dtype)
+    )
+OPERATIONS["empty.memory_format"] = OPERATIONS["empty.default"]
+
+
+def chance(key, x, p=0.5, **_):
+    return jax.random.bernoulli(key, p, x.shape).astype(x.dtype)
+
+
+RANDOM = {  # with a key first
+    "randn_like.default": lambda key, x, **_: jax.random.normal(key, x.shape),
+    "rand_like.default": lambda key, x, **_: jax.random.uniform(key, x.shape),
+    "randn.default": lambda key, shape, **_: jax.random.normal(key, shape),
+    "rand.default": lambda key, shape, **_: jax.random.uniform(key, shape),
+    "normal.default": lambda key, x, mean=0, std=1, **_: (
+        mean + std * jax.random.normal(key, x.shape)
+    ),
+    "uniform.default": lambda key, x, low=0, high=1, **_: jax.random.uniform(
+        key, x.shape, minval=low, maxval=high
+    ),
+    "bernoulli.float": chance,
+    "bernoulli.p": chance,
+}
+ALLOWED = OPERATIONS.keys() | RANDOM.keys()
+
+
+# --------------------------------------------------------------------------- tensors in a vector
+
+
+class Group(NamedTuple):
+    """Tensors of one kind, such as the parameters of a network, that lie in one vector.
+
+    Matrices of PyTorch have the shape (outputs, inputs), and lie there as (inputs, outputs), since
+    most products of a step are then faster. A shared group is one number, equal for all.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: torch.dtype
+    shared: bool = False
+
+    def pieces(self, vector) -> list:
+        """The tensors, of an array of NumPy or of JAX."""
+        if self.shared:
+            return [vector] * len(self.shapes)
+        found, start = [], 0
+        for shape in self.shapes:
+            end = start + math.prod(shape)
+            piece = vector[start:end].reshape(shape[::-1] if len(shape) == 2 else shape)
+            found.append(piece.T if len(shape) == 2 else piece)
+            start = end
+        return found
+
+    def vector(self, pieces: Sequence, library=jnp):
+        """The opposite."""
+        if self.shared:
+            return library.asarray(pieces[0])
+        return library.concatenate(
+            [(piece.T if piece.ndim == 2 else piece).reshape(-1) for piece in pieces]
+        )
+
+
+class Translation:
+    """A recording as a function: `outputs` of one evaluation of it.
+
+    Args:
+        recorded: its first lists of inputs and of outputs are the tensors of the groups.
+        groups: of tensors that lie in vectors.
+        inputs: for each group its vector, and for each other list of inputs a list of arrays.
+        seed: of its random operations, or None where there are none.
+    """
+
+    def __init__(self, recorded: Recorded, groups: Sequence, inputs: Sequence, seed: Any = None):
+        self.recorded, self.groups, self.seed = recorded, groups, seed
+        self.values, self.vectors, self.plans, self.members = {}, {}, {}, {}
+        for k, (nodes, given) in enumerate(zip(recorded.inputs, inputs, strict=True)):
+            if k < len(groups):
+                self.plan(nodes, groups[k], lambda given=given: given)
+            else:
+                self.values |= zip(nodes, given, strict=True)
+
+    def outputs(self) -> list:
+        """A vector for each group, and a list of arrays for each other list of outputs."""
+        end, columns = len(self.groups), self.recorded.outputs
+        with deep_recursion():
+            for nodes, group in zip(columns, self.groups, strict=False):
+                self.join(nodes, group)
+            vectors = [
+                self.vector(nodes, group)
+                for nodes, group in zip(columns, self.groups, strict=False)
+            ]
+            return vectors + [[self.value(node) for node in nodes] for nodes in columns[end:]]
+
+    def plan(self, nodes: tuple[Node, ...], group: Group, compute: Callable) -> None:
+        self.plans[nodes] = compute
+        self.members |= dict.fromkeys(nodes, (nodes, group))
+
+    def join(self, nodes: tuple[Node, ...], group: Group) -> None:
+        """Plan to compute nodes, one for each tensor of a group, as one vector if possible."""
+        first = nodes[0]
+        if (
+            nodes in self.plans
+            or group.shared
+            or len(nodes) == 1
+            or first.target not in ELEMENTWISE
+            or any(
+                node in self.members
+                or node.shape != shape
+                or (node.target, len(node.args), node.kwargs)
+                != (first.target, len(first.args), first.kwargs)
+                for node, shape in zip(nodes, group.shapes, strict=True)
+            )
+        ):
+            return
+        columns = list(zip(*(node.args for node in nodes), strict=True))
+        whole = [
+            tuple(getattr(value, "shape", None) for value in column) == group.shapes
+            for column in columns
+        ]
+        if all(
+            yes or (len(set(column)) == 1 and not getattr(column[0], "shape", None))
+            for yes, column in zip(whole, columns, strict=True)
+        ):
+            self.plan(
+                nodes,
+                group,
+                lambda: self.apply(
+                    first,
+                    [
+                        self.vector(column, group) if yes else self.argument(column[0])
+                        for yes, column in zip(whole, columns, strict=True)
+                    ],
+                ),
+            )
+            for yes, column in zip(whole, columns, strict=True):
+                if yes:
+                    self.join(column, group)
+
+    def vector(self, nodes: tuple[Node, ...], group: Group):
+        """The vector that holds the values of nodes, one for each tensor of a group."""
+        if nodes not in self.vectors:
+            compute = self.plans.get(nodes, lambda: group.vector([*map(self.value, nodes)]))
+            self.vectors[nodes] = compute()
+        return self.vectors[nodes]
+
+    def value(self, node: Node):
+        """The value of one node."""
+        if node not in self.values:
+            if node in self.members:
+                nodes, group = self.members[node]
+                self.values |= zip(nodes, group.pieces(self.vector(nodes, group)), strict=True)
+            elif node.target == "constant":
+                number_type(node.dtype)
+                self.values[node] = jnp.asarray(node.args[0].numpy())
+            elif node.target == "t.default" and node.args[0].target == "mm.default":
+                one, other = self.argument(node.args[0].args)  # a gradient: as it lies there
+                self.values[node] = other.T @ one.T
+            else:
+                self.values[node] = self.apply(node, self.argument(node.args))
+        return self.values[node]
+
+    def argument(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [self.argument(inner) for inner in value]
+        return self.value(value) if isinstance(value, Node) else value
+
+    def apply(self, node: Node, args: list):
+        """The operation of a node."""
+        options = {name: self.argument(value) for name, value in node.kwargs.items()}
+        try:
+            if "draw" in options:
+                key = jax.random.fold_in(jax.random.key(self.seed), options.pop("draw"))
+                return RANDOM[node.target](key, *args, **options)
+            return OPERATIONS[node.target](*args, **options)
+        except CannotRecord:
+            raise
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise CannotRecord(
+                f"the operation {node.target} in {node.where} has no translation "
+                f"for its arguments ({reason})"
+            ) from None
+
+
+def check(recorded: Recorded, groups: Sequence[Group]) -> None:
+    """Raise CannotRecord where an operation cannot be compiled with its arguments."""
+    vectors = [
+        jax.ShapeDtypeStruct(
+            () if group.shared else (sum(map(math.prod, group.shapes)),), number_type(group.dtype)
+        )
+        for group in groups
+    ]
+    others = [
+        [jax.ShapeDtypeStruct(tuple(node.shape), number_type(node.dtype)) for node in nodes]
+        for nodes in recorded.inputs[len(groups) :]
+    ]
+    jax.eval_shape(
+        lambda inputs: Translation(recorded, groups, inputs, 0).outputs(), vectors + others
+    )
+
+
+def is_random(recorded: Recorded) -> bool:
+    return any("draw" in node.kwargs for node in recorded.nodes())
+
+
+@contextlib.contextmanager
+def deep_recursion():
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 100_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

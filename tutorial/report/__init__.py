@@ -1,1 +1,0 @@
-"""What the notebook needs to show results: scores, statistics, figures."""

@@ -1,0 +1,58 @@
+"""What a run's numbers say, in lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from reacher.task import MAX_DECISION_REWARD
+from tutorial.scores import first_at, solved_at
+
+
+def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float | None) -> str:
+    """When a training first reached the reward threshold and was solved, and its means.
+
+    Args:
+        scores: as `read_scores` returns them.
+        reward_threshold: the score that counts as solved, or None where there is none.
+    """
+    lines = []
+    if reward_threshold is not None:
+        for name, episode in (
+            (f"first episode at {reward_threshold:g}", first_at(scores["score"], reward_threshold)),
+            ("solved at episode", solved_at(scores["score"], reward_threshold)),
+        ):
+            when = f", after {scores['seconds'][episode - 1]:.0f} s of training" if episode else ""
+            lines.append(f"{name}: {episode or 'not yet'}{when}")
+    lines.append(
+        f"mean of all {len(scores['score'])} episodes: {scores['score'].mean():.2f}, "
+        f"of the last ten: {scores['score'][-10:].mean():.2f}"
+    )
+    return "\n".join(lines)
+
+
+def reward_summary(rewards: np.ndarray) -> str:
+    """When an episode's rewards (decisions, arms) rise, and their mean later on."""
+    shares, lines = rewards / MAX_DECISION_REWARD, []
+    for name, reached in (
+        ("first touch of any arm", shares.max(axis=1) > 0),
+        ("90 % of the largest reward, mean over the arms", shares.mean(axis=1) >= 0.9),
+    ):
+        when = f"decision {1 + np.argmax(reached)}" if reached.any() else "not reached"
+        lines.append(f"{name}: {when}")
+    if len(shares) > 100:
+        share = 100 * shares[100:].mean()
+        lines.append(f"mean reward from decision 101 on: {share:.1f} % of the largest")
+    return "\n".join(lines)
+
+
+def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
+    """How a critic's values (decisions, arms) compare with the returns that followed."""
+    error = values - returns
+    return (
+        f"mean value {values.mean():.2f}, mean return {returns.mean():.2f}, correlation "
+        f"{np.corrcoef(values.ravel(), returns.ravel())[0, 1]:.2f}\n"
+        f"value minus return: {error[:25].mean():+.2f} in the first 25 decisions, "
+        f"{error[25:].mean():+.2f} after"
+    )

@@ -1,1 +1,0 @@
-"""What the notebook needs around a training: environments, seeds, files and states."""
