@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save, save_file
+from safetensors.numpy import load_file, save, save_file
 
 from reacher.columns import GOAL, GOAL_SPEED
 from reacher.episode import play_episode, random_torques
@@ -138,10 +138,16 @@ def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(
     tmp_path, scores, labels, first
 ):
     for suffix in ("best", "last", "episode3"):
-        write_run(tmp_path, suffix, scores=scores)
+        write_run(tmp_path, suffix, load_file(KEPT / "actor_best.safetensors"), scores)
     data = data_of(watch.watch_page(tmp_path, arms=1))
     assert [actor["label"] for actor in data["actors"]] == labels and data["first"] == first
     assert data["critic"] is None
+
+
+def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_path):
+    """Weights of other activations look like those of the notebook's cells."""
+    with pytest.raises(ValueError, match="39.0 in its training.*edited"):
+        watch.watch_page(write_run(tmp_path, scores=[2, 39]), arms=1)
 
 
 def test_goals_are_those_of_python(tmp_path):

@@ -1,6 +1,6 @@
-"""Trained networks from their files, without PyTorch. Weights are data: nothing is executed.
+"""Trained networks from their files, without PyTorch, as assets/networks.js computes them too.
 
-They act with their mean weights, without noise. In a page assets/networks.js computes the same.
+Weights are data: nothing is executed. They act with their mean weights, without noise.
 """
 
 from __future__ import annotations
@@ -60,18 +60,14 @@ class Network(NamedTuple):
 def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
     """The network of weights that are named as in the notebook's Actor, or as in its Critic.
 
-    Args:
-        source: what an error message calls them.
-
-    Raises:
-        ValueError: weights of another network, or numbers that are not finite.
+    Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
     left = {name: np.float32(array) for name, array in weights.items() if ".sigma_" not in name}
     is_critic, layers, mirrors = "output.weight" in left, [], None
 
     def take(name, *shape):
         if (array := left.pop(name)).shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} must be {shape} finite numbers, not {shown(array)}")
+            raise ValueError(f"{name} has not shape {shape}, or numbers that are not finite")
         return array
 
     try:
@@ -97,11 +93,7 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
 
 
 def read_network(path: Path) -> Network:
-    """The network of a safetensors file, a format that cannot carry code.
-
-    Raises:
-        FileNotFoundError, ValueError: there is none, it is damaged, or of another network.
-    """
+    """The network of a safetensors file; ValueError: it is damaged, or of another network."""
     content = path.read_bytes()
     try:
         weights = load(content)
@@ -118,10 +110,7 @@ def actor_files(folder: Path | str) -> dict[str, Path]:
 
 
 def load_actor(folder: Path | str, name: str = "best") -> Callable[[np.ndarray], np.ndarray]:
-    """The mean policy of one of `actor_files`: observations (arms, 33) to actions (arms, 4).
-
-    Raises: as `read_network`, and FileNotFoundError, which names the actors that there are.
-    """
+    """The mean policy of one of `actor_files`: observations (arms, 33) to actions (arms, 4)."""
     if name not in (files := actor_files(folder)):
         there = ", ".join(files) or "none: train first (make run)"
         raise FileNotFoundError(f"no actor {shown(name)} in {folder}; actors there: {there}")

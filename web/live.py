@@ -25,7 +25,6 @@ from web.page import STILL, inline, page
 from web.watch import watch_page
 
 MOST_ARMS = 20  # that are shown
-
 AfterEpisode = Callable[[Any, Sequence[float]], None]  # of an agent and its scores so far
 
 
@@ -48,11 +47,7 @@ def shown_network(agent: Any) -> Network:
 def show_arms(folder: Path, agent: Any, arms: int, **goals: float) -> None:
     """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
 
-    Args:
-        folder: of the run.
-        agent: the same, as the notebook has it.
-        arms: of which at most 20 are shown.
-        goals: `goal_size` and `goal_speed`.
+    The agent is that of the run's folder. `goals` are `goal_size` and `goal_speed`.
     """
     try:
         shown_network(agent)
@@ -80,8 +75,7 @@ def live_arms(
     curve: list[float] = []
 
     def output(live: bool) -> HTML:
-        number = min(arms, MOST_ARMS)
-        content = page(actors, None, curve, number, embedded=True, live=live, **goals)
+        content = page(actors, None, curve, min(arms, MOST_ARMS), embedded=True, live=live, **goals)
         return HTML(inline(content, STILL.read_bytes(), "The arms learn", name=name))
 
     shown, channel = display(output(True), display_id=True), display(HTML(""), display_id=True)
@@ -96,8 +90,7 @@ def live_arms(
                 print(error)
             return
         curve[:] = scores
-        episode = len(scores)
-        actors[1:] = [{"label": str(episode), "network": network, "episode": episode}]
+        actors[1:] = [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
         message = json.dumps({"scores": curve, "network": network})
         frame = f"document.querySelector('iframe[name=\"{name}\"]')?.contentWindow"
         channel.update(HTML(f"<script>{frame}?.postMessage({message}, '*')</script>"))

@@ -47,10 +47,9 @@ def page(
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
-        actors: in the order in which they were trained. Of each "label", a word or a number that
-            the slider and links (#episode=...) call it by, "network" as `web.actor.Network.packed`
-            has it, or None for random torques, the "episode" after which it was kept, or None, and
-            its mean "score" in Python with the page's goals, or None.
+        actors: in the order of training. Of each "label", which the slider and links (#episode=...)
+            call it by, "network" of `web.actor.Network.packed`, None for random torques, "episode"
+            after which it was kept, or None, and perhaps "score", its mean in Python.
         critic: likewise packed; None: the page shows no values.
         scores: of the training, episode by episode.
         arms: how many live in the page.
@@ -59,10 +58,7 @@ def page(
         preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
-        parameters: `goal_size` and `goal_speed`.
-
-    Raises:
-        TypeError, ValueError: a wrong number of arms, or a wrong parameter.
+        parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
     labels = [actor["label"] for actor in actors]
     world = task.Task(arms, SEED)

@@ -31,9 +31,6 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
         folders: of runs, most often of one training: their scores make the page's curve.
         arms: how many.
         options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `goal_size`, `goal_speed`.
-
-    Raises:
-        FileNotFoundError, TypeError, ValueError: what is missing or wrong.
     """
     goals = {name: value for name, value in options.items() if name.startswith("goal_")}
 
@@ -59,6 +56,12 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
             if name != "last" or "best" not in files:
                 network = read_network(path)
                 add(name, episode, network.packed(), network.act)
+                score, best = actors[-1]["score"], scores.max(initial=0)
+                if name == "best" and score < best / 2:
+                    raise ValueError(
+                        f"{path} scores {score:.1f} here and {best:.1f} in its training: pages "
+                        "cannot show actors of edited cells"
+                    )
     actors.sort(key=lambda actor: math.inf if actor["episode"] is None else actor["episode"])
     solved = seconds[scores >= SOLVED_SCORE]
     what = (
