@@ -155,6 +155,11 @@ def test_it_moves_and_shows_a_hand_that_drags_unless_the_reader_wants_no_motion(
     start = value(driver, left)
     wait_for(lambda: "drag a goal" in text(driver, "message"))
     assert value(driver, left) != start and not hand.is_displayed()
+    driver = show(content, motion="no-preference")
+    wait_for(driver.find_element("id", "hand").is_displayed)
+    drag(driver, spot := corner(driver), [spot[0] + 60, spot[1]])  # the reader takes over
+    assert not driver.find_element("id", "hand").is_displayed()
+    assert value(driver, "page.scene.camera.azimuth") != 90
     driver = show(content)
     time.sleep(0.3)
     assert value(driver, "[page.state.playing, page.arms[0].lived]") == [False, 0]

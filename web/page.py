@@ -79,7 +79,7 @@ def page(
         tutorial=link and f'<a href="{link}">How? See the tutorial.</a>',
         preview=picture and f'<meta property="og:image" content="{picture}">',
         still=base64.b64encode(STILL.read_bytes()).decode(),
-        kind="embedded" * embedded + " live" * live,
+        kind=("embedded" if critic else "embedded single") * embedded,
         style=_asset("page.css"),
         # No name in it ends the script element or starts another.
         data=text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),

@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
-  : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} of them`}`;
+  : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor of all`}`;
 const actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
 const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
 const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
@@ -158,7 +158,7 @@ function read(hash) {
   if (index < 0) odd.add("episode");
   train(index < 0 ? data.first : index);
   choose(Math.round(number("arm", 0, arms.length)), quiet ? 0 : 0.9);
-  if (odd.size) say(`This link asks for something that is not here (${[...odd].join(", ").slice(0, 60)}). The rest is as it says.`);
+  if (odd.size) say(`This link asks for what is not here: ${[...odd].join(", ").slice(0, 60)}. ${index < 0 ? `The ${actor.label} actor plays` : "The rest is as it says"}.`);
 }
 let quiet = true; // while the page is built
 function remember() {
@@ -209,7 +209,7 @@ function listen() {
     fingers.set(event.pointerId, [x, y]);
     const found = fingers.size === 1 ? under(x, y) : null;
     pressed = { x, y, found, camera: scene.camera };
-    hint.isOver = true;
+    endHint();
     try { view.setPointerCapture(event.pointerId); } catch { /* it is up already */ }
   });
   view.addEventListener("pointermove", (event) => {
@@ -262,7 +262,7 @@ function listen() {
   view.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
-    hint.isOver = true;
+    endHint();
     keys[event.key]();
   });
   for (const [name, key] of [["play", " "], ["slow", "s"], ["acting", "a"], ["flick", "f"], ["reset", "r"]]) byId(name).addEventListener("click", keys[key]);
@@ -276,7 +276,7 @@ function listen() {
     const link = event.target.closest?.('a[href^="#"]');
     if (!link) return;
     event.preventDefault();
-    hint.isOver = true;
+    endHint();
     startAgain();
     read(link.getAttribute("href"));
     set("playing", true);
@@ -340,7 +340,7 @@ function landscape() { // a few rows for each picture
     (x, y) => { pen.moveTo(x, y - 10); pen.lineTo(x + 10, y + 8); pen.lineTo(x - 10, y + 8); pen.closePath(); }, "#fff");
   mark(grid.action[0], grid.action[1], (x, y) => pen.arc(x, y, 10, 0, 7), "#40a4ff");
   byId("critic-note").textContent = `Values from ${low.toFixed(1)} (dark) to ${high.toFixed(1)} (bright). Right: torque about x, up: torque about z, `
-    + "from -1 to 1, on the upper arm. Dot: what the actor chose. Triangle: the largest value. The critic, which estimates the reward that is still to come, is that of the best actor.";
+    + "from -1 to 1, on the upper arm. Dot: what the actor chose. Triangle: the largest value. The critic is that of the best actor.";
 }
 
 function arcs(arm) { // torques as curved arrows about the joints, in the sense in which they turn
@@ -434,10 +434,10 @@ function learn({ data: news }) { // a newer actor, from the notebook in which it
 const hint = { passed: 0, isOver: data.live || still.matches || location.hash.length > 1 };
 function showHow(seconds) {
   const arm = arms[Math.floor(0.6 * arms.length)], share = clamp((hint.passed += seconds) - 3, 0, 2) / 2;
-  if (hint.isOver || share === 1) {
-    if (held?.isHint) { held = null; say("Now you: drag a goal."); }
-    byId("hand").toggleAttribute("hidden", hint.isOver = true);
-  } else if (share && (!held || held.isHint)) {
+  if (share === 1) {
+    endHint();
+    say("Now you: drag a goal.");
+  } else if (share) {
     hint.angle ??= arm.angle;
     const turn = (hint.angle + 60 * share * share * (3 - 2 * share)) * Math.PI / 180;
     held = { arm, kind: "goal", isHint: true, at: [GOAL_ORBIT * Math.sin(turn), GOAL_HEIGHT, GOAL_ORBIT * Math.cos(turn)] };
@@ -445,6 +445,12 @@ function showHow(seconds) {
     byId("hand").removeAttribute("hidden");
     Object.assign(byId("hand").style, { left: `${x}px`, top: `${y}px` });
   }
+}
+
+function endHint() {
+  hint.isOver = true;
+  byId("hand").toggleAttribute("hidden", true);
+  if (held?.isHint) held = null;
 }
 
 let last = performance.now();
