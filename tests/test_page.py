@@ -5,7 +5,6 @@ Skipped without the extra `browser`, Chromium and chromedriver.
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import shutil
@@ -80,13 +79,9 @@ def value(driver, expression):
 
 
 def canvas(driver, name="view"):
-    """The canvas (height, width, 3) after the next picture."""
-    data = driver.execute_async_script(
-        "const done = arguments[1]; requestAnimationFrame(() => requestAnimationFrame(() =>"
-        "done(document.getElementById(arguments[0]).toDataURL())))",
-        name,
-    )
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(data.split(",")[1]))).convert("RGB"))
+    """What is seen of a canvas, (height, width, 3)."""
+    picture = driver.find_element("id", name).screenshot_as_png
+    return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"))
 
 
 def text(driver, name):
@@ -201,24 +196,21 @@ def test_a_click_flies_to_an_arm_and_there_is_a_way_back(show, content):
     mouse(driver, "Released", spot)
     assert value(driver, "page.state.arm") == 9 and text(driver, "message").startswith("Arm 9")
     assert value(driver, "location.hash") == "#arm=9"
-    wait_for(lambda: canvas(driver, "landscape").std() > 8)
     wait_for(lambda: text(driver, "status").startswith("Arm 9"))
+    wait_for(lambda: canvas(driver, "landscape").std() > 8)
     everything.click()
     assert value(driver, "[page.state.arm, page.scene.camera]") == [0, home]
     for back in (everything, driver.find_element("id", "reset")):
-        canvas(driver)
-        assert not everything.is_enabled()
+        wait_for(lambda: not everything.is_enabled())
         drag(driver, spot := corner(driver), [spot[0] + 20, spot[1]])  # nothing is there: it turns
         assert value(driver, "page.scene.camera.azimuth") != 90
-        canvas(driver)
-        assert everything.is_enabled()
+        wait_for(everything.is_enabled)
         back.click()
         assert value(driver, "page.scene.camera") == home
 
 
 def test_one_finger_scrolls_past_it_and_drags_goals(show, content):
     driver = show(content, width=390, mobile=True)
-    canvas(driver)
     run(driver, 200)
     state = "[page.arms[17].angle, page.arms[17].orbit, page.arms[17].chase]"
     before, camera = value(driver, state), value(driver, "page.scene.camera")

@@ -21,22 +21,10 @@ from web.actor import actor_files, load_actor, network_of
 from web.page import page
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
-SHAPES = {  # of the weights of an actor
-    "layers.0.factor": 33,
-    "layers.1.0.weight": (8, 33),
-    "layers.1.0.bias": 8,
-    "layers.1.1.weight": 8,
-    "layers.1.1.bias": 8,
-    "layers.2.weight": (4, 8),
-    "layers.2.bias": 4,
-    "layers.2.sigma_weight": (4, 8),
-    "layers.2.sigma_bias": 4,
-}
 
 
 def some_weights():
-    generator = np.random.default_rng(0)
-    return {n: generator.normal(size=size).astype(np.float32) for n, size in SHAPES.items()}
+    return load_file(KEPT / "actor_best.safetensors")
 
 
 def write_run(folder, suffix="best", weights=None, scores=None):
@@ -77,13 +65,13 @@ def test_a_missing_actor_is_an_error_that_names_what_there_is(tmp_path):
 @pytest.mark.parametrize(
     "more, less",
     [
-        ({"layers.1.1.running_mean": np.zeros(8), "layers.1.1.running_var": np.ones(8)}, ()),
+        ({"layers.1.1.running_mean": np.zeros(128)}, ()),
         ({"layers.1.2.weight": np.full(1, 0.25)}, ()),  # of PReLU
         ({}, ("layers.1.1.weight", "layers.1.1.bias")),  # no layer normalization
         ({}, ("layers.0.factor",)),
-        ({"layers.1.0.weight": np.zeros((8, 3))}, ()),
-        ({"layers.2.weight": np.zeros((1, 8)), "layers.2.bias": np.zeros(1)}, ()),  # no arms
-        ({"layers.1.0.weight": np.full((8, 33), np.nan)}, ()),
+        ({"layers.1.0.weight": np.zeros((128, 3))}, ()),
+        ({"layers.3.weight": np.zeros((1, 128)), "layers.3.bias": np.zeros(1)}, ()),  # no arms
+        ({"layers.1.0.weight": np.full((128, 33), np.nan)}, ()),
         ({"frame.signs": np.ones((4, 37))}, ()),
     ],
     ids=lambda names: ", ".join(names) or "-",
@@ -138,7 +126,7 @@ def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(
     tmp_path, scores, labels, first
 ):
     for suffix in ("best", "last", "episode3"):
-        write_run(tmp_path, suffix, load_file(KEPT / "actor_best.safetensors"), scores)
+        write_run(tmp_path, suffix, scores=scores)
     data = data_of(watch.watch_page(tmp_path, arms=1))
     assert [actor["label"] for actor in data["actors"]] == labels and data["first"] == first
     assert data["critic"] is None
@@ -146,8 +134,10 @@ def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(
 
 def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_path):
     """Weights of other activations look like those of the notebook's cells."""
+    weights = some_weights()
+    weights["layers.3.weight"] *= -1
     with pytest.raises(ValueError, match="39.0 in its training.*edited"):
-        watch.watch_page(write_run(tmp_path, scores=[2, 39]), arms=1)
+        watch.watch_page(write_run(tmp_path, weights=weights, scores=[2, 39]), arms=1)
 
 
 def test_goals_are_those_of_python(tmp_path):
