@@ -84,8 +84,8 @@ def canvas(driver, name="view"):
     return np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"))
 
 
-def text(driver, name):
-    return value(driver, f"document.getElementById('{name}').innerText")
+def text(driver, selector):
+    return value(driver, f"document.querySelector('{selector}').innerText")
 
 
 def run(driver, steps):
@@ -148,7 +148,7 @@ def test_it_moves_and_shows_a_hand_that_drags_unless_the_reader_wants_no_motion(
     hand, left = driver.find_element("id", "hand"), "document.getElementById('hand').style.left"
     wait_for(hand.is_displayed)
     start = value(driver, left)
-    wait_for(lambda: "drag a goal" in text(driver, "message"))
+    wait_for(lambda: "drag a goal" in text(driver, "#message"))
     assert value(driver, left) != start and not hand.is_displayed()
     driver = show(content, motion="no-preference")
     wait_for(driver.find_element("id", "hand").is_displayed)
@@ -160,7 +160,7 @@ def test_it_moves_and_shows_a_hand_that_drags_unless_the_reader_wants_no_motion(
     assert value(driver, "[page.state.playing, page.arms[0].lived]") == [False, 0]
     driver.find_element("id", "play").click()
     wait_for(lambda: value(driver, "page.arms[0].lived") > 10)
-    assert text(driver, "play") == "Pause"
+    assert text(driver, "#play") == "Pause"
 
 
 def test_a_goal_is_dragged_along_its_circle_and_off_it(show, content):
@@ -183,7 +183,7 @@ def test_the_page_says_how_long_the_hand_took_and_not_for_ever(show, content):
     run(driver, 400)
     driver.execute_script("page.pullGoals(60)")
     run(driver, 200)
-    said = re.fullmatch(r"Arm 7 is back after ([\d.]+) s\.", text(driver, "message"))
+    said = re.fullmatch(r"Arm 7 is back after ([\d.]+) s\.", text(driver, "#message"))
     assert said and 0 < float(said[1]) < 2
     opacity = "getComputedStyle(document.getElementById('message')).opacity"
     wait_for(lambda: float(value(driver, opacity)) < 0.1)
@@ -194,9 +194,9 @@ def test_a_click_flies_to_an_arm_and_there_is_a_way_back(show, content):
     everything, home = driver.find_element("id", "all"), value(driver, "page.scene.camera")
     mouse(driver, "Pressed", spot := pixel(driver, 9, "elbow"))
     mouse(driver, "Released", spot)
-    assert value(driver, "page.state.arm") == 9 and text(driver, "message").startswith("Arm 9")
+    assert value(driver, "page.state.arm") == 9 and text(driver, "#message").startswith("Arm 9")
     assert value(driver, "location.hash") == "#arm=9"
-    wait_for(lambda: text(driver, "status").startswith("Arm 9"))
+    wait_for(lambda: text(driver, "#status").startswith("Arm 9"))
     wait_for(lambda: canvas(driver, "landscape").std() > 8)
     everything.click()
     assert value(driver, "[page.state.arm, page.scene.camera]") == [0, home]
@@ -227,7 +227,7 @@ def test_links_set_the_scene_and_the_scene_is_a_link(show, content):
     names = "episode, arm, gravity, acting, slow"
     state = f"(({{ {names} }}) => [{names}])(page.state)"
     assert value(driver, state) == ["2", 3, 20, False, 0.5]
-    assert text(driver, "trained") == "2 episodes" and text(driver, "acting") == "Switch actor on"
+    assert text(driver, "#trained") == "2 episodes" and text(driver, "#acting") == "Switch actor on"
     driver.execute_script("page.set('gravity', 5)")
     driver = show(content, value(driver, "location.hash"))
     assert value(driver, state) == ["2", 3, 5, False, 0.5]
@@ -237,7 +237,7 @@ def test_links_set_the_scene_and_the_scene_is_a_link(show, content):
         found = value(driver, "page.state")
         assert {name: str(found[name]) for name in wanted} == wanted and found["acting"]
         assert found["gravity"] == float(wanted.get("gravity", 9.81))
-    assert value(driver, "page.state.playing") and text(driver, "message")
+    assert value(driver, "page.state.playing") and text(driver, "#message")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_bad_link_says_so_and_plays_the_best_actor(show, content, hash):
     run(driver, 50)
     assert value(driver, "[page.state.episode, page.state.arm, page.state.size]") == ["best", 0, 5]
     assert np.isfinite(value(driver, "page.arms[0].hand")).all()
-    assert "not here" in text(driver, "message")
+    assert "not here" in text(driver, "#message")
 
 
 def test_the_slider_chooses_how_long_the_actor_trained(show, content):
@@ -266,7 +266,7 @@ def test_the_slider_chooses_how_long_the_actor_trained(show, content):
         spots.append(driver.find_element("id", "here").location)
     assert scores[0] < 0.1 < scores[1] < scores[2] and scores[2] > 0.8
     assert spots[0]["x"] < spots[1]["x"] < spots[2]["x"] and spots[0]["y"] > spots[1]["y"]
-    assert text(driver, "stops").split() == ["0", "1", "2", "3", "5", "20", "best"]
+    assert text(driver, "#stops").split() == ["0", "1", "2", "3", "5", "20", "best"]
 
 
 def test_keys(show, content):
@@ -302,7 +302,7 @@ def test_its_score_stands_beside_pythons(show, content):
 def test_the_status_needs_no_pictures(show, content):
     driver = show(content.replace('"use strict";', "requestAnimationFrame = () => 0;", 1))
     run(driver, 100)
-    wait_for(lambda: "of the last 2 s" in text(driver, "status"))
+    wait_for(lambda: "of the last 2 s" in text(driver, "#status"))
 
 
 @pytest.mark.parametrize("width, size", [(360, 200), (390, 100), (1000, 200)])
@@ -344,7 +344,7 @@ def test_within_a_notebook_it_lies_over_the_picture_as_high_as_it_is(show):
     driver.switch_to.frame(0)
     assert canvas(driver).std() > 8
     driver.find_element("id", "pull").click()
-    assert "jumped" in text(driver, "message")
+    assert "jumped" in text(driver, "#message")
     assert not driver.find_element("tag name", "h1").is_displayed()
     driver.switch_to.default_content()
 
@@ -364,7 +364,7 @@ def test_newer_actors_come_by_messages(show):
     for episodes in (1, 2, 3):
         send(episodes)
         wait_for(lambda episodes=episodes: value(driver, "page.state.episode") == str(episodes))
-        assert f"After {episodes} episode" in text(driver, "message")
+        assert f"After {episodes} episode" in text(driver, "#message")
     driver.execute_script("page.train(1)")
     send(5)  # a reader who looks at an older actor stays with it
     wait_for(lambda: value(driver, "page.actors.length") == 5)
