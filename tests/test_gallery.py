@@ -10,7 +10,7 @@ from research import gallery
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.randomness import seed_everything
-from web.actor import load_actor, actor_files
+from web.actor import actor_files, load_actor
 
 SMALL = {
     "actor_hidden": (8, 8),

@@ -114,7 +114,7 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     assert scores[:3] == sorted(scores[:3]) and scores[0] < 1 < scores[1] and min(scores[3:]) > 35
     assert data["actors"][-1]["episode"] == 1 + np.argmax(data["scores"]) and data["critic"]
     [what] = re.findall('name="description" content="(.*?)"', head)
-    assert "seconds of training" in what and f'"og:description" content="{what}"' in head
+    assert "of 40 points after 5 seconds" in what and f'"og:description" content="{what}"' in head
     assert '"og:image" content="https://example.org/arms.png"' in head and 'rel="icon"' in head
     assert '<a href="index.html">' in content
 

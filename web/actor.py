@@ -34,7 +34,7 @@ class Network(NamedTuple):
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """An actor's actions (arms, 4), float32, for observations (arms, 33)."""
-        x, signs = np.asarray(observations, np.float32), np.float32(1)
+        x, signs = np.asarray(observations, np.float32), np.ones(1, np.float32)
         if self.mirrors is not None:  # it sees its goal at x >= 0 and z >= 0
             is_mirrored = x[:, GOAL] < 0
             signs = np.where(is_mirrored[:, [0]], self.mirrors[0], np.float32(1))
@@ -62,12 +62,12 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
 
     Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
-    left = {name: np.float32(array) for name, array in weights.items() if ".sigma_" not in name}
+    left = {k: np.asarray(v, np.float32) for k, v in weights.items() if ".sigma_" not in k}
     is_critic, layers, mirrors = "output.weight" in left, [], None
 
     def take(name, *shape):
         if (array := left.pop(name)).shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} has not shape {shape}, or numbers that are not finite")
+            raise ValueError(f"{name} must have shape {shape} and finite numbers")
         return array
 
     try:

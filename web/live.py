@@ -44,7 +44,7 @@ def shown_network(agent: Any) -> Network:
     return network
 
 
-def show_arms(folder: Path, agent: Any, arms: int, **goals: float) -> None:
+def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
     """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
 
     The agent is that of the run's folder. `goals` are `goal_size` and `goal_speed`.
@@ -60,7 +60,7 @@ def show_arms(folder: Path, agent: Any, arms: int, **goals: float) -> None:
 
 @contextlib.contextmanager
 def live_arms(
-    wanted: bool, arms: int, other: AfterEpisode | None = None, **goals: float
+    wanted: bool, arms: int, other: AfterEpisode | None = None, **goals: Any
 ) -> Iterator[AfterEpisode | None]:
     """A context with what shows an agent's newest actor after an episode, and calls `other`.
 

@@ -11,6 +11,7 @@ import json
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from reacher import columns, physics, task
 
@@ -42,7 +43,7 @@ def page(
     preview: str = "",
     embedded: bool = False,
     live: bool = False,
-    **parameters: float,
+    **parameters: Any,
 ) -> str:
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 

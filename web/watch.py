@@ -64,11 +64,9 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
                     )
     actors.sort(key=lambda actor: math.inf if actor["episode"] is None else actor["episode"])
     solved = seconds[scores >= SOLVED_SCORE]
-    what = (
-        "Nobody told these robot arms how to reach their goals. They learned it by trial and error"
-    )
-    what += f", in {solved[0]:.0f} seconds of training." if len(solved) else "."
-    return page(actors, critic, scores, arms, what, **options)
+    what = "Nobody told these arms how to reach their goals. They learned it by trial and error"
+    what += f", and had 30 of 40 points after {solved[0]:.0f} seconds." if len(solved) else "."
+    return page(actors, critic, scores.tolist(), arms, what, **options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

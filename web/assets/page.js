@@ -2,7 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
-  : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor of all`}`;
+  : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor`}`;
 const actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
 const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
 const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
