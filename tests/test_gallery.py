@@ -10,7 +10,7 @@ from research import gallery
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.randomness import seed_everything
-from web.actor import load_actor, pretrained_actors
+from web.actor import actor_files, load_actor
 
 SMALL = {
     "actor_hidden": (8, 8),
@@ -44,7 +44,7 @@ def test_saving_changes_nothing(scores, tmp_path):
 
 
 def test_early_actors_are_stored_and_can_be_played(scores, tmp_path):
-    assert pretrained_actors(tmp_path / "gallery") == ["1", "3"]
+    assert list(actor_files(tmp_path / "gallery")) == ["1", "3"]
     seen = np.random.default_rng(0).normal(size=(4, 33)).astype(np.float32)
     first, third = (load_actor(tmp_path / "gallery", name)(seen) for name in ("1", "3"))
     assert first.shape == (4, 4) and (first != third).any()

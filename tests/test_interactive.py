@@ -79,7 +79,9 @@ def picture(driver):
 @pytest.mark.parametrize("name", FULLEST)
 def test_it_fits_a_phone_and_asks_for_nothing(inside, width, name):
     width(390)
-    driver = inside(name, '<body style="margin: 0 31px">')  # as the notebook's page has them
+    driver = inside(
+        name, '<body style="margin: 0 31px">', width=390
+    )  # as the notebook's page has them
     driver.execute_script(FULLEST[name])
     across, down = value(driver, "[innerWidth, innerHeight]")
     page = "document.documentElement"

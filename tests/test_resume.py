@@ -35,7 +35,7 @@ from tutorial.randomness import seed_everything
 from tutorial.run_files import load_hyperparameters, load_network, save_hyperparameters
 from tutorial.scores import read_scores
 from tutorial.states import TrainingState
-from web import run_file
+from tutorial import run_file
 
 EPISODES = 6
 

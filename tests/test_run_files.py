@@ -19,7 +19,7 @@ from tutorial.run_files import (
     run_folder,
     save_hyperparameters,
 )
-from web.run_file import REMOVED, RENAMED
+from tutorial.run_file import REMOVED, RENAMED
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 

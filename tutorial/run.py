@@ -15,7 +15,6 @@ import torch
 from tqdm.std import tqdm
 
 from reacher.files import write_whole
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tapejit import compiled
 from tutorial.evaluation import Evaluation
 from tutorial.progress import progress_bar, show_progress
@@ -33,7 +32,6 @@ from tutorial.saving import History, restore_state, save_state
 from tutorial.scores import ScoreFile
 from tutorial.settings import Settings
 from tutorial.states import TrainingState
-from web.actor import EDITED, actor_of
 
 
 class TrainingRun:
@@ -169,8 +167,7 @@ def training_run(
             past = restore_state(states, agent, environment)
             keep_engine(folder, agent.engine)
         else:
-            edited = {"edited_actor": True} if why_not_shown(agent) else {}
-            begin_run(folder, agent.settings.model_dump(), **metadata, **edited)
+            begin_run(folder, agent.settings.model_dump(), **metadata)
         warn_if_never_learning(environment, agent.settings, max_episodes)
         run = None
         try:
@@ -188,28 +185,6 @@ def training_run(
                 f"{error} ({episode_of(agent, run)}, decision {agent.env_steps}, gradient "
                 f"step {agent.num_updates}); {left_in(folder, states)}"
             ) from error
-
-
-def why_not_shown(agent: Agent) -> str:
-    """Why pages cannot show an agent's actor, which its reader may have edited; "": they can."""
-    if agent.ddpg.sizes != (OBSERVATION_SIZE, ACTION_SIZE):
-        return ""  # no arms
-    weights = actor_weights(agent)
-    seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
-    try:
-        actions = actor_of(weights, agent.settings.model_dump(), "the actor")(seen)
-    except ValueError as error:
-        return str(error)
-    with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
-        own = agent.learner.synced().act(torch.from_numpy(seen)).numpy()
-    # Rounding changes actions by less than 1e-5.
-    return "" if np.allclose(actions, own, atol=1e-3) else f"the actor was edited: {EDITED}"
-
-
-def actor_weights(agent: Agent) -> dict[str, np.ndarray]:
-    """Copies of the weights of an agent's actor, by name, which further learning leaves alone."""
-    weights = agent.learner.synced().actor.state_dict()
-    return {name: value.numpy().copy() for name, value in weights.items()}
 
 
 def episode_of(agent: Agent, run: TrainingRun | None) -> str:

@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save
 
 from reacher.files import write_whole
 from tutorial.randomness import versions
+from tutorial.run_file import RUN_FORMAT, read_run_file, without_removed
 from tutorial.scores import read_scores, solved_at
 from tutorial.states import TrainingState
-from web.run_file import RUN_FORMAT, read_run_file, without_removed
 
 # How files that are older than a setting are read: a hyperparameter itself says what it was before
 # it existed, by `setting(..., before=...)` in the notebook; facts of a run say it here. A file of
@@ -211,7 +211,7 @@ def facts_in(content: Mapping) -> dict:
     return {
         name: value
         for name, value in content.items()
-        if name not in ("format", "hyperparameters", "versions", "edited_actor")
+        if name not in ("format", "hyperparameters", "versions")
     }
 
 

@@ -17,7 +17,7 @@ from pydantic import (
 from reacher.task import OBSERVATION_SIZE
 from tutorial.parameters import wrong_fields
 from tutorial.presets import PRESETS
-from web.run_file import REMOVED, RENAMED
+from tutorial.run_file import REMOVED, RENAMED
 
 NO_MIRRORS = "only the arms, with 33 observations, have mirrors that we know"
 Units = Annotated[int, Field(ge=1, le=4096)]
