@@ -9,9 +9,8 @@ this module.
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
-from research.report import bugs, study, trials
 from tapejit import compiled
-from tutorial import diagrams, exercises, figures, interactive, summaries, tables
+from tutorial import exercises, figures, results, summaries, tables
 from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.evaluation import (
     open_evaluation,
@@ -50,4 +49,5 @@ from tutorial.settings import (
     require_mirrors,
     setting,
 )
+from web import interactive
 from web.live import live_arms, show_arms

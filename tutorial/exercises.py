@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reacher.episode import evaluate_policy
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
 def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> bool:
@@ -47,6 +48,14 @@ def say(text: str) -> None:
 
 def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -> None:
     """Exercise 1: a policy by hand that earns at least 1 point, ten times as much as chance."""
+    shape = np.shape(policy(np.zeros((20, OBSERVATION_SIZE), np.float32)))
+    if shape != (20, ACTION_SIZE):
+        say(
+            f"Exercise 1: for observations of the shape (20, {OBSERVATION_SIZE}) your policy "
+            f"returns the shape {shape}, and it should be (20, {ACTION_SIZE}): an arm has "
+            f"{ACTION_SIZE} torques."
+        )
+        return
     score = float(evaluate_policy(environment, policy).mean())
     if score < 1.0:
         say(

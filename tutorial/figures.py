@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from reacher import ReacherEnvironment
 from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
-from reacher.task import DECISION_SECONDS, HAND_RADIUS
 from tutorial.moving import moving_arms
 from tutorial.scores import SOLVED_SCORE, moving_average
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
+    from tutorial.results import Effect, Variant
 
 COLORS = {"score": BLUE, "average": ORANGE}
 
@@ -216,36 +216,6 @@ def animated_png(frames: Sequence[np.ndarray], most: int = 20, goal_size: float 
     return moving_arms(shown, width=720, goal_size=goal_size, first=first)  # a notebook's width
 
 
-def plot_distances(distances: np.ndarray, goal_size: float = 5.0) -> Figure:
-    """Distances of hand and goal: median over the arms, and 5 % to 95 % of them.
-
-    Args:
-        distances: (decisions, arms), m.
-        goal_size: diameter of the goals, m.
-    """
-    figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
-    for axes, end in zip(panels, (76, len(distances)), strict=True):
-        seconds = DECISION_SECONDS * np.arange(len(distances[:end]))
-        low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
-        axes.fill_between(
-            seconds,
-            low,
-            high,
-            color=COLORS["score"],
-            alpha=0.25,
-            linewidth=0,
-            label="5 % to 95 % of the arms",
-        )
-        axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
-        axes.axhline(
-            HAND_RADIUS + goal_size / 2, color="0.4", linestyle="--", linewidth=1, label="touch"
-        )
-        axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
-    panels[0].set_ylabel("hand to goal (m)")
-    panels[1].legend(frameon=False, fontsize=8)
-    return figure
-
-
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     """Values and the returns that followed, (decisions, arms): over time, one by the other."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
@@ -310,42 +280,6 @@ def plot_one_decision(
     return figure
 
 
-def plot_schedules(schedules: Any, scores: Sequence[float]) -> Figure:
-    """What changes during a training with these scores.
-
-    Args:
-        schedules: the notebook's `Schedules`, new.
-        scores: (episodes,) means over twenty arms.
-    """
-    settings, noise_factors, rate_factors = schedules.settings, [], []
-    for number in range(len(scores)):
-        schedules.annealed_episodes += schedules.is_annealing()
-        if number:
-            schedules.update_scores(scores[:number], 20)
-        noise_factors.append(schedules.noise_factor())
-        rate_factors.append(schedules.anneal_factor())
-    episode = np.arange(1, len(scores) + 1)
-    rise = np.minimum(1, 1001 * (episode - 1) / settings.importance_anneal_steps)
-    beta = settings.importance_exponent_start + rise * (1 - settings.importance_exponent_start)
-    figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
-    lines = {
-        "factor on action noise": noise_factors,
-        "beta": beta,
-        "factor on learning rates": rate_factors,
-    }
-    for axes, (title, line), color in zip(panels, lines.items(), PALETTE[:3], strict=True):
-        axes.plot(episode, line, color=color)
-        axes.set(
-            title=title,
-            xlabel="episode",
-            xscale="log",
-            xticks=[1, 2, 5, 10, 20, 50, 100],
-            xticklabels=[1, 2, 5, 10, 20, 50, 100],
-            ylim=(0, None),
-        )
-    return figure
-
-
 def plot_action_values(
     moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
     torques: np.ndarray,
@@ -396,21 +330,60 @@ def plot_action_values(
     return figure
 
 
-def plot_fidelity(fidelity: Mapping) -> Figure:
-    """One policy's arms in Unity and here, on the same goals; from `checkpoints/fidelity.json`."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    [found] = fidelity["per_arm"]
-    scores = found["unity"] + found["here"]
-    ends = [min(scores) - 1, max(scores) + 1]
-    panels[0].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
-    panels[0].plot(found["unity"], found["here"], "o", markersize=5, color=COLORS["score"])
-    panels[0].set(xlabel="score of an arm in Unity", ylabel="its score here", xlim=ends, ylim=ends)
-    panels[0].legend(loc="upper left", frameon=False)
-    correlations, reset = found["correlations"], found["reset"]
-    colors = [COLORS["average" if k == reset else "score"] for k in range(len(correlations))]
-    panels[1].bar(range(len(correlations)), correlations, color=colors)
-    panels[1].axhline(0, color="0.4", linewidth=1)
-    panels[1].set(xlabel="reset of Unity whose goals are played here", ylabel="correlation")
-    panels[1].set_ylim(-1, 1)
-    panels[1].xaxis.get_major_locator().set_params(integer=True)
+def plot_effects(effects: Mapping[str, Mapping[str, Effect]], margin: float = 0.0) -> Figure:
+    """Effects by group and name: mean, 95 % interval, and single seeds; filled where one is shown.
+
+    Args:
+        effects: as `tutorial.results` finds them; a panel for each group, with the same names.
+        margin: points to either side of 0 that count as small; 0: none.
+    """
+    figure, panels = plt.subplots(
+        1, len(effects), figsize=(9, 2.6), sharex=True, sharey=True, layout="constrained"
+    )
+    for axes, (title, by_name) in zip(np.atleast_1d(panels), effects.items(), strict=True):
+        axes.axvspan(-margin, margin, color="0.92", linewidth=0)
+        axes.axvline(0, color="0.4", linewidth=1)
+        for row, effect in enumerate(by_name.values()):
+            near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(effect.runs))
+            axes.plot(effect.runs, near, ".", color="0.75", markersize=4)
+            axes.plot([effect.low, effect.high], [row, row], color=BLUE, linewidth=3)
+            face = BLUE if effect.verdict.startswith("shown") else "white"
+            axes.plot(effect.mean, row, "o", color=BLUE, markersize=7, markerfacecolor=face)
+        axes.set_yticks(range(len(by_name)), by_name)
+        axes.set_title(title, fontsize=10)
+    axes.invert_yaxis()
+    figure.supxlabel("points gained or lost, of 40", fontsize=10)
+    return figure
+
+
+def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
+    """Training scores of variants, one panel each, over the range of the runs of `default`.
+
+    Args:
+        variants: of the plan `bugs`, as `read_plan` returns them.
+        titles: of the panels by variant, in their order.
+    """
+    rows = -(-len(titles) // 4)
+    figure, panels = plt.subplots(
+        rows, 4, figsize=(10.4, 2.2 * rows), sharex=True, sharey=True, layout="constrained"
+    )
+    episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
+    for axes in panels.flat:
+        axes.axis("off")
+    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
+        axes.axis("on")
+        axes.fill_between(
+            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range of `default`"
+        )
+        axes.plot(episodes, variants[name]["score"].T, color=COLORS["score"], linewidth=0.8)
+        threshold_line(axes)
+        axes.set_title(title, fontsize=9)
+        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
+        axes.minorticks_off()
+        axes.tick_params(labelbottom=True)
+    handles = panels.flat[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure

@@ -198,4 +198,3 @@ def holm(p: Sequence[float]) -> np.ndarray:
     corrected = np.empty(len(p))
     corrected[order] = np.minimum(stepped, 1)
     return corrected
-
