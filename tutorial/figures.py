@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from reacher import ReacherEnvironment
-from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
 from tutorial.moving import moving_arms
 from tutorial.scores import SOLVED_SCORE, moving_average
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
     from reacher.gymnasium.unity_wrapper import UnityWrapper
     from tutorial.results import Effect, Variant
 
-COLORS = {"score": BLUE, "average": ORANGE}
+# The color-blind can tell these apart (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PURPLE = PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+EPISODES = 1, 2, 5, 10, 20, 50, 100  # of a logarithmic axis
 
 
 def plot_scores(
@@ -38,48 +39,17 @@ def plot_scores(
         scores: what `read_scores` returns.
         reward_threshold: the score that counts as solved; None: the environment names none.
         limits: of the axis of scores; None: those of the data.
-
-    Returns:
-        The matplotlib figure.
     """
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    episode = scores["episode"]
-    axes.fill_between(
-        episode,
-        scores["min"],
-        scores["max"],
-        alpha=0.2,
-        color=COLORS["score"],
-        linewidth=0,
-        label="worst to best arm",
-    )
-    axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
-    axes.plot(
-        episode,
-        moving_average(scores["score"]),
-        color=COLORS["average"],
-        linewidth=2,
-        label="average of the last 100 episodes",
-    )
+    episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
+    spread = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": "worst to best arm"}
+    axes.fill_between(episode, scores["min"], scores["max"], **spread)
+    axes.plot(episode, score, color=BLUE, label="mean over the arms")
+    axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
-        axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1)
-        axes.annotate(
-            f"solved: average of {reward_threshold:g}",
-            (0.99, reward_threshold),
-            xytext=(0, -4),
-            va="top",
-            ha="right",
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            color="0.3",
-        )
-    axes.set(
-        xlabel="episode",
-        ylabel="training score (sum of rewards)",
-        ylim=limits,
-        xlim=(1, max(episode[-1], 2)),
-        title=title,
-    )
+        threshold_line(axes, reward_threshold)
+    axes.set(xlabel="episode", ylabel="training score (sum of rewards)", title=title)
+    axes.set(xlim=(1, max(episode[-1], 2)), ylim=limits)
     axes.legend(loc="lower right", frameon=False)
     return figure
 
@@ -117,33 +87,25 @@ def plot_presets(trainings: Mapping, evaluations: Mapping) -> Figure:
         trainings, evaluations: runs by preset and seed, as `read_runs` returns them.
     """
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    seconds = np.arange(0, 61)
     for (name, runs), color in zip(trainings.items(), itertools.cycle(PALETTE), strict=False):
-        trained, seconds = list(runs.values()), np.arange(0, 61)
-        band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
-        band(
-            panels[1],
-            seconds,
-            [np.interp(seconds, run["seconds"], run["score"]) for run in trained],
-            color,
-            name,
-        )
-        evaluated = list(evaluations[name].values())
-        band(panels[2], evaluated[0]["episode"], [run["score"] for run in evaluated], color, name)
-    for axes, label, title, ends in zip(
-        panels,
-        ("episode", "seconds of training", "episode"),
-        ("training scores", "training scores", "without noise, from 38.5"),
-        ((0, 41), (0, 41), (38.5, 40)),
-        strict=True,
-    ):
+        first = [run["score"][:100] for run in runs.values()]
+        timed = [np.interp(seconds, run["seconds"], run["score"]) for run in runs.values()]
+        evaluated = [run["score"] for run in evaluations[name].values()]
+        evaluated_at = next(iter(evaluations[name].values()))["episode"]
+        band(panels[0], np.arange(1, 101), first, color, name)
+        band(panels[1], seconds, timed, color, name)
+        band(panels[2], evaluated_at, evaluated, color, name)
+    for axes in panels:
         threshold_line(axes)
-        axes.set(xlabel=label, xlim=(1, None), ylim=ends, title=title)
+        axes.set(xlabel="episode", xlim=(1, None), ylim=(0, 41), title="training scores")
     for axes in panels[::2]:
-        axes.set(
-            xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100], xticklabels=[1, 2, 5, 10, 20, 50, 100]
-        )
+        axes.set_xscale("log")
+        axes.set_xticks(EPISODES, EPISODES)
     panels[0].set_ylabel("score (sum of rewards)")
+    panels[1].set_xlabel("seconds of training")
     panels[1].legend(loc="lower right", frameon=False)
+    panels[2].set(ylim=(38.5, 40), title="without noise, from 38.5")
     return figure
 
 
@@ -175,7 +137,7 @@ def plot_with_and_without(
 def plot_growth(scores: Sequence[float], episodes: int) -> Figure:
     """The learning curve of a training that is going on, by episodes so far out of `episodes`."""
     figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-    axes.plot(range(1, len(scores) + 1), scores, "o-", color=COLORS["score"])
+    axes.plot(range(1, len(scores) + 1), scores, "o-", color=BLUE)
     axes.set(
         xlabel="episode", ylabel="score (sum of rewards)", xlim=(0, episodes + 1), ylim=(0, 41)
     )
@@ -219,28 +181,14 @@ def animated_png(frames: Sequence[np.ndarray], most: int = 20, goal_size: float 
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     """Values and the returns that followed, (decisions, arms): over time, one by the other."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for name, numbers, color in (
-        ("value Q", values, COLORS["average"]),
-        ("return that followed", returns, COLORS["score"]),
-    ):
-        panels[0].plot(numbers[:100].mean(axis=1), color=color, label=name)
+    panels[0].plot(values[:100].mean(axis=1), color=ORANGE, label="value Q")
+    panels[0].plot(returns[:100].mean(axis=1), color=BLUE, label="return that followed")
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
-    panels[1].plot(
-        returns[::5].ravel(),
-        values[::5].ravel(),
-        ".",
-        color=COLORS["score"],
-        markersize=2,
-        alpha=0.3,
-    )
-    panels[1].plot(
-        *[[returns.min(), returns.max()]] * 2,
-        color="0.4",
-        linestyle="--",
-        linewidth=1,
-        label="equal",
-    )
+    some = returns[::5].ravel(), values[::5].ravel()
+    panels[1].plot(*some, ".", color=BLUE, markersize=2, alpha=0.3)
+    ends = [returns.min(), returns.max()]
+    panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="upper left", frameon=False)
     return figure
@@ -261,19 +209,12 @@ def plot_one_decision(
     figure, panels = plt.subplots(
         1, len(moments), figsize=(9, 2.6), sharey=True, layout="constrained"
     )
+    true = reward(torques)
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
-        axes.plot(
-            torques, reward(torques), color="0.4", linestyle="--", linewidth=1, label="reward"
-        )
-        axes.plot(torques, values, color=COLORS["score"], label="critic")
-        axes.plot(
-            chosen,
-            np.interp(chosen, torques, values),
-            "o",
-            color=COLORS["average"],
-            markersize=8,
-            label="actor's choice",
-        )
+        height = np.interp(chosen, torques, values)
+        axes.plot(torques, true, color="0.4", linestyle="--", linewidth=1, label="reward")
+        axes.plot(torques, values, color=BLUE, label="critic")
+        axes.plot(chosen, height, "o", color=ORANGE, markersize=8, label="actor's choice")
         axes.set(title=title, xlabel="torque")
     panels[0].set_ylabel("value")
     panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
@@ -293,36 +234,17 @@ def plot_action_values(
         torques: of both axes.
         names: of both torques.
     """
+    size = (3.5 * len(moments), 3.1)
     figure, panels = plt.subplots(
-        1,
-        len(moments),
-        figsize=(3.5 * len(moments), 3.1),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
+        1, len(moments), figsize=size, sharex=True, sharey=True, layout="constrained"
     )
+    dot = {"markeredgecolor": "black", "markersize": 9, "clip_on": False}
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
         drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
         second, first = np.unravel_index(values.argmax(), values.shape)
-        axes.plot(
-            torques[first],
-            torques[second],
-            "^",
-            color="white",
-            markeredgecolor="black",
-            markersize=10,
-            label="largest Q",
-            clip_on=False,
-        )
-        axes.plot(
-            *chosen,
-            "o",
-            color=COLORS["average"],
-            markeredgecolor="white",
-            markersize=8,
-            label="actor's choice",
-            clip_on=False,
-        )
+        top = torques[first], torques[second]
+        axes.plot(*top, "^", color="white", label="largest Q", **dot)
+        axes.plot(*chosen, "o", color=ORANGE, label="actor's choice", **dot)
         axes.set(title=title, xlabel=names[0], aspect="equal")
         figure.colorbar(drawn, ax=axes, shrink=0.8)
     panels[0].set_ylabel(names[1])
@@ -375,7 +297,7 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
         axes.fill_between(
             episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range of `default`"
         )
-        axes.plot(episodes, variants[name]["score"].T, color=COLORS["score"], linewidth=0.8)
+        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
         threshold_line(axes)
         axes.set_title(title, fontsize=9)
         axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))

@@ -120,28 +120,36 @@ def study_effects(margin: float = 2.0) -> dict[str, dict[str, Effect]]:
     Args:
         margin: points within which agents with and without it are alike, by the 90 % interval.
 
-    The interval takes a seed as one observation. Holm's correction is over all main effects and
-    interactions of pairs in all tasks, as planned (doc/study.md).
+    A seed is one observation. Holm's correction is over all main effects and interactions of pairs
+    in all tasks, as planned.
     """
-    pairs = {}
+    by_seed = {}
     for task in TASKS:
         _, cells = study_cells(task)
         ordered = [cells[cell].mean(axis=1) for cell in itertools.product(*LEVELS.values())]
         values = np.reshape(ordered, (2, 2, 2, -1))  # an axis for each ingredient, off and on
+        seeds = values.shape[-1]
         for axis, name in enumerate(INGREDIENTS):
-            pairs[task, name] = np.diff(values, axis=axis).reshape(4, -1)
+            differences = np.diff(values, axis=axis)
+            by_seed[task, name] = differences.reshape(-1, seeds).mean(axis=0)
         for one, other in itertools.combinations(range(3), 2):
             twice = np.diff(np.diff(values, axis=one), axis=other)
-            pairs[task, f"{one} x {other}"] = twice.reshape(2, -1)
-    p = {name: permutation_p(differences.ravel()) for name, differences in pairs.items()}
+            by_seed[task, f"{one} x {other}"] = twice.reshape(-1, seeds).mean(axis=0)
+    p = {effect: permutation_p(runs) for effect, runs in by_seed.items()}
     corrected = dict(zip(p, holm(list(p.values())), strict=True))
-    effects: dict = {task: {} for task in TASKS}
-    for (task, name), differences in pairs.items():
-        if name in INGREDIENTS:
-            runs = differences.mean(axis=0)
-            test = stats.ttest_1samp(runs, 0)
-            effects[task][name] = _effect(runs, test, p[task, name], corrected[task, name], margin)
-    return effects
+    return {
+        task: {
+            name: _effect(
+                runs := by_seed[task, name],
+                stats.ttest_1samp(runs, 0),
+                p[task, name],
+                corrected[task, name],
+                margin,
+            )
+            for name in INGREDIENTS
+        }
+        for task in TASKS
+    }
 
 
 def left_out_effects(episodes: int = 20, margin: float = 1.0) -> dict[str, Effect]:
@@ -173,7 +181,9 @@ def _effect(runs: np.ndarray, test: Any, p: float, corrected: float, margin: flo
 
 
 def permutation_p(one: np.ndarray, other: np.ndarray | None = None) -> float:
-    """p, two-sided, of a permutation test of equal means, with 9,999 permutations at random.
+    """p, two-sided, of a permutation test of equal means.
+
+    Exact up to 13 seeds of one group; else with 9,999 permutations at random.
 
     Args:
         one: (seeds,) of one group, or differences whose mean may be 0, of which signs are flipped.
