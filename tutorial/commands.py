@@ -104,16 +104,27 @@ def make_environment():
     ready.write_text(wanted)
 
 
+def lab_options(notebook):
+    """JupyterLab's options: this notebook, and the project as what its browser of files shows."""
+    return [notebook, f"--ServerApp.root_dir={PROJECT}"]
+
+
+def lab_environment():
+    """The environment in which JupyterLab renders all cells, so that links land where they lead.
+
+    These are defaults: what the user has chosen in JupyterLab's settings holds.
+    """
+    folders = [str(PROJECT / "tutorial" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, folders))}
+
+
 def lab(*options):
-    """In the project's folder, with all cells rendered, so that links land where they lead."""
     if COPY.exists():
         print(f"opening {COPY.name} as it was left; remove it for a new copy of {NOTEBOOK.name}")
     else:
         shutil.copy(NOTEBOOK, COPY)
         module("jupyter", "trust", COPY)  # else JupyterLab removes the pages in its outputs
-    defaults = [str(PROJECT / "tutorial" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
-    environment = os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, defaults))}
-    module("jupyterlab", COPY, f"--ServerApp.root_dir={PROJECT}", *options, env=environment)
+    module("jupyterlab", *lab_options(COPY), *options, env=lab_environment())
 
 
 def site(*options):
