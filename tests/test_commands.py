@@ -141,22 +141,27 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, by_make):
         "folder.mkdir(parents=True)",
         new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
     )
-    command = (
+    program = (
         "import sys; from pathlib import Path; from tutorial import execute;"
-        "execute.NOTEBOOK, execute.RUNS = Path(sys.argv[1]), Path(sys.argv[2]);"
+        f"execute.NOTEBOOK = Path({str(notebook)!r});"
+        f"execute.RUNS = Path({str(tmp_path)!r}) / 'runs';"
         "sys.exit(execute.main(['mine', '-y', '{n_step: 5}']))"
+    )
+    command = (
+        f"import sys; from tutorial.commands import call; call(sys.executable, '-c', {program!r})"
     )
     environment = {name: value for name, value in os.environ.items() if name != "MAKELEVEL"}
     process = subprocess.Popen(
-        [sys.executable, "-c", command, notebook, tmp_path / "runs"],
+        [sys.executable, "-c", command],
         cwd=PROJECT,
         env=environment | ({"MAKELEVEL": "1"} if by_make else {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     assert process.stdout.readline() == "now\n"
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of them
     said, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in said + errors
     assert "Stopped by Ctrl-C." in said
@@ -224,25 +229,3 @@ def test_make_hands_on_what_follows_a_command(command, called):
     assert found == ([] if called is None else [called])
     assert (done.returncode == 0) == (called is not None)
     assert called is not None or 'seed is no option of make: try OPTIONS="-p' in done.stderr
-
-
-@no_signals
-def test_ctrl_c_waits_for_the_program_s_last_words():
-    """Else it is killed a quarter of a second later."""
-    program = (
-        "import time\ntry:\n    print('up', flush=True); time.sleep(60)\n"
-        "except KeyboardInterrupt:\n    time.sleep(1); print('last words', flush=True)"
-    )
-    command = (
-        f"import sys; from tutorial import commands as c; c.call(sys.executable, '-c', {program!r})"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", command],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout.readline() == "up\n"
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to both
-    assert process.communicate(timeout=60)[0] == "last words\n"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
 from browser import open_browser
-from selenium.webdriver.common.keys import Keys
 
 from web import interactive
 
@@ -74,17 +72,6 @@ def test_value_reaches_the_first_cell_after_20_over_n_sweeps(inside, n):
     assert sweeps == math.ceil(20 / n)
     last = value(driver, f"figure.history({{n: {n}, discount: 0.9, sweeps: {sweeps}}}).at(-1)")
     np.testing.assert_allclose(last, 0.9 ** np.arange(19, -1, -1), rtol=1e-12)
-
-
-def test_the_chain_plays_from_the_keyboard(inside):
-    driver = inside(interactive.value_chain)
-    driver.find_element("id", "n").send_keys(Keys.ARROW_RIGHT * 9)
-    driver.find_element("id", "play").send_keys("\n")
-    end = time.monotonic() + 60
-    while value(driver, "document.getElementById('play').innerText") == "Pause":
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    assert value(driver, "[figure.state.n, figure.state.sweeps]") == [10, 2]
 
 
 def test_the_tree_finds_the_leaves_that_the_notebook_finds(inside, notebook):

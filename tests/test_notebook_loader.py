@@ -8,10 +8,9 @@ import sys
 
 import nbformat
 import pytest
-
 from PIL import Image
 
-from tutorial.notebook import definitions, describe_pictures, load_definitions, shrink_pictures
+from tutorial.notebook import describe_pictures, load_definitions, shrink_pictures
 from tutorial.paths import NOTEBOOK
 
 
@@ -60,10 +59,6 @@ def test_a_missing_name_and_the_notebook_are_named(notebook):
 def test_an_undefined_name_in_an_annotation_is_not_passed_over(tmp_path):
     with pytest.raises(NameError, match="Nowhere"):
         load_definitions(write(tmp_path / "broken.ipynb", "def area(r: Nowhere):\n    return r"))
-
-
-def test_there_is_one_copy(notebook):
-    assert definitions() is notebook
 
 
 def test_a_broken_definition_is_not_passed_over(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 import venv
@@ -33,7 +32,6 @@ MAY_IMPORT = {  # of our own packages; research may import all, and nobody impor
     "helpers.py": {"reacher", "tapejit", "tutorial", "web"},
     "research": {"reacher", "tapejit", "tutorial", "web", "helpers"},
 }
-PAGES = [path for path in PROJECT.rglob("*.md") if not {".venv", "runs"} & set(path.parts)]
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -90,19 +88,3 @@ def test_an_installed_wheel_plays_in_an_empty_environment(wheel, tmp_path):
     )
     assert not played.returncode, played.stderr
     assert str(tmp_path / "venv") in played.stdout
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_what_a_page_links_exists(page):
-    """Links to the repository's own pages on its host, which begin with ../../, are left out."""
-    links = re.findall(r"\]\((?!https?:|#|\.\./\.\./)([^)#\s]+)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []
-
-
-def test_one_version():
-    """The package, the changelog and the citation agree."""
-    changes = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
-    version, date = re.search(r"^## (\d[\w.]*) \(([\d-]+)\)$", changes, re.MULTILINE).groups()
-    citation = (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
-    assert version == reacher.__version__
-    assert f"version: {version}\n" in citation and f"date-released: {date}\n" in citation

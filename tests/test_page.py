@@ -1,4 +1,4 @@
-"""The page in which the arms live, and a run's page, in headless Chromium with the network off.
+"""The page in which the arms live, in headless Chromium with the network off.
 
 Skipped without the extra `browser`, Chromium and chromedriver.
 """
@@ -16,8 +16,7 @@ import pytest
 from PIL import Image
 
 from tutorial.moving import still_png
-from tutorial.page import write_page
-from tutorial.paths import CHECKPOINTS, NOTEBOOK
+from tutorial.paths import CHECKPOINTS
 from web.packed import packed_actor
 from web.page import ASSETS, Choice, inline, page
 from web.watch import watch_page
@@ -579,37 +578,3 @@ def test_hostile_names_are_only_text(show):
     for selector in ("h1", "#what"):
         assert text(driver, selector).startswith("</script><img")
     assert not driver.find_elements("css selector", "main img")
-
-
-def test_a_run_s_page_pauses_zooms_and_is_light_or_dark(browser, tmp_path):
-    """Offline, from disk, as all of it in one file."""
-    write_page(NOTEBOOK, tmp_path / "page.html")
-    media(browser, motion="no-preference")
-    browser.get((tmp_path / "page.html").as_uri())
-    end = time.monotonic() + WAIT
-    while not (buttons := browser.find_elements("css selector", ".pause")):
-        assert time.monotonic() < end
-    moving = browser.find_element("css selector", "img.moving")
-    still = browser.find_element("css selector", "img.moving + canvas")
-    assert moving.is_displayed() and not still.is_displayed()
-    before = browser.execute_script("return document.documentElement.scrollHeight")
-    browser.execute_script("arguments[0].click()", buttons[0])
-    assert still.is_displayed() and not moving.is_displayed() and buttons[0].text == "Play"
-    assert browser.execute_script("return document.documentElement.scrollHeight") == before
-    browser.execute_script("arguments[0].click()", buttons[0])
-    assert moving.is_displayed()
-    browser.execute_script("arguments[0].click()", moving)
-    large = browser.find_element("css selector", "dialog.zoom img")
-    assert large.is_displayed() and large.size["width"] > moving.size["width"]
-    large.click()
-    assert not large.is_displayed()
-    theme = browser.execute_script("return document.body.dataset.theme")
-    toggles = browser.find_elements("css selector", ".theme-toggle")
-    next(button for button in toggles if button.is_displayed()).click()
-    assert browser.execute_script("return document.body.dataset.theme") != theme
-    media(browser, motion="reduce")
-    browser.refresh()
-    while not (buttons := browser.find_elements("css selector", ".pause")):
-        assert time.monotonic() < end
-    assert buttons[0].text == "Play"
-    assert browser.execute_script("return performance.getEntriesByType('resource')") == []

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reacher import ReacherEnvironment
-from tutorial import figures, results, summaries, tables
+from tutorial import figures, results, summaries
 
 BRAIN = "ReacherBrain"
 
@@ -142,41 +141,7 @@ def test_rewards_of_an_episode():
     ]
 
 
-def test_a_preset_s_row(monkeypatch):
-    """Two seeds: one begins at 30, the other in episode 3."""
-    episode = np.arange(1, 151)
-    runs = {
-        seed: {
-            "episode": episode,
-            "score": np.where(episode < first, 0.0, 36.0),
-            "seconds": 2.0 * episode,
-        }
-        for seed, first in (("seed0", 1), ("seed1", 3))
-    }
-    evaluations = {seed: {**run, "score": run["score"] + 1} for seed, run in runs.items()}
-    row = tables.presets_table({"mine": runs}, {"mine": evaluations}).splitlines()[-1]
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[:4] == ["`mine`", "2", "2 (1 to 3)", "4 (2 to 6)"]
-    assert cells[4].startswith("35.64 (") and cells[6:] == ["37.00", "2 of 2"]
-
-
-def test_other_people_s_results_are_listed_before_ours():
-    run = {"score": np.full(100, 36.0), "seconds": np.arange(100.0)}
-    lines = tables.public_record_table({"mine": {"seed0": run}}).splitlines()
-    assert len(lines) > 10 and all(line.count("|") == lines[0].count("|") for line in lines)
-    assert "36.00" in lines[-1] and "mine" in lines[-1]
-
-
 # ----------------------------------------------------------------------------------------- figures
-
-
-def test_recorded_frames_are_every_second_observation():
-    with ReacherEnvironment(2, seed=0) as env, ReacherEnvironment(2, seed=0) as twin:
-        frames = figures.record_frames(env, lambda seen: np.ones((len(seen), 4)), decisions=7)
-        expected = [twin.reset()[BRAIN].vector_observations]
-        for _ in range(6):
-            expected.append(twin.step(np.ones((2, 4)))[BRAIN].vector_observations)
-    np.testing.assert_array_equal(frames, expected[::2])
 
 
 @pytest.mark.parametrize("threshold", [30.0, None])
@@ -188,16 +153,6 @@ def test_the_score_plot_holds_the_scores_and_their_average(threshold):
     np.testing.assert_array_equal(lines[0], score)
     assert lines[1][-1] == pytest.approx(score[-100:].mean())
     assert [list(line) for line in lines[2:]] == ([[30, 30]] if threshold else [])
-
-
-def test_effects_are_drawn_where_they_are():
-    runs = np.array([1.0, 3.0])
-    shown = results.Effect(2.0, 1.0, 3.0, "shown", runs)
-    not_shown = results.Effect(0.5, -1.0, 2.0, "not shown", runs)
-    figure = figures.plot_effects({"a": {"x": shown, "y": not_shown}, "b": {"x": shown}}, margin=2)
-    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-    assert [tuple(dot.get_xydata()[0]) for dot in dots] == [(2.0, 0.0), (0.5, 1.0)]
-    assert [dot.get_markerfacecolor() for dot in dots] == [figures.BLUE, "white"]
 
 
 def test_every_bug_has_a_panel_with_its_runs():
