@@ -169,8 +169,6 @@ def prepare(app, page, source):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[1]))
         if path in MOVED:
             return f"]({posixpath.relpath(MOVED[path], posixpath.dirname(page) or '.')})"
-        if path == "../../deployments/github-pages":
-            return "](site:play.html)"
         if path.startswith("../../"):
             return f"]({REPOSITORY}/{path[6:]})"
         if path.endswith((".md", ".ipynb", ".png", ".svg")) and (PROJECT / path).exists():
@@ -178,7 +176,8 @@ def prepare(app, page, source):
         return f"]({REPOSITORY}/blob/HEAD/{path})"
 
     source[0] = re.sub(r"\]\((?![a-z]+:|#)([^)#\s]+)\)", published, source[0])
-    source[0] = source[0].replace("<address of this repository>", f"{REPOSITORY}.git")
+    source[0] = source[0].replace("](https://OWNER.github.io/NAME/", "](site:")
+    source[0] = source[0].replace("https://github.com/OWNER/NAME", REPOSITORY)
     if page == root_doc:
         rest = app.env.found_docs - {page}.union(*CONTENTS.values())
         evidence = [*CONTENTS["The evidence"], *sorted(rest)]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from browser import open_browser
 
+from browser import open_browser
 from web import interactive
 
 

@@ -9,8 +9,8 @@ import time
 
 import nbformat
 import pytest
-from browser import open_browser
 
+from browser import open_browser
 from tutorial import commands
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK, PROJECT

@@ -9,8 +9,6 @@ from scipy import stats
 
 from tutorial import figures, results, summaries
 
-BRAIN = "ReacherBrain"
-
 
 @pytest.fixture(autouse=True)
 def no_figure_stays_open():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from reacher import ReacherEnvironment
 from reacher.episode import rollout
@@ -17,6 +18,7 @@ from tutorial.scores import SOLVED_SCORE, moving_average
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
@@ -42,8 +44,8 @@ def plot_scores(
     """
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
-    spread = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": "worst to best arm"}
-    axes.fill_between(episode, scores["min"], scores["max"], **spread)
+    low, high = scores["min"], scores["max"]
+    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best arm")
     axes.plot(episode, score, color=BLUE, label="mean over the arms")
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
@@ -54,19 +56,19 @@ def plot_scores(
     return figure
 
 
-def band(axes: Axes, x: np.ndarray, curves: Sequence[np.ndarray], color: str, label: str) -> None:
+def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -> None:
     """Mean over seeds of curves (seeds, len(x)), its 95 % bootstrap interval, and each curve."""
-    curves = np.asarray(curves)
-    picks = np.random.default_rng(0).integers(len(curves), size=(2_000, len(curves)))
-    axes.plot(x, curves.T, color=color, linewidth=0.4, alpha=0.5)
+    runs = np.asarray(curves)
+    picks = np.random.default_rng(0).integers(len(runs), size=(2_000, len(runs)))
+    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
     axes.fill_between(
         x,
-        *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
+        *np.percentile(runs[picks].mean(axis=1), [2.5, 97.5], axis=0),
         color=color,
         alpha=0.25,
         linewidth=0,
     )
-    axes.plot(x, curves.mean(axis=0), color=color, linewidth=2, label=label)
+    axes.plot(x, runs.mean(axis=0), color=color, linewidth=2, label=label)
 
 
 def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
@@ -129,7 +131,7 @@ def plot_with_and_without(
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
     axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 

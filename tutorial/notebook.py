@@ -132,8 +132,8 @@ def describe_pictures(notebook: nbformat.NotebookNode) -> None:
         found = re.search(
             r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
         )
-        for output in cell.get("outputs", []) if found else []:
-            if "image/png" in output.get("data", {}):
+        for output in cell.get("outputs", []):
+            if found and "image/png" in output.get("data", {}):
                 words = re.sub(r"[`*]", "", found[1])
                 output.metadata.setdefault("image/png", {})["alt"] = words
 

@@ -76,13 +76,13 @@ def read_plan(plan: str) -> dict[str, Variant]:
     if not paths:
         plans = sorted({path.parent.name for path in CHECKPOINTS.glob("*/*.csv")})
         raise FileNotFoundError(f"no tables of a plan {plan!r} in {CHECKPOINTS}: there are {plans}")
-    variants = {}
+    variants: dict[str, Variant] = {}
     for path in paths:
         if path.stem not in NOT_VARIANTS:
             table = np.genfromtxt(path, delimiter=",", names=True)
             seeds = len(np.unique(table["seed"]))
             variants[path.stem] = {
-                name: table[name].reshape(seeds, -1) for name in table.dtype.names
+                name: table[name].reshape(seeds, -1) for name in table.dtype.names or ()
             }
     return variants
 
@@ -177,7 +177,8 @@ def _effect(runs: np.ndarray, test: Any, p: float, corrected: float, margin: flo
     found = ["shown"] * bool(corrected < 0.05)
     found += ["alike"] * bool(np.abs(test.confidence_interval(0.9)).max() < margin)
     verdict = ", ".join(found) or ("suggested" if p < 0.05 else "not shown")
-    return Effect(runs.mean(), *test.confidence_interval(), verdict, runs)
+    ends = test.confidence_interval()
+    return Effect(runs.mean(), ends.low, ends.high, verdict, runs)
 
 
 def permutation_p(one: np.ndarray, other: np.ndarray | None = None) -> float:
