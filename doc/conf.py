@@ -66,7 +66,7 @@ html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
 language = "en"
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
-include_patterns = ["*.md", "*.ipynb", "doc/*.md", "doc/*.ipynb", "tapejit/README.md"]
+include_patterns = ["*.md", "*.ipynb", "doc/*.md", "doc/*.ipynb", "checkpoints/README.md", "tapejit/README.md"]
 exclude_patterns = ["my_copy.ipynb"]
 root_doc = "README"
 

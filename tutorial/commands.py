@@ -90,7 +90,7 @@ def make_environment():
     if ready.exists() and ready.read_text() == wanted:
         return
     check_version()
-    print("installing into .venv, 2.2 GB: one to three minutes", flush=True)
+    print("installing into .venv, 2.4 GB: two to four minutes", flush=True)
     if not PYTHON.exists():  # else newer requirements go into what is there
         venv.create(VENV, with_pip=True)
     if sys.platform == "linux":  # where the index cannot be reached, the usual build comes below
@@ -105,8 +105,9 @@ def make_environment():
 
 
 def lab_options(notebook):
-    """JupyterLab's options: this notebook, and the project as what its browser of files shows."""
-    return [notebook, f"--ServerApp.root_dir={PROJECT}"]
+    """JupyterLab's options: the project is what it shows, and it opens this notebook in it."""
+    place = notebook.relative_to(PROJECT).as_posix()
+    return [f"--ServerApp.root_dir={PROJECT}", f"--LabApp.default_url=/lab/tree/{place}"]
 
 
 def lab_environment():
