@@ -23,7 +23,12 @@ from tutorial.notebook import describe_pictures  # noqa: E402
 
 FOLDED = {"plumbing": "Show the code", "solution": "Show the solution"}  # by their cells' tags
 CONTENTS = {  # of the sidebar; pages that no line names follow the evidence
-    "The tutorial": ["Continuous_Control", "doc/extensions", "doc/bugs", "doc/troubleshooting"],
+    "The tutorial": [
+        "The notebook <Continuous_Control>",
+        "doc/extensions",
+        "doc/bugs",
+        "doc/troubleshooting",
+    ],
     "How to": [
         f"doc/{page}" for page in ("install", "parameters", "watching", "gymnasium", "unity")
     ],
@@ -66,7 +71,14 @@ html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
 language = "en"
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
-include_patterns = ["*.md", "*.ipynb", "doc/*.md", "doc/*.ipynb", "checkpoints/README.md", "tapejit/README.md"]
+include_patterns = [
+    "*.md",
+    "*.ipynb",
+    "doc/*.md",
+    "doc/*.ipynb",
+    "checkpoints/README.md",
+    "tapejit/README.md",
+]
 exclude_patterns = ["my_copy.ipynb"]
 root_doc = "README"
 
@@ -157,6 +169,11 @@ def mark_moving_pictures(app, document):
             picture["classes"].append("moving")
 
 
+def target(line):
+    """The page of a line of CONTENTS, which may give it a title of its own."""
+    return re.sub(r".*<(.+)>", r"\1", line)
+
+
 def prepare(app, page, source):
     """Give the start page the contents, and links of pages their places on the site.
 
@@ -179,11 +196,11 @@ def prepare(app, page, source):
     source[0] = source[0].replace("](https://OWNER.github.io/NAME/", "](site:")
     source[0] = source[0].replace("https://github.com/OWNER/NAME", REPOSITORY)
     if page == root_doc:
-        rest = app.env.found_docs - {page}.union(*CONTENTS.values())
-        evidence = [*CONTENTS["The evidence"], *sorted(rest)]
+        listed = {target(line) for lines in CONTENTS.values() for line in lines}
+        evidence = [*CONTENTS["The evidence"], *sorted(app.env.found_docs - listed - {page})]
         for caption, pages in (CONTENTS | {"The evidence": evidence}).items():
-            listed = "\n".join(page for page in pages if page in app.env.found_docs)
-            source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
+            lines = "\n".join(line for line in pages if target(line) in app.env.found_docs)
+            source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{lines}\n```\n"
 
 
 def add_preview(app, page, template, context, document):
