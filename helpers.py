@@ -1,8 +1,7 @@
 """All of this project's that the notebook's cells call: environments, seeds, files, figures.
 
 The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
-names stand for is in `reacher`, `tutorial.training` and `tutorial.report`, none of which imports
-this module.
+names stand for is in `reacher`, `tapejit`, `tutorial` and `web`, none of which imports this module.
 """
 # ruff: noqa: F401
 

@@ -39,18 +39,9 @@ LEFT_OUT = {
     "no_mirrors": "no mirrors",
 }
 QUIZ = (  # variants of the plan `bugs`, in the order of the quiz
-    "broadcast",
-    "biased_noise",
-    "no_end",
-    "terminal_at_limit",
-    "training_targets",
-    "batch_normalization",
-    "saturated_actor",
-    "weighted_priorities",
-    "gamma_power",
-    "stale_gradients",
-    "one_noise",
-)
+    "broadcast biased_noise no_end terminal_at_limit training_targets batch_normalization "
+    "saturated_actor weighted_priorities gamma_power stale_gradients one_noise"
+).split()
 
 
 class Effect(NamedTuple):
