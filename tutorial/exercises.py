@@ -22,8 +22,9 @@ def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> boo
         say(f"Exercise {number} is still to be written.")
         return False
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    # Single precision is enough.
     same = found.shape == expected.shape and np.allclose(found, expected, rtol=1e-5, atol=1e-7)
-    if not same:  # single precision is enough
+    if not same:
         say(
             f"Exercise {number}: for {case} the answer should be {np.round(expected, 4).tolist()},"
             f" and it is {np.round(found, 4).tolist()}. Hint: {hint}"
