@@ -1,17 +1,15 @@
 """All of this project's that the notebook's cells call: environments, seeds, files, figures.
 
 The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
-names stand for is in `reacher`, `tutorial.training` and `tutorial.report`, none of which imports
-this module.
+names stand for is in `reacher`, `tapejit`, `tutorial` and `web`, none of which imports this module.
 """
 # ruff: noqa: F401
 
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
-from research.report import bugs, study, trials
 from tapejit import compiled
-from tutorial import diagrams, exercises, figures, interactive, summaries, tables
+from tutorial import exercises, figures, results, summaries, tables
 from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of
 from tutorial.evaluation import (
     open_evaluation,
@@ -50,4 +48,5 @@ from tutorial.settings import (
     require_mirrors,
     setting,
 )
+from web import interactive
 from web.live import live_arms, show_arms

@@ -47,7 +47,7 @@ from reacher.files import write_whole
 from reacher.goals import MAX_UNITY_SEED
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tutorial.tables import fidelity_table
+from tutorial.tables import as_markdown
 
 TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
@@ -248,6 +248,49 @@ def summary(means, single_arms) -> dict:
         "share_at_0": float((single_arms == 0).mean()),
         "mean_of_others": round(float(touching.mean()), 4),
     }
+
+
+def fidelity_table(fidelity: dict) -> str:
+    """The same policies in Unity and here."""
+    lines = [
+        [
+            entry["source"],
+            entry["algorithm"] or "-",
+            f"{entry['unity_score']:.2f}",
+            f"{np.mean(entry['scores']):.2f}",
+            f"{np.mean(entry['scores']) - entry['unity_score']:+.2f}",
+        ]
+        for entry in fidelity["trained"]
+    ]
+    off = [float(line[-1]) for line in lines]
+    if off:
+        mean = f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})"
+        lines.append(["mean of all (of absolute differences)", "", "", "", mean])
+    for entry in fidelity["per_arm"]:
+        unity, here = np.mean(entry["unity"]), np.mean(entry["here"])
+        lines.append(
+            [
+                f"{entry['source']}, {len(entry['unity'])} arms on the goals that they had in "
+                f"Unity; correlation of their scores {max(entry['correlations']):.2f}",
+                entry["algorithm"] or "-",
+                f"{unity:.2f}",
+                f"{here:.2f}",
+                f"{here - unity:+.2f}",
+            ]
+        )
+    for where, found in fidelity.get("random", {}).items():
+        name = "Unity" if where == "unity" else "here"
+        score = f"{found['mean']:.3f}"
+        lines.append(
+            [
+                f"random torques, {name}, {found['episodes']} episodes of 20 arms; of "
+                f"{found['single_arms']} single arms {100 * found['share_at_0']:.0f} % at 0",
+                "",
+                *((score, "") if where == "unity" else ("", score)),
+                "",
+            ]
+        )
+    return as_markdown(["policy", "method", "Unity", "here", "difference"], lines)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import os
 import random
-import re
 
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pytest
 import torch
@@ -22,7 +19,6 @@ from torch import nn
 import helpers
 from reacher import ReacherEnvironment, drawing
 from reacher.files import write_whole
-from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.run_files import save_hyperparameters, save_networks, to_bytes
 from tutorial.scores import ScoreFile, first_at
 
@@ -32,32 +28,6 @@ HEADER = "episode,score,min,max,seconds\n"
 
 def network(hidden=3):
     return nn.Sequential(nn.Linear(2, hidden), nn.BatchNorm1d(hidden))
-
-
-def imported(path):
-    """Names of the modules that a Python file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-
-
-def test_helpers_is_the_notebook_s_only_door():
-    """The notebook imports what is ours from `helpers` alone."""
-    names = {
-        name.split(".")[0]
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-        if cell.cell_type == "code"
-        for name in re.findall(r"^\s*(?:from|import) (\S+)", cell.source, re.MULTILINE)
-    }
-    assert "helpers" in names and not names & {"reacher", "tutorial"}
-
-
-def test_nothing_below_imports_helpers():
-    files = [*PROJECT.glob("reacher/**/*.py"), *PROJECT.glob("tutorial/**/*.py")]
-    assert len(files) > 1
-    assert not [str(file) for file in files if "helpers" in imported(file)]
 
 
 # ------------------------------------------------------------------------- environments and seeds
@@ -351,27 +321,6 @@ def test_arm_points_take_any_leading_axes():
         np.testing.assert_array_equal(together[name][2], points)
 
 
-def test_recorded_frames_are_every_second_observation():
-    with ReacherEnvironment(2, seed=0) as env, ReacherEnvironment(2, seed=0) as twin:
-        frames = helpers.record_frames(env, lambda seen: np.ones((len(seen), 4)), decisions=7)
-        expected = [twin.reset()[BRAIN].vector_observations]
-        for _ in range(6):
-            expected.append(twin.step(np.ones((2, 4)))[BRAIN].vector_observations)
-    assert len(frames) == 4
-    for frame, observation in zip(frames, expected[::2], strict=True):
-        np.testing.assert_array_equal(frame, observation)
-
-
-def test_figures_know_the_size_of_the_goals():
-    """A goal of 2 m is touched at 1 m and the hand's radius, and it is drawn smaller."""
-    frames = observed(2, decisions=3)[1]
-    assert helpers.animated_png(frames) != helpers.animated_png(frames, goal_size=2.0)
-    figure = helpers.figures.plot_distances(np.ones((100, 2)), goal_size=2.0)
-    (line,) = (line for line in figure.axes[0].lines if line.get_label() == "touch")
-    assert set(line.get_ydata()) == {2.0}
-    plt.close(figure)
-
-
 @pytest.mark.parametrize("agents", [1, 12])
 def test_the_animation_is_an_animated_png_of_all_frames(agents):
     _, frames = observed(agents, decisions=5)
@@ -404,46 +353,6 @@ def test_a_goal_changes_its_colour_where_the_hand_touches_it():
     touched, apart = axes.collections[0].get_facecolors()
     np.testing.assert_allclose(touched[:3], plt.matplotlib.colors.to_rgb(drawing.TOUCHED_GOAL))
     assert not np.allclose(touched, apart)
-    plt.close(figure)
-
-
-@pytest.mark.parametrize("episodes", [1, 2, 120])
-def test_the_score_plot_holds_the_scores_and_their_average(episodes):
-    score = np.random.default_rng(0).uniform(1, 40, episodes)
-    figure = helpers.plot_scores(
-        {
-            "episode": np.arange(1, episodes + 1),
-            "score": score,
-            "min": score - 1,
-            "max": score + 1,
-            "seconds": score,
-        }
-    )
-    (axes,) = figure.axes
-    lines = [line.get_ydata() for line in axes.lines]
-    np.testing.assert_array_equal(lines[0], score)
-    np.testing.assert_array_equal(lines[1], helpers.moving_average(score))
-    np.testing.assert_array_equal(lines[2], [30, 30])
-    assert axes.get_xlabel() == "episode" and "score" in axes.get_ylabel()
-    plt.close(figure)
-
-
-def test_scores_of_an_environment_without_a_mark_have_no_line():
-    score = np.array([-900.0, -200.0])
-    figure = helpers.plot_scores(
-        {
-            "episode": np.arange(1, 3),
-            "score": score,
-            "min": score - 1,
-            "max": score + 1,
-            "seconds": score,
-        },
-        reward_threshold=None,
-        limits=None,
-    )
-    (axes,) = figure.axes
-    assert len(axes.lines) == 2 and axes.get_ylim()[0] < -900
-    assert "average of 30" not in [text.get_text() for text in axes.texts]
     plt.close(figure)
 
 
