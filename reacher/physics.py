@@ -72,31 +72,12 @@ class Physics:
         self.position = self.data.xpos[bodies]
         self.quaternion = self.data.xquat[bodies]
         self.rotation = self.data.xmat[bodies].reshape(-1, 3, 3)
-        self._center_of_mass = self.data.xipos[bodies]
-        self._axis = self.data.xaxis  # (2 * bodies, 3) two joints a body: x and z
-        self._anchor = self.data.xanchor  # (2 * bodies, 3) a point on the axis
-        self._rates = self.data.qvel  # (2 * bodies,) of the joints, rad/s
-        self._joint_torques = self.data.qfrc_applied  # (2 * bodies,) N m
-        self._mass = self.model.body_mass[bodies].copy()
-        self._inertia = self.model.body_inertia[bodies].copy()  # (bodies, 3), own axes
-
         self.velocity = np.zeros((2 * num_agents, 6))
+        # What the functions below take: rates, axis, anchor, center_of_mass.
+        self._joints = (self.data.qvel, self.data.xaxis, self.data.xanchor, self.data.xipos[bodies])
+        self._mass = self.model.body_mass[bodies].copy()
+        self._inertia = self.model.body_inertia[bodies].copy()
         self.reset()
-
-    def __getstate__(self) -> dict:
-        """What decides the future. Views into MuJoCo's memory cannot be copied along with it."""
-        return {
-            "num_agents": self.num_agents,
-            "angles": self.data.qpos.copy(),
-            "rates": self._rates.copy(),
-            "velocity": self.velocity.copy(),
-        }
-
-    def __setstate__(self, state: dict) -> None:
-        Physics.__init__(self, state["num_agents"])
-        self.data.qpos[:], self._rates[:] = state["angles"], state["rates"]
-        self.velocity[:] = state["velocity"]
-        mujoco.mj_fwdPosition(self.model, self.data)
 
     def reset(self) -> None:
         """Hang every arm straight down, at rest."""
@@ -112,22 +93,13 @@ class Physics:
         """
         model, data = self.model, self.data
         drive_joints(
-            torques,
-            self.velocity,
-            self._rates,
-            self.rotation,
-            self._axis,
-            self._anchor,
-            self._center_of_mass,
-            self._mass,
-            self._inertia,
-            self._joint_torques,
-        )
+            torques, self.velocity, self.rotation, self._mass, self._inertia, data.qfrc_applied,
+            *self._joints,
+        )  # fmt: skip
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
         mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
-        # Of the bodies, still at the old position.
-        body_velocities(self._rates, self._axis, self._anchor, self._center_of_mass, self.velocity)
+        body_velocities(*self._joints, self.velocity)  # of the bodies, still at the old position
         mujoco.mj_fwdPosition(model, data)
 
     @property
@@ -136,14 +108,17 @@ class Physics:
         return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
 
 
+# Below, bodies and joints of all arms stand one after the other: upper arm and forearm; two joints
+# of the shoulder, two of the elbow. `inertia` (bodies, 3) is about a body's own axes, `rates`
+# (joints,) are rad/s, `axis` and `anchor` (joints, 3) a direction and a point on it. The rest is in
+# world axes: `torques` (bodies, 3), and `wrench` (bodies, 6), force and torque at the center of mass.
+
+
 @njit
 def drive_joints(
-    torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia, joint_torque
+    torques, velocity, rotation, mass, inertia, joint_torque, rates, axis, anchor, center_of_mass
 ):
-    """Write the torques about the joints that have the effect of force_eff and torque_eff.
-
-    One compiled call; what each argument is stands in the three functions that it calls.
-    """
+    """Write the torques about the joints that have the effect of force_eff and torque_eff."""
     joint_velocity, wrench = np.empty_like(velocity), np.empty_like(velocity)
     body_velocities(rates, axis, anchor, center_of_mass, joint_velocity)  # at the new position
     effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench)
@@ -154,14 +129,7 @@ def drive_joints(
 def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench):
     """Write force_eff and torque_eff of the module's docstring into `wrench`.
 
-    Args:
-        torques: (bodies, 3) wanted torque, world axes, N m.
-        velocity: (bodies, 6) w and v of each body after the last step.
-        joint_velocity: (bodies, 6) w and v that the joint rates mean at the present position.
-        rotation: (bodies, 3, 3) matrix from body to world axes.
-        mass: (bodies,) kg.
-        inertia: (bodies, 3) principal moments of inertia, kg m^2.
-        wrench: (bodies, 6) written: force, N, and torque, N m, world axes.
+    `joint_velocity` (bodies, 6) is what the joint rates mean at the present position.
     """
     free = np.empty(3)  # w* and torque_eff in the body's own axes, where the inertia is diagonal
     own_torque = np.empty(3)
@@ -193,14 +161,7 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
 
 @njit
 def joint_torques(wrench, axis, anchor, center_of_mass, torques):
-    """Write the torque about each joint's axis that the wrenches on the bodies amount to.
-
-    Args:
-        wrench: (2 * arms, 6) force, N, and torque, N m, at each body's center of mass.
-        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
-        center_of_mass: (2 * arms, 3) m.
-        torques: (4 * arms,) written, N m.
-    """
+    """Write the torque about each joint's axis, (joints,), N m, that the wrenches amount to."""
     for arm in range(len(wrench) // 2):
         upper_arm, forearm = 2 * arm, 2 * arm + 1
         for k in range(4):  # two joints of the shoulder, two of the elbow
@@ -222,14 +183,7 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
 
 @njit
 def body_velocities(rates, axis, anchor, center_of_mass, velocity):
-    """Write each body's angular velocity and the velocity of its center of mass.
-
-    Args:
-        rates: (4 * arms,) joint rates, rad/s: two of the shoulder, two of the elbow.
-        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
-        center_of_mass: (2 * arms, 3) m.
-        velocity: (2 * arms, 6) written: w, rad/s, and v = sum of w_joint x r, m/s.
-    """
+    """Write the velocity of each body that the joint rates mean: v = sum of w_joint x r."""
     for arm in range(len(velocity) // 2):
         for part in range(2):  # upper arm, forearm
             b = 2 * arm + part
