@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 MAX_SEED = 2**63 - 1
-SHOWN = 200  # characters of a wrong value in an error message
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
@@ -42,21 +41,17 @@ def actions_of_shape(actions: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
         array = np.asarray(actions)
     except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with a gradient
         raise ValueError(f"{wanted}: {error}") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{wanted}, not {array.dtype}")
-    if array.shape not in (shape, (shape[0] * shape[1],)):
-        raise ValueError(f"{wanted}, not {array.shape}")
+    if array.dtype.kind not in "biuf" or array.shape not in (shape, (shape[0] * shape[1],)):
+        raise ValueError(f"{wanted}, not {array.dtype} of shape {array.shape}")
     with np.errstate(over="ignore"):  # a number beyond single precision becomes infinite
         array = array.reshape(shape).astype(np.float32).astype(np.float64)
     if not np.isfinite(array).all():
         row, index = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(
-            f"actions must be finite, but action {index} of agent {row} is {array[row, index]}"
-        )
+        raise ValueError(f"actions must be finite, but action {index} of agent {row} is not")
     return array
 
 
 def shown(value: Any) -> str:
     """A value for an error message, cut where it is long."""
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -6,10 +6,7 @@ import numba
 
 
 def njit(function: Callable) -> Callable:
-    """`numba.njit(cache=True)`; without the cache where numba finds no folder that it may write.
-
-    Then every start takes some seconds longer. NUMBA_CACHE_DIR names another folder.
-    """
+    """`numba.njit(cache=True)`; without the cache where numba finds no folder to write it to."""
     try:
         return numba.njit(cache=True)(function)
     except RuntimeError:

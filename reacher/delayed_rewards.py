@@ -12,8 +12,7 @@ from reacher.checks import MAX_SEED, integer
 class DelayedRewards:
     """An environment whose rewards are held back and handed out as sums.
 
-    The sum of an episode stays the same, because its last decision hands out what is left. So a
-    task has the same best policy, but it is harder to find out which action earned a reward.
+    The sum of an episode stays the same, because its last decision hands out what is left.
 
     Args:
         environment: with the interface of `unityagents`, such as `ReacherEnvironment`, or

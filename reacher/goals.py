@@ -1,10 +1,9 @@
 """Where the goals' random numbers come from: NumPy's generators, or a copy of Unity's.
 
-The Unity build draws all goals from one stream, `UnityEngine.Random`, which `unityagents`' seed
-initializes. With `goals="unity"` the embedded environment draws the same numbers in the same
-order, so that reset k of seed s has the goals that it has in Unity. `goals="own"` gives every arm
-a stream of its own by NumPy, as trainings want it: seeds are independent of each other, and what
-arm 3 sees does not depend on how many other arms there are.
+The Unity build draws all goals from one stream, which `unityagents`' seed initializes. With
+`goals="unity"` reset k of seed s has the goals that it has there. `goals="own"` gives every arm a
+stream of its own, as trainings want it: seeds are independent of each other, and what arm 3 sees
+does not depend on how many other arms there are.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MASK = 2**32 - 1
 
 
 class UnityRandom:
-    """The numbers of `UnityEngine.Random` after `InitState(seed)`, seed from 0 to 2**31 - 1.
+    """The numbers of `UnityEngine.Random` after `InitState(seed)`.
 
     Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003, section
     4), whose four words are filled from the seed by MT19937's linear congruence. The two methods

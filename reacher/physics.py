@@ -6,21 +6,18 @@ body. In each physics step of dt = 0.02 s it first moves every body's velocity a
     v* = v + dt g
     w* = cut((w + dt I^-1 torque) (1 - drag dt))        cut: |w*| to 7 rad/s at most
 
-then lets the joints turn (v*, w*) into the nearest velocities that they allow, nearest in the
-sense of kinetic energy, and last moves the bodies. Two habits of that scheme decide the scores:
-without the cut, arms spin up until nothing learned in Unity works; and because the velocities
-are brought to the joints' *new* directions in every step, motion loses energy, about as much as
-air would take. MuJoCo has neither. Both enter it as the force and torque on each body that have
-the same effect,
+then lets the joints turn (v*, w*) into the velocities that they allow, nearest in the sense of
+kinetic energy, and last moves the bodies. Two habits of that scheme decide the scores: the cut, and
+that velocities are brought to the joints' *new* directions, which loses energy, about as much as
+air would take. MuJoCo has neither. Both enter it as a force and a torque on each body,
 
     force_eff  = m (v* - v_joints) / dt
     torque_eff = I (w* - w_joints) / dt
 
-where v_joints and w_joints are the body velocities that the joint rates mean at the new
-position. MuJoCo's own velocity-dependent forces (Coriolis, centrifugal, gyroscopic), which
-stand for the same change of direction, are left out, so a step here is MuJoCo's own without that
-stage. It solves for the joint rates nearest to (v*, w*). A projection never adds kinetic energy
-and |w*| is bounded, so the arms cannot diverge, whatever the torques.
+where v_joints and w_joints are the body velocities that the joint rates mean at the new position.
+MuJoCo's own velocity-dependent forces (Coriolis, centrifugal, gyroscopic), which stand for the same
+change of direction, are left out: a step here is MuJoCo's own without that stage. A projection
+never adds kinetic energy and |w*| is bounded, so the arms cannot diverge, whatever the torques.
 
 Axes are Unity's: y points up, x and z lie in the plane of the floor.
 """
@@ -73,10 +70,9 @@ class Physics:
         self.quaternion = self.data.xquat[bodies]
         self.rotation = self.data.xmat[bodies].reshape(-1, 3, 3)
         self.velocity = np.zeros((2 * num_agents, 6))
-        # What the functions below take: rates, axis, anchor, center_of_mass.
-        self._joints = (self.data.qvel, self.data.xaxis, self.data.xanchor, self.data.xipos[bodies])
-        self._mass = self.model.body_mass[bodies].copy()
-        self._inertia = self.model.body_inertia[bodies].copy()
+        self._bodies = self.model.body_mass[bodies], self.model.body_inertia[bodies]
+        data = self.data  # rates, axis, anchor, center_of_mass and joint_torque below
+        self._joints = data.qvel, data.xaxis, data.xanchor, data.xipos[bodies], data.qfrc_applied
         self.reset()
 
     def reset(self) -> None:
@@ -92,14 +88,11 @@ class Physics:
             torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
         """
         model, data = self.model, self.data
-        drive_joints(
-            torques, self.velocity, self.rotation, self._mass, self._inertia, data.qfrc_applied,
-            *self._joints,
-        )  # fmt: skip
+        drive_joints(torques, self.velocity, self.rotation, *self._bodies, *self._joints)
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
         mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
-        body_velocities(*self._joints, self.velocity)  # of the bodies, still at the old position
+        body_velocities(*self._joints[:4], self.velocity)  # of the bodies, at the old position
         mujoco.mj_fwdPosition(model, data)
 
     @property
@@ -108,15 +101,15 @@ class Physics:
         return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
 
 
-# Below, bodies and joints of all arms stand one after the other: upper arm and forearm; two joints
-# of the shoulder, two of the elbow. `inertia` (bodies, 3) is about a body's own axes, `rates`
-# (joints,) are rad/s, `axis` and `anchor` (joints, 3) a direction and a point on it. The rest is in
-# world axes: `torques` (bodies, 3), and `wrench` (bodies, 6), force and torque at the center of mass.
+# Below, an arm has two bodies, and four joints: two of the shoulder, two of the elbow. `inertia`
+# (bodies, 3) is about a body's own axes, `rates` (joints,) are rad/s, `axis` and `anchor` (joints,
+# 3) a direction and a point on it. The rest is in world axes: `torques` (bodies, 3), N m, and
+# `wrench` (bodies, 6), force, N, and torque at the center of mass.
 
 
 @njit
 def drive_joints(
-    torques, velocity, rotation, mass, inertia, joint_torque, rates, axis, anchor, center_of_mass
+    torques, velocity, rotation, mass, inertia, rates, axis, anchor, center_of_mass, joint_torque
 ):
     """Write the torques about the joints that have the effect of force_eff and torque_eff."""
     joint_velocity, wrench = np.empty_like(velocity), np.empty_like(velocity)

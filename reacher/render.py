@@ -72,8 +72,12 @@ class ArmRenderer:
         columns = math.ceil(math.sqrt(0.66 * arms * width / height))
         self._places, self._camera = on_grid(arms, columns, min(goal_size, LARGEST_FRAMED), slope)
         self._model = model = mujoco.MjModel.from_xml_string(SURROUNDINGS)
-        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
-        model.vis.global_.fovy = 2 * math.degrees(math.atan(slope[1]))
+        view = model.vis.global_
+        view.offwidth, view.offheight, view.fovy = (
+            width,
+            height,
+            2 * np.degrees(np.arctan(slope[1])),
+        )
         model.stat.center[:], model.stat.extent = 0, self._camera.distance
         model.vis.map.znear, model.vis.map.zfar, model.vis.map.shadowclip = 0.02, 8, 1
         self._data = mujoco.MjData(model)
@@ -88,9 +92,8 @@ class ArmRenderer:
             mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self._context)
         except Exception as error:  # of the libraries, which have no common type
             raise RuntimeError(
-                f"OpenGL does not work here by {name} ({error!r}): set the environment variable "
-                "MUJOCO_GL to egl, osmesa or glfw. osmesa needs neither a screen nor a GPU; on "
-                "Debian and Ubuntu 'apt-get install libosmesa6' installs it"
+                f"OpenGL does not work here by {name} ({error!r}). Set MUJOCO_GL to egl, glfw or "
+                "osmesa; the last needs no screen, and on Debian 'apt-get install libosmesa6'"
             ) from error
 
     def frame(self, observations: np.ndarray) -> np.ndarray:
@@ -112,8 +115,9 @@ class ArmRenderer:
             self._rod(np.array([*base[:2], FLOOR]), base, 0.14, POST)
             self._rod(base, elbow, 0.5, ARM)
             self._rod(elbow, hand, 0.5, ARM)
-            for place, radius, color in ((base, 1, JOINT), (elbow, 0.75, JOINT), (hand, 1, HAND)):
-                self._ball(place, [HAND_RADIUS * radius] * 3, color)
+            self._ball(base, [1.0] * 3, JOINT)
+            self._ball(elbow, [0.75] * 3, JOINT)
+            self._ball(hand, [HAND_RADIUS] * 3, HAND)
         touched = touching(observations, self._goal_size)
         radius = self._goal_size / 2
         for goal, touch in zip(points[-1], touched, strict=True):  # what is see-through comes last
@@ -163,11 +167,9 @@ def opengl() -> str:
 def on_grid(
     arms: int, columns: int, goal_size: float, slope: np.ndarray
 ) -> tuple[np.ndarray, mujoco.MjvCamera]:
-    """Where the bases stand, (arms, 3), m, first row farthest back; and the camera.
+    """Where the bases stand, (arms, 3), m, and the nearest camera that sees all that arms do.
 
-    It goes as near as it can with all that one arm can reach in the picture or, of many arms, with
-    what trained ones reach with their goals. `slope` is half of the picture's width and height, at
-    a distance of 1.
+    `slope` is half of the picture's width and height, at a distance of 1.
     """
     outside = GOAL_ORBIT + 0.6 * goal_size  # of a touched goal's ring
     row, column = np.divmod(np.arange(arms), columns)

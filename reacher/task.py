@@ -1,12 +1,9 @@
-"""The Reacher task: what the arms are asked to do, what they see and what they are paid.
+"""The Reacher task: what the arms are asked to do, what they see and what they earn.
 
-A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own.  Every physics
-step in which the hand, a sphere of radius 1, overlaps the goal pays 0.01.  An agent decides once
-in four physics steps, so a decision pays at most 0.04 and an episode of 1001 decisions 40.04.
-These numbers have names here, for whoever needs one of them.
-
-The end of an episode is a time limit (a truncation), not a terminal state: nothing in the world
-ends there, and an agent should go on counting on the rewards that would have followed.
+A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own. Every physics step
+in which the hand, a sphere of radius 1, overlaps the goal gives 0.01. An agent decides once in four
+physics steps, so a decision gives at most 0.04 and an episode of 1001 decisions 40.04. The end of
+an episode is a time limit (a truncation), not a terminal state.
 """
 
 from __future__ import annotations
@@ -69,13 +66,7 @@ class Task:
         self._torques = np.zeros((2 * num_agents, 3))  # N m, world axes
 
     def set_parameters(self, parameters: Mapping[str, float]) -> None:
-        """Change `goal_size` (diameter, m) or `goal_speed` (largest, degrees per physics step).
-
-        The new values hold from the next reset on.
-
-        Raises:
-            ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
-        """
+        """Change some of `parameters` from the next reset on; or ValueError, see below."""
         self.parameters.update(checked_parameters(parameters))
 
     def reset(self) -> np.ndarray:
@@ -139,27 +130,15 @@ class Task:
 
 
 def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
-    """Reset parameters as floats, or the ValueError of `Task.set_parameters`."""
-    for name in parameters:
-        if name not in RESET_PARAMETERS:
-            raise ValueError(
-                f"unknown reset parameter {name!r}; known are {', '.join(RESET_PARAMETERS)}"
-            )
-    return {
-        name: number(f"reset parameter {name!r}", value, 0, 1e6)
-        for name, value in parameters.items()
-    }
+    """Reset parameters as floats; ValueError: an unknown name, or not a number from 0 to 1e6."""
+    if unknown := parameters.keys() - RESET_PARAMETERS.keys():
+        raise ValueError(f"unknown reset parameters {unknown}; known are goal_size and goal_speed")
+    return {name: number(name, value, 0, 1e6) for name, value in parameters.items()}
 
 
 @njit
 def move_goals(speed, angle, goal):
-    """Move the goals by one physics step.
-
-    Args:
-        speed: (agents,) degrees per physics step.
-        angle: (agents,) changed, degrees.
-        goal: (agents, 3) written, m.
-    """
+    """Change angles (agents,), degrees, by a physics step, and write the goals (agents, 3), m."""
     for arm in range(len(angle)):
         angle[arm] += speed[arm]
         radians = np.radians(angle[arm])
@@ -170,13 +149,7 @@ def move_goals(speed, angle, goal):
 
 @njit
 def reward_touch(position, rotation, reach, goal, rewards):
-    """Add what this physics step gives to `rewards` (agents,) where a hand overlaps its goal.
-
-    Args:
-        position, rotation: those of `Physics`.
-        reach: the sum of the radii of hand and goal, m.
-        goal: (agents, 3) m.
-    """
+    """Add to `rewards` (agents,) where a hand overlaps its goal: is within `reach` of it, m."""
     for arm in range(len(goal)):
         squared = 0.0
         for k in range(3):

@@ -7,9 +7,8 @@
     envs = gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)
 
 Importing this package, as `import reacher` does, registers that name and two harder variants,
-`reacher/ReacherSmallGoals-v0` and `reacher/ReacherQuickGoals-v0`. Both kinds run the simulation of
-`reacher.ReacherEnvironment`. `unity_wrapper` goes the other way: environments of Gymnasium with the
-interface of Unity's.
+`reacher/ReacherSmallGoals-v0` and `reacher/ReacherQuickGoals-v0`. `unity_wrapper` goes the other
+way: environments of Gymnasium with the interface of Unity's.
 """
 
 import gymnasium
@@ -17,12 +16,11 @@ import gymnasium
 from reacher.gymnasium.arms import ReacherEnv, ReacherVectorEnv
 from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE
 
-VARIANTS: dict[str, dict[str, float]] = {
-    "Reacher": {},
-    "ReacherSmallGoals": {"goal_size": 2.0},
-    "ReacherQuickGoals": {"goal_speed": 2.0},
-}
-for name, options in VARIANTS.items():
+for name, options in (
+    ("Reacher", {}),
+    ("ReacherSmallGoals", {"goal_size": 2.0}),
+    ("ReacherQuickGoals", {"goal_speed": 2.0}),
+):
     gymnasium.register(
         f"reacher/{name}-v0",
         entry_point="reacher.gymnasium:ReacherEnv",

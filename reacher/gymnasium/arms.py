@@ -20,13 +20,9 @@ from reacher.task import (
     DECISION_SECONDS,
     EPISODE_DECISIONS,
     OBSERVATION_SIZE,
-    RESET_PARAMETERS,
     Task,
 )
 
-METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1 / DECISION_SECONDS}
-PICTURE_SIZE = 480  # pixels
-GOAL_SIZE, GOAL_SPEED = RESET_PARAMETERS.values()
 OBSERVATION_SPACE = gymnasium.spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
 ACTION_SPACE = gymnasium.spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32)
 
@@ -38,43 +34,31 @@ class ReacherVectorEnv(gymnasium.vector.VectorEnv):
 
     Args:
         num_envs: number of arms, 1 to 2000.
-        render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8 of each arm.
         max_episode_steps: decisions of an episode; -1 for no limit.
-        autoreset_mode: Gymnasium's "NextStep", "SameStep" (the truncated step returns the first
-            observations of the next episode, and the last ones in `info["final_obs"]`) or
-            "Disabled".
-        goal_size: diameter of the goals, m.
-        goal_speed: largest speed of the goals, degrees per physics step.
+        autoreset_mode: Gymnasium's "NextStep", "SameStep" or "Disabled".
+        goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
 
     Raises:
         TypeError, ValueError: an argument is of the wrong kind or out of range.
     """
 
-    metadata = METADATA
-
     def __init__(
         self,
         num_envs: int = 1,
-        render_mode: str | None = None,
         max_episode_steps: int = EPISODE_DECISIONS,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        goal_size: float = GOAL_SIZE,
-        goal_speed: float = GOAL_SPEED,
+        **goals: float,
     ) -> None:
         self.num_envs = integer("num_envs", num_envs, 1, MAX_AGENTS)
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
-        self.render_mode = render_mode
         self._max_episode_steps = integer("max_episode_steps", max_episode_steps, -1, MAX_SEED)
         self._autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {**METADATA, "autoreset_mode": self._autoreset_mode}
+        self.metadata = {"autoreset_mode": self._autoreset_mode}
         self.single_observation_space, self.single_action_space = OBSERVATION_SPACE, ACTION_SPACE
         self.observation_space = batch_space(OBSERVATION_SPACE, self.num_envs)
         self.action_space = batch_space(ACTION_SPACE, self.num_envs)
         self.task = Task(self.num_envs, seed=int(np.random.default_rng().integers(MAX_SEED)))
-        self.task.set_parameters({"goal_size": goal_size, "goal_speed": goal_speed})
-        self._state = "new"  # then "running", and "over" after a truncated step
-        self._renderer: ArmRenderer | None = None
+        self.task.set_parameters(goals)
+        self._is_running = self._is_over = False
 
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict | None = None
@@ -83,8 +67,7 @@ class ReacherVectorEnv(gymnasium.vector.VectorEnv):
 
         Args:
             seed: an integer begins the episodes of `ReacherEnvironment(num_envs, seed)`; a list
-                holds one seed for each arm; None goes on with the generators that there are, which
-                begin with a random seed.
+                holds one seed for each arm; None goes on with the generators that there are.
             options: without an effect.
 
         Raises:
@@ -96,7 +79,7 @@ class ReacherVectorEnv(gymnasium.vector.VectorEnv):
             self.task.generators = [goal_generators(one, 1)[0] for one in seed]
         elif seed is not None:
             self.task.generators = goal_generators(seed, self.num_envs)
-        self._state = "running"
+        self._is_running, self._is_over = True, False
         return self.task.reset(), {}
 
     def step(
@@ -111,46 +94,24 @@ class ReacherVectorEnv(gymnasium.vector.VectorEnv):
 
         Raises:
             ValueError: wrong shape, NaN or infinity; nothing has moved then.
-            gymnasium.error.ResetNeeded: before the first reset, or after the end of an episode in
-                the mode "Disabled".
+            gymnasium.error.ResetNeeded: before the first reset, or where the mode wants another.
         """
         never = np.zeros(self.num_envs, dtype=bool)
-        if self._state == "over" and self._autoreset_mode == AutoresetMode.NEXT_STEP:
+        if self._is_over and self._autoreset_mode == AutoresetMode.NEXT_STEP:
             return self.reset()[0], np.zeros(self.num_envs), never, never.copy(), {}
-        if self._state != "running":
+        if not self._is_running or self._is_over:
             raise ResetNeeded("step() before reset(): call reset() to begin an episode")
         actions = actions_of_shape(actions, (self.num_envs, ACTION_SIZE))
         observations, rewards, _ = self.task.step(actions)
-        is_last = self.task.decisions == self._max_episode_steps
-        truncated, infos = np.full(self.num_envs, is_last), {}
-        if is_last and self._autoreset_mode == AutoresetMode.SAME_STEP:
+        self._is_over = self.task.decisions == self._max_episode_steps
+        truncated, infos = np.full(self.num_envs, self._is_over), {}
+        if self._is_over and self._autoreset_mode == AutoresetMode.SAME_STEP:
             last = np.empty(self.num_envs, dtype=object)
             last[:] = list(observations)
             infos = {"final_obs": last, "_final_obs": truncated.copy()}
-            observations = self.task.reset()
-        elif is_last:
-            self._state = "over"
+            observations, _ = self.reset()
         rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
         return observations, rewards, never, truncated, infos
-
-    def render(self) -> tuple[np.ndarray, ...] | None:
-        """Pictures of this moment, (480, 480, 3) uint8 each, in the mode "rgb_array"; else None.
-
-        Raises:
-            RuntimeError: OpenGL does not work here.
-        """
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() without a render_mode: make it with 'rgb_array'")
-            return None
-        if self._renderer is None:
-            goal_size = self.task.parameters["goal_size"]
-            self._renderer = ArmRenderer(1, goal_size, PICTURE_SIZE, PICTURE_SIZE)
-        return tuple(self._renderer.frame(arm[None]) for arm in self.task.observe())
-
-    def close_extras(self, **ignored: object) -> None:
-        """What `close` calls."""
-        if self._renderer is not None:
-            self._renderer.close()
 
 
 class ReacherEnv(gymnasium.Env):
@@ -163,22 +124,19 @@ class ReacherEnv(gymnasium.Env):
     `reset(seed=s)` begins the episodes of `ReacherEnvironment(num_agents=1, seed=s)`.
 
     Args:
-        render_mode, goal_size, goal_speed: those of `ReacherVectorEnv`, with its errors.
+        render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8.
+        goals: those of `ReacherVectorEnv`, with its errors.
     """
 
-    metadata = METADATA
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1 / DECISION_SECONDS}
     observation_space, action_space = OBSERVATION_SPACE, ACTION_SPACE
 
-    def __init__(
-        self,
-        render_mode: str | None = None,
-        goal_size: float = GOAL_SIZE,
-        goal_speed: float = GOAL_SPEED,
-    ) -> None:
-        self._arms = ReacherVectorEnv(
-            1, render_mode, -1, goal_size=goal_size, goal_speed=goal_speed
-        )
+    def __init__(self, render_mode: str | None = None, **goals: float) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
         self.render_mode = render_mode
+        self._arms = ReacherVectorEnv(1, -1, **goals)
+        self._renderer: ArmRenderer | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict | None = None
@@ -189,23 +147,19 @@ class ReacherEnv(gymnasium.Env):
         return self._arms.reset()[0][0], {}
 
     def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict]:
-        """Hold the action (4,) for one decision.
-
-        Returns:
-            observation (33,) float32, reward, False (terminated), False (truncated; the time limit
-            is Gymnasium's) and {}.
-
-        Raises:
-            ValueError, gymnasium.error.ResetNeeded: those of `ReacherVectorEnv.step`.
-        """
+        """Hold the action (4,) for one decision; return observation, reward, False, False, {}."""
         observations, rewards, _, _, _ = self._arms.step(action)
         return observations[0], float(rewards[0]), False, False, {}
 
     def render(self) -> np.ndarray | None:
-        """The picture of this moment, (480, 480, 3) uint8, in the mode "rgb_array"; else None."""
-        pictures = self._arms.render()
-        return pictures[0] if pictures else None
+        """The picture of this moment, or None; RuntimeError: OpenGL does not work here."""
+        if self.render_mode is None:
+            return None
+        if self._renderer is None:
+            self._renderer = ArmRenderer(1, self._arms.task.parameters["goal_size"], 480, 480)
+        return self._renderer.frame(self._arms.task.observe())
 
     def close(self) -> None:
         """End the environment. It may be called again."""
-        self._arms.close()
+        if self._renderer is not None:
+            self._renderer.close()

@@ -21,10 +21,9 @@ class UnityWrapper(UnityInterface):
     Observations and rewards are the numbers that Gymnasium's environment gives. Actions are cut to
     [-1, 1] and scaled: -1 is the lower bound of the environment's action, 1 the upper one.
 
-    Every episode begins with `reset(seed=...)`, and its seed follows from `seed`, the copy's place
-    and the episode's number. So a training that goes on from a saved state sees what it would have
-    seen. An environment that remembers more from episode to episode, such as a curriculum, does not
-    follow from its seeds, and goes on with other numbers.
+    The seed of every `reset` follows from `seed`, the copy's place and the episode's number. So a
+    training that goes on from a saved state sees what it would have seen, unless the environment
+    remembers more from episode to episode, such as a curriculum: that begins anew.
 
     Args:
         env_id: what `gymnasium.make` takes, such as "Pendulum-v1". The action space must be a Box
@@ -52,9 +51,7 @@ class UnityWrapper(UnityInterface):
                 [lambda: gymnasium.make(env_id)] * num_agents, autoreset_mode=AutoresetMode.DISABLED
             )
         except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
-            raise ModuleNotFoundError(
-                f"{env_id} needs a package that is not installed ({error}): {advice(env_id)}"
-            ) from error
+            raise ModuleNotFoundError(f"{env_id}: {error}. {advice(env_id)}") from error
         except (AttributeError, ImportError, TypeError, gymnasium.error.Error) as error:
             raise ValueError(
                 "env_id must name an environment that Gymnasium knows, such as 'Pendulum-v1', "
@@ -71,7 +68,7 @@ class UnityWrapper(UnityInterface):
         brain = BrainParameters(f"{spec.name}Brain", len(bound), self._actions.low.size)
         super().__init__(env_id, num_agents, seed, brain)
 
-    def _begin(self) -> np.ndarray:
+    def _first_observations(self) -> np.ndarray:
         seeds = [
             int(np.random.SeedSequence([self._seed, copy, self._episodes]).generate_state(1)[0])
             for copy in range(self.num_agents)
@@ -88,8 +85,8 @@ class UnityWrapper(UnityInterface):
         if done.any() and not done.all():
             self._is_reset = False
             raise RuntimeError(
-                f"{done.sum()} of {self.num_agents} copies of {self._name} ended their episodes: "
-                "this environment ends them one by one, so it needs num_agents = 1"
+                f"{done.sum()} of {self.num_agents} copies ended their episodes: this environment "
+                "ends them one by one, so it needs num_agents = 1"
             )
         max_reached = truncated & ~terminated
         return observations, rewards.tolist(), done.tolist(), max_reached.tolist()
@@ -100,12 +97,11 @@ class UnityWrapper(UnityInterface):
 
 
 def advice(env_id: str) -> str:
-    """What to install for an environment: its group of Gymnasium's extras."""
+    """How to install what an environment needs, by Gymnasium's extras."""
     entry = str(getattr(gymnasium.registry.get(env_id), "entry_point", ""))
     group = entry.removeprefix("gymnasium.envs.").partition(".")[0]
-    return (
-        f'pip install "gymnasium[{group.replace("_", "-")}]"' if group in GROUPS else "install it"
-    )
+    wanted = f'"gymnasium[{group.replace("_", "-")}]"' if group in GROUPS else "what it needs"
+    return f"Install it: pip install {wanted}"
 
 
 def require_spaces(
@@ -115,12 +111,9 @@ def require_spaces(
     box = gymnasium.spaces.Box
     real = isinstance(actions, box) and np.issubdtype(actions.dtype, np.floating)
     if not real or not actions.low.size or not actions.is_bounded():
-        raise ValueError(
-            f"{env_id} has the action space {actions}; only a Box of real numbers with finite "
-            "bounds works, such as Pendulum-v1's"
-        )
-    if not isinstance(observations, box) or len(observations.shape) != 1:
-        raise ValueError(
-            f"{env_id} has the observation space {observations}; only a Box of one axis works, "
-            "such as Pendulum-v1's"
-        )
+        wanted, found = "actions to be a Box of real numbers with finite bounds", actions
+    elif not isinstance(observations, box) or len(observations.shape) != 1:
+        wanted, found = "observations to be a Box of one axis", observations
+    else:
+        return
+    raise ValueError(f"we need {wanted}, such as Pendulum-v1's, but {env_id} has {found}")
