@@ -15,8 +15,7 @@ class DelayedRewards:
     The sum of an episode stays the same, because its last decision hands out what is left.
 
     Args:
-        environment: with the interface of `unityagents`, such as `ReacherEnvironment`, or
-            `UnityWrapper` around an environment of Gymnasium. All else is passed on to it.
+        environment: with the interface of `unityagents`. All else is passed on to it.
         every: decisions from one sum to the next, at least 1; else TypeError or ValueError.
     """
 

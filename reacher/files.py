@@ -5,11 +5,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write into a temporary file first, which then takes the file's name.
-
-    Raises:
-        OSError: the disk is full or gone, or a folder is in the way.
-    """
+    """Write into a temporary file first, which then takes the file's name; or OSError."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         with open(temporary, "wb") as file:

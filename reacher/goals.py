@@ -52,10 +52,8 @@ def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]
 
     That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
 
-    Args:
-        seed: 0 to 2**63 - 1; of Unity's goals to 2**31 - 1; else TypeError or ValueError.
-        num_agents: number of arms.
-        goals: "own" or "unity"; else ValueError.
+    Raises:
+        TypeError, ValueError: no seed from 0 to 2**63 - 1 (Unity: 2**31 - 1), or other `goals`.
     """
     if goals == "unity":
         return [UnityRandom(integer("seed of Unity's goals", seed, 0, MAX_UNITY_SEED))]

@@ -95,11 +95,6 @@ class Physics:
         body_velocities(*self._joints[:4], self.velocity)  # of the bodies, at the old position
         mujoco.mj_fwdPosition(model, data)
 
-    @property
-    def hand(self) -> np.ndarray:
-        """Centers of the hands, (num_agents, 3), m."""
-        return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
-
 
 # Below, an arm has two bodies, and four joints: two of the shoulder, two of the elbow. `inertia`
 # (bodies, 3) is about a body's own axes, `rates` (joints,) are rad/s, `axis` and `anchor` (joints,

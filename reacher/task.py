@@ -110,10 +110,7 @@ class Task:
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
 
     def observe(self) -> np.ndarray:
-        """Observations of all arms, (agents, 33) float32, in the order of `reacher.columns`.
-
-        Positions are relative to the arm's own base; axes are Unity's, y up.
-        """
+        """Observations of all arms, (agents, 33) float32, in the order of `reacher.columns`."""
         observations = np.empty((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
         physics = self.physics
         for part, first in ((columns.UPPER_ARM, 0), (columns.FOREARM, 1)):

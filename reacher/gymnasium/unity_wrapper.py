@@ -12,8 +12,6 @@ from reacher.checks import MAX_SEED, integer
 from reacher.environment import BrainParameters, UnityInterface
 from reacher.physics import MAX_AGENTS
 
-GROUPS = "box2d", "classic_control", "mujoco", "toy_text"  # modules of Gymnasium's environments
-
 
 class UnityWrapper(UnityInterface):
     """Copies of a Gymnasium environment with continuous actions, as the agents of one brain.
@@ -35,8 +33,7 @@ class UnityWrapper(UnityInterface):
     Attributes:
         observation_scale: (observations,) float32, the usual size of each observation: the larger
             of its two bounds without their signs, or 1 where that is 0 or no finite float32.
-        reward_threshold: the environment's `spec.reward_threshold`, the score that counts as
-            solved, on average over 100 episodes; or None.
+        reward_threshold, max_episode_steps: those of the environment's `spec`.
 
     Raises:
         TypeError, ValueError: a bad number; or the environment is unknown or has other spaces.
@@ -51,7 +48,10 @@ class UnityWrapper(UnityInterface):
                 [lambda: gymnasium.make(env_id)] * num_agents, autoreset_mode=AutoresetMode.DISABLED
             )
         except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
-            raise ModuleNotFoundError(f"{env_id}: {error}. {advice(env_id)}") from error
+            raise ModuleNotFoundError(
+                f"{env_id} needs a package that is not installed ({error}); Gymnasium's own "
+                'environments get theirs by pip install "gymnasium[mujoco]" or "gymnasium[box2d]"'
+            ) from error
         except (AttributeError, ImportError, TypeError, gymnasium.error.Error) as error:
             raise ValueError(
                 "env_id must name an environment that Gymnasium knows, such as 'Pendulum-v1', "
@@ -94,14 +94,6 @@ class UnityWrapper(UnityInterface):
     def close(self) -> None:
         """End the environments. It may be called again."""
         self._envs.close()
-
-
-def advice(env_id: str) -> str:
-    """How to install what an environment needs, by Gymnasium's extras."""
-    entry = str(getattr(gymnasium.registry.get(env_id), "entry_point", ""))
-    group = entry.removeprefix("gymnasium.envs.").partition(".")[0]
-    wanted = f'"gymnasium[{group.replace("_", "-")}]"' if group in GROUPS else "what it needs"
-    return f"Install it: pip install {wanted}"
 
 
 def require_spaces(
