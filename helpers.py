@@ -7,8 +7,8 @@ this module.
 # ruff: noqa: F401
 
 from reacher.compiling import njit
-from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
+from reacher.points import hand_to_goal
 from research.report import bugs, study, trials
 from tapejit import compiled
 from tutorial import diagrams, exercises, figures, interactive, summaries, tables

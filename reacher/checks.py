@@ -15,7 +15,7 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     """`value` as an int within [low, high]; else TypeError or ValueError."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, not {shown(value)}")
-    if not low <= value <= high:
+    if not low <= int(value) <= high:
         raise ValueError(f"{name} must be from {low} to {high}, not {shown(value)}")
     return int(value)
 

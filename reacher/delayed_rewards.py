@@ -22,6 +22,7 @@ class DelayedRewards:
     def __init__(self, environment: Any, every: int) -> None:
         self._environment = environment
         self.every = integer("every", every, 1, MAX_SEED)
+        self._held: Any = 0.0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._environment, name)

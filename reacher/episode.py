@@ -36,7 +36,7 @@ def rollout(
 
 def evaluate_policy(environment: Any, policy: Policy) -> np.ndarray:
     """Each agent's sum of rewards over one episode, (agents,), played as `rollout` does."""
-    return sum(rewards for *_, rewards in rollout(environment, policy))
+    return sum((rewards for *_, rewards in rollout(environment, policy)), np.zeros(()))
 
 
 class Episode(NamedTuple):

@@ -10,8 +10,8 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from reacher import task
-from reacher.drawing.style import PALETTE
 from tutorial import diagrams, interactive
+from tutorial.figures import PALETTE
 from tutorial.paths import CHECKPOINTS
 
 

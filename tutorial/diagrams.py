@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from reacher.drawing.style import BLUE, GREEN, ORANGE, PURPLE
+from tutorial.figures import BLUE, GREEN, ORANGE, PURPLE
 
 GRAY, DARK_PURPLE = "0.4", "#8a3f6c"  # the second for text
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 12, "shrinkA": 0, "shrinkB": 0}

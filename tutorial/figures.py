@@ -10,7 +10,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from reacher import ReacherEnvironment
-from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
 from reacher.task import DECISION_SECONDS, HAND_RADIUS
 from tutorial.moving import moving_arms
@@ -23,6 +22,15 @@ if TYPE_CHECKING:
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
 
+# The color-blind can tell them apart (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PURPLE, *_ = PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+)
 COLORS = {"score": BLUE, "average": ORANGE}
 
 

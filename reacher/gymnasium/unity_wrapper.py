@@ -58,7 +58,8 @@ class UnityWrapper(UnityInterface):
                 f"not {env_id!r}: {error}"
             ) from error
         spec: Any = self._envs.envs[0].spec
-        self._actions, space = self._envs.single_action_space, self._envs.single_observation_space
+        self._actions: Any = self._envs.single_action_space
+        space: Any = self._envs.single_observation_space
         require_spaces(env_id, self._actions, space)
         bound = np.maximum(np.abs(space.low), np.abs(space.high)).astype(np.float64)
         usable = (bound > 0) & (bound < np.finfo(np.float32).max)  # some mean it by no bound
@@ -69,7 +70,7 @@ class UnityWrapper(UnityInterface):
         super().__init__(env_id, num_agents, seed, brain)
 
     def _first_observations(self) -> np.ndarray:
-        seeds = [
+        seeds: list[int | None] = [
             int(np.random.SeedSequence([self._seed, copy, self._episodes]).generate_state(1)[0])
             for copy in range(self.num_agents)
         ]
@@ -96,9 +97,7 @@ class UnityWrapper(UnityInterface):
         self._envs.close()
 
 
-def require_spaces(
-    env_id: str, actions: gymnasium.spaces.Space, observations: gymnasium.spaces.Space
-) -> None:
+def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
     """Raise ValueError for spaces that an agent with continuous actions cannot use."""
     box = gymnasium.spaces.Box
     real = isinstance(actions, box) and np.issubdtype(actions.dtype, np.floating)
