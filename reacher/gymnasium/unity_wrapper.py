@@ -66,7 +66,8 @@ class UnityWrapper(UnityInterface):
         self.observation_scale = np.where(usable, bound, 1.0).astype(np.float32)
         self.reward_threshold = spec.reward_threshold
         self.max_episode_steps = spec.max_episode_steps
-        brain = BrainParameters(f"{spec.name}Brain", len(bound), self._actions.low.size)
+        actions = int(np.prod(self._actions.shape))
+        brain = BrainParameters(f"{spec.name}Brain", len(bound), actions)
         super().__init__(env_id, num_agents, seed, brain)
 
     def _first_observations(self) -> np.ndarray:

@@ -10,7 +10,6 @@ import atexit
 import itertools
 import os
 import queue
-import signal
 import subprocess
 import sys
 import tempfile
@@ -252,7 +251,7 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
             self._fail_version(f"the call {self._unknown_call}")
         if process is not None and has_ended:
             code = process.returncode
-            how = f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"with {code}"
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
             if connecting:
                 self._fail(f"{process.args[0]} ended {how} before it connected: start it by hand")
             self._fail(f"the player ended {how} in the middle of an episode: reopen it to go on")
