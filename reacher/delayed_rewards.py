@@ -10,9 +10,7 @@ from reacher.checks import MAX_SEED, integer
 
 
 class DelayedRewards:
-    """An environment whose rewards are held back and handed out as sums.
-
-    The sum of an episode stays the same, because its last decision hands out what is left.
+    """An environment whose rewards are held back; the last decision gives what is left of the sum.
 
     Args:
         environment: with the interface of `unityagents`. All else is passed on to it.

@@ -100,7 +100,8 @@ class Task:
         """
         physics, reach = self.physics, HAND_RADIUS + self._goal_radius
         rewards = np.zeros(self.num_agents)
-        self._torques[:, ::2] = MAX_TORQUE * actions.clip(-1, 1).reshape(-1, 2)  # about x and z
+        shares = np.asarray(actions, np.float64).clip(-1, 1)
+        self._torques[:, ::2] = MAX_TORQUE * shares.reshape(-1, 2)  # about x and z
         for _ in range(STEPS_PER_DECISION):
             # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
             move_goals(self._goal_speed, self._goal_angle, self._goal)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reacher.delayed_rewards import DelayedRewards
-from reacher.interface import BrainInfo
+from reacher.environment import BrainInfo
 from research.report import study as report
 from research.report import trials
 from research.training import as_csv

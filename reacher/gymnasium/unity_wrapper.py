@@ -103,9 +103,9 @@ def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
     box = gymnasium.spaces.Box
     real = isinstance(actions, box) and np.issubdtype(actions.dtype, np.floating)
     if not real or not actions.low.size or not actions.is_bounded():
-        wanted, found = "actions to be a Box of real numbers with finite bounds", actions
+        wanted, found = "continuous actions, a Box of real numbers with finite bounds,", actions
     elif not isinstance(observations, box) or len(observations.shape) != 1:
-        wanted, found = "observations to be a Box of one axis", observations
+        wanted, found = "observations in a Box of one axis", observations
     else:
         return
-    raise ValueError(f"we need {wanted}, such as Pendulum-v1's, but {env_id} has {found}")
+    raise ValueError(f"{env_id} has {found}; only {wanted} work, such as Pendulum-v1's")
