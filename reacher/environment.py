@@ -17,7 +17,6 @@ from reacher.task import (
     ACTION_SIZE,
     EPISODE_DECISIONS,
     OBSERVATION_SIZE,
-    RESET_PARAMETERS,
     SOLVED_SCORE,
     Task,
 )
@@ -171,8 +170,8 @@ class ReacherEnvironment(UnityInterface):
     Args:
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
         seed: of the goals, an integer >= 0.
-        goal_size: diameter of the goals, m.
-        goal_speed: largest speed of the goals, degrees per physics step.
+        goal_size: diameter of the goals, m; None for the Unity build's 5.0.
+        goal_speed: largest speed of the goals, degrees per physics step; None for 1.0.
         goals: "own" or "unity", see `reacher.goals`.
 
     Raises:
@@ -186,8 +185,8 @@ class ReacherEnvironment(UnityInterface):
         self,
         num_agents: int = 20,
         seed: int = 0,
-        goal_size: float = RESET_PARAMETERS["goal_size"],
-        goal_speed: float = RESET_PARAMETERS["goal_speed"],
+        goal_size: float | None = None,
+        goal_speed: float | None = None,
         goals: str = "own",
     ) -> None:
         num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
@@ -196,7 +195,8 @@ class ReacherEnvironment(UnityInterface):
         brain = BrainParameters(BRAIN_NAME, OBSERVATION_SIZE, ACTION_SIZE)
         super().__init__(name, num_agents, seed, brain)
         self._parameters = self._task.parameters
-        self._set_parameters({"goal_size": goal_size, "goal_speed": goal_speed})
+        given = {"goal_size": goal_size, "goal_speed": goal_speed}
+        self._set_parameters({name: value for name, value in given.items() if value is not None})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         super().restore(state)

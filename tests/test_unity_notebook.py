@@ -9,7 +9,6 @@ import nbformat
 import papermill
 import pytest
 
-import reacher
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
@@ -32,7 +31,9 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def launcher(tmp_path_factory):
-    return reacher.unity_launcher(num_agents=4, folder=tmp_path_factory.mktemp("build"))
+    from reacher.unity import unity_launcher
+
+    return unity_launcher(num_agents=4, folder=tmp_path_factory.mktemp("build"))
 
 
 def test_notebook_trains_against_a_unity_player(launcher, tmp_path):

@@ -58,16 +58,16 @@ class UnityWrapper(UnityInterface):
                 f"not {env_id!r}: {error}"
             ) from error
         spec: Any = self._envs.envs[0].spec
-        self._actions: Any = self._envs.single_action_space
+        actions: Any = self._envs.single_action_space
         space: Any = self._envs.single_observation_space
-        require_spaces(env_id, self._actions, space)
+        require_spaces(env_id, actions, space)
         bound = np.maximum(np.abs(space.low), np.abs(space.high)).astype(np.float64)
         usable = (bound > 0) & (bound < np.finfo(np.float32).max)  # some mean it by no bound
         self.observation_scale = np.where(usable, bound, 1.0).astype(np.float32)
         self.reward_threshold = spec.reward_threshold
         self.max_episode_steps = spec.max_episode_steps
-        actions = int(np.prod(self._actions.shape))
-        brain = BrainParameters(f"{spec.name}Brain", len(bound), actions)
+        self._actions = actions
+        brain = BrainParameters(f"{spec.name}Brain", len(bound), actions.low.size)
         super().__init__(env_id, num_agents, seed, brain)
 
     def _first_observations(self) -> np.ndarray:
