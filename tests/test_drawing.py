@@ -102,7 +102,6 @@ def test_frames_repeat_and_drawing_changes_no_number():
     assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
     assert plain.render() is None
     drawn_env.close()
-    drawn_env.close()
 
 
 @needs_opengl
