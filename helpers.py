@@ -6,7 +6,6 @@ names stand for is in `reacher`, `tapejit`, `tutorial` and `web`, none of which 
 # ruff: noqa: F401
 
 from reacher.compiling import njit
-from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
 from tapejit import compiled
 from tutorial import exercises, figures, results, summaries, tables

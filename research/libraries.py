@@ -15,9 +15,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from reacher.checks import actions_of_shape
 from reacher.episode import Policy
-from reacher.gymnasium import ReacherVectorEnv
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
 
 
 class ArmVecEnv(VecEnv):
@@ -43,10 +43,9 @@ class ArmVecEnv(VecEnv):
         scale: np.ndarray | None = None,
         reward_scale: float = 1,
     ) -> None:
-        self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
+        self.arms = Task(num_agents, seed)
         self.scale = np.float32(1) if scale is None else scale
         self.reward_scale = reward_scale
-        self.goal_seed: int | None = seed  # of the first reset
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
@@ -54,7 +53,7 @@ class ArmVecEnv(VecEnv):
         super().__init__(
             num_agents,
             spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
-            self.arms.single_action_space,
+            spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32),
         )
 
     def start(self) -> None:
@@ -73,25 +72,28 @@ class ArmVecEnv(VecEnv):
         return (observations / self.scale).astype(np.float32)
 
     def reset(self) -> np.ndarray:
-        observations, _ = self.arms.reset(seed=self.goal_seed)
-        self.goal_seed, self.score = None, 0.0
-        return self.scaled(observations)
+        self.score = 0.0
+        return self.scaled(self.arms.reset())
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-        observations, rewards, _, truncated, answer = self.arms.step(self.actions)
+        actions = actions_of_shape(self.actions, (self.num_envs, ACTION_SIZE))
+        observations, rewards, done = self.arms.step(actions)
+        rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
+        truncated = np.full(self.num_envs, done)
         self.score += rewards.mean()
         infos: list[dict] = [{} for _ in range(self.num_envs)]
-        if truncated.all():
+        if done:
             self.scores.append(float(self.score))
             self.seconds.append(time.perf_counter() - self.started)
             self.score = 0.0
             infos = [
                 {"terminal_observation": self.scaled(last), "TimeLimit.truncated": True}
-                for last in answer["final_obs"]
+                for last in observations
             ]
+            observations = self.arms.reset()
         paid = (self.reward_scale * rewards).astype(np.float32)
         return self.scaled(observations), paid, truncated, infos
 

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
+from reacher.delayed_rewards import DelayedRewards
 from reacher.task import MAX_DECISION_REWARD
 from research import bugs, runner, symptoms
 from research.report import trials as report
@@ -165,7 +165,7 @@ def train(trial: Trial) -> dict[str, str]:
     return {name: as_csv(found) for name, found in tables.items()}
 
 
-class Clock(UnityDelayedRewards):
+class Clock(DelayedRewards):
     """Delayed rewards whose agents observe the share of the time between two payments."""
 
     def reset(self, *arguments, **options):
@@ -179,9 +179,7 @@ class Clock(UnityDelayedRewards):
     def seen(self, answers):
         """The same answers with the clock in the place of a number that is always 0."""
         for answer in answers.values():
-            answer.vector_observations[:, CLOCK] = (
-                self.since % self._delay.every / self._delay.every
-            )
+            answer.vector_observations[:, CLOCK] = self.since % self.every / self.every
         return answers
 
 
@@ -189,7 +187,7 @@ def delayed(environment, every: int, clock: bool):
     """The environment, or its rewards in lumps, with a clock or without."""
     if every == 1:
         return environment
-    return (Clock if clock else UnityDelayedRewards)(environment, every)
+    return (Clock if clock else DelayedRewards)(environment, every)
 
 
 def lost_arms(trial: Trial, episode: int, observations, rewards) -> list[list]:

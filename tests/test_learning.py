@@ -23,8 +23,8 @@ from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK
 from tutorial.presets import PRESETS
-from tutorial.settings import WITHOUT_EFFECT
 from tutorial.run_file import REMOVED
+from tutorial.settings import WITHOUT_EFFECT
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 SMALL = {

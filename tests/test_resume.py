@@ -26,7 +26,7 @@ from torch.utils._pytree import tree_leaves
 import reacher.files
 import small_training
 from small_training import ARMS, KINDS, WEIGHTS, assert_same, left_by
-from tutorial import progress, randomness, run, run_files, saving, scores, states
+from tutorial import progress, randomness, run, run_file, run_files, saving, scores, states
 from tutorial.environments import open_environment
 from tutorial.notebook import cell_with_tag
 from tutorial.paths import NOTEBOOK
@@ -35,7 +35,6 @@ from tutorial.randomness import seed_everything
 from tutorial.run_files import load_hyperparameters, load_network, save_hyperparameters
 from tutorial.scores import read_scores
 from tutorial.states import TrainingState
-from tutorial import run_file
 
 EPISODES = 6
 

@@ -13,13 +13,13 @@ from small_training import assert_same, left_by
 from tutorial import protocols, run_files, settings
 from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS
+from tutorial.run_file import REMOVED, RENAMED
 from tutorial.run_files import (
     load_about,
     load_hyperparameters,
     run_folder,
     save_hyperparameters,
 )
-from tutorial.run_file import REMOVED, RENAMED
 
 KEPT = sorted(path.parent for path in CHECKPOINTS.glob("**/hyperparameters.json"))
 

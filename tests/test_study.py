@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from reacher.gymnasium.delayed_rewards import UnityDelayedRewards
-from reacher.interface import BrainInfo
+from reacher.delayed_rewards import DelayedRewards
+from reacher.environment import BrainInfo
 from research.report import study as report
 from research.report import trials
 from research.training import as_csv
@@ -44,7 +44,7 @@ def rewards_of(environment, decisions):
 
 def test_delayed_rewards_are_held_back_and_all_paid():
     """7 decisions, paid every third: 1+2+3, 4+5+6, and what is left at the end."""
-    environment = UnityDelayedRewards(Paying(7), every=3)
+    environment = DelayedRewards(Paying(7), every=3)
     environment.reset()
     paid = rewards_of(environment, 7)
     assert paid[:, 0].tolist() == [0, 0, 6, 0, 0, 15, 7]
@@ -52,7 +52,7 @@ def test_delayed_rewards_are_held_back_and_all_paid():
 
 
 def test_delayed_rewards_begin_anew_with_an_episode():
-    environment = UnityDelayedRewards(Paying(4), every=3)
+    environment = DelayedRewards(Paying(4), every=3)
     environment.reset()
     rewards_of(environment, 2)  # cut in the middle: nothing of it may be paid later
     environment.reset()

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-import reacher
 from tutorial.environments import open_environment
 from tutorial.scores import read_scores
 
@@ -28,9 +27,9 @@ SMALL = {
 
 
 def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook, tmp_path):
-    from reacher.unity import UnityError
+    from reacher.unity import UnityError, unity_launcher
 
-    launcher = reacher.unity_launcher(num_agents=4, folder=tmp_path / "build")
+    launcher = unity_launcher(num_agents=4, folder=tmp_path / "build")
     environment = open_environment(launcher, seed=0)
     player, step, calls = environment.proc1, environment.step, 0
 

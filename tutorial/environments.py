@@ -14,8 +14,8 @@ from tutorial.scores import SOLVED_SCORE
 if TYPE_CHECKING:
     from unityagents import UnityEnvironment
 
+    from reacher.environment import UnityInterface
     from reacher.gymnasium.unity_wrapper import UnityWrapper
-    from reacher.interface import UnityInterface
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from reacher.interface import BrainInfo
+from reacher.environment import BrainInfo
 from tapejit.compiled import Learner
 from tutorial.settings import Settings
 

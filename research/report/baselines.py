@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from reacher.drawing.style import BLUE, GREEN, ORANGE
+from tutorial.figures import BLUE, GREEN, ORANGE
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.scores import first_at
 from tutorial.tables import as_markdown, mean_and_interval, median_and_range

@@ -34,10 +34,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from reacher.drawing.style import BLUE, GREEN, ORANGE, PALETTE
 from reacher.task import MAX_SCORE
 from research.report import statistics
 from research.report.statistics import FACTORS
+from tutorial.figures import BLUE, GREEN, ORANGE, PALETTE
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.tables import as_markdown
 

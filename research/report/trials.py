@@ -18,9 +18,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from reacher.drawing.style import BLUE
 from reacher.task import MAX_SCORE
 from research.report import statistics
+from tutorial.figures import BLUE
 from tutorial.paths import CHECKPOINTS
 from tutorial.scores import first_at, solved_at
 from tutorial.tables import as_markdown, mean_and_interval, median_and_range
