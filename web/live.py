@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from IPython import get_ipython
 from IPython.display import HTML, Image, display
 
 from reacher.episode import play_episode
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tutorial.moving import moving_arms
 from tutorial.paths import DOC
-from tutorial.progress import in_notebook
-from tutorial.protocols import Agent
-from tutorial.run import actor_weights, why_not_shown
-from web.actor import actor_of
+from web.actor import EDITED, actor_of
 from web.packed import pack_actor
 from web.page import Choice, inline, page
 from web.watch import watch_page
@@ -32,7 +33,7 @@ MOST_ARMS = 20
 SHOWN = 35  # decisions, of which the last picture shows the last one
 
 
-def show_arms(folder: Path, agent: Agent, arms: int, **goals: float) -> None:
+def show_arms(folder: Path, agent: Any, arms: int, **goals: float) -> None:
     """Show the arms of a run, with its trained agent, in a page to play with.
 
     Args:
@@ -110,3 +111,30 @@ def live_arms(
                 episode.observations[-1:], label=label, goal_size=goals.get("goal_size", 5.0)
             )
             shown.update(Image(picture, alt=label))
+
+
+def in_notebook() -> bool:
+    """Whether a kernel runs this, and a notebook shows what it displays."""
+    return hasattr(get_ipython(), "kernel")
+
+
+def why_not_shown(agent: Any) -> str:
+    """Why pages cannot show an agent's actor, which its reader may have edited; "": they can."""
+    if agent.ddpg.sizes != (OBSERVATION_SIZE, ACTION_SIZE):
+        return ""  # no arms
+    weights = actor_weights(agent)
+    seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
+    try:
+        actions = actor_of(weights, agent.settings.model_dump(), "the actor")(seen)
+    except ValueError as error:
+        return str(error)
+    with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
+        own = agent.ddpg.act(torch.from_numpy(seen)).numpy()
+    # Rounding changes actions by less than 1e-5.
+    return "" if np.allclose(actions, own, atol=1e-3) else f"the actor was edited: {EDITED}"
+
+
+def actor_weights(agent: Any) -> dict[str, np.ndarray]:
+    """Copies of the weights of an agent's actor, by name, which further learning leaves alone."""
+    weights = agent.ddpg.actor.state_dict()
+    return {name: value.numpy().copy() for name, value in weights.items()}
