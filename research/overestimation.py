@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from helpers import returns_that_followed
 from reacher.episode import rollout
 from reacher.files import write_whole
 from research.training import as_csv, train_agent
-from helpers import returns_that_followed
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS

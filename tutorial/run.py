@@ -112,6 +112,7 @@ class TrainingRun:
         self.tables = {name: [HEADS[name]] for name in list(HEADS)[: 2 if self.evaluation else 1]}
         self.best: dict[str, dict[str, torch.Tensor]] = {}  # weights by the name of the network
         self.has_ended, self.left_out, self.start = False, [], time.perf_counter()
+        self.versions = versions()
 
     @property
     def is_over(self) -> bool:
@@ -169,7 +170,7 @@ class TrainingRun:
     def about(self, **more: Any) -> str:
         """What `hyperparameters.json` says."""
         settings = {"hyperparameters": self.agent.settings.model_dump(mode="json")}
-        more = {"engine": self.agent.fast.engine, "versions": versions()} | more
+        more = {"engine": self.agent.fast.engine, "versions": self.versions} | more
         return json.dumps(settings | dict(self.metadata) | more, indent=2)
 
     def begin(self) -> None:
@@ -221,12 +222,14 @@ class TrainingRun:
         except (FloatingPointError, MemoryError, OSError):
             raise
         except Exception as error:  # of zipfile, PyTorch, and what a foreign file leads to
-            raise ValueError(
-                f"{path} cannot be resumed ({error}): begin again with train = True"
-            ) from error
+            reason = error if type(error) is ValueError else "it is damaged, or of other cells"
+            again = "begin again with train = True"
+            raise ValueError(f"{path} cannot be resumed, {again}: {reason}") from error
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state, which is in the agent already, and write the files of then."""
+        if state["agent"] is not self.agent:
+            raise ValueError("it holds no agent")
         if state["environment"] is None or environment_state(self.environment) is None:
             print("this environment cannot be saved, so it begins anew: other scores will follow")
         else:

@@ -106,6 +106,7 @@ def packed_numbers(value: Any) -> dict[str, Any]:
         "shape": tuple(tensor.shape),
         "type": tensor.dtype,
         "is_tensor": isinstance(value, torch.Tensor),
+        "learns": getattr(value, "requires_grad", False),
         "gradient": value.grad if getattr(value, "is_leaf", False) else None,
     }
 
@@ -131,7 +132,7 @@ def unpack(packed: Any, built: Any, name: str, known: dict) -> Any:
             known[id(packed)] = unpacked_numbers(packed, same, name)
         elif kind == "state":
             state_of(built, unpack(packed["state"], None, name, known))
-        elif "parts" in packed:
+        elif kind not in ("built", ""):
             before = {} if same is None else parts_of(same)
             parts = packed["parts"].items()
             parts = {k: unpack(v, before.get(k), f"{name}.{k}", known) for k, v in parts}
@@ -154,8 +155,8 @@ def assembled(kind: str, parts: dict, built: Any) -> Any:
 
 def unpacked_numbers(packed: dict, built: Any, name: str) -> Any:
     """In place where shapes agree, because an optimizer or a view may hold the same numbers."""
-    same = built is not None and tuple(built.shape) == packed["shape"] and built.ndim > 0
-    if isinstance(built, torch.nn.Parameter) and tuple(built.shape) != packed["shape"]:
+    same = isinstance(built, (torch.Tensor, np.ndarray)) and tuple(built.shape) == packed["shape"]
+    if isinstance(built, torch.nn.Parameter) and not same:
         raise ValueError(f"{name} has the shape {tuple(built.shape)}, not {packed['shape']}")
     new = torch.zeros(packed["shape"], dtype=packed["type"])  # takes no memory before it is filled
     tensor = as_tensor(built) if same else new
@@ -171,5 +172,5 @@ def unpacked_numbers(packed: dict, built: Any, name: str) -> Any:
         return built if same else tensor.numpy()[()]
     tensor = built if same else tensor
     if tensor.is_leaf:
-        tensor.grad = packed["gradient"]
+        tensor.requires_grad_(packed["learns"]).grad = packed["gradient"]
     return tensor
