@@ -48,7 +48,7 @@ def save_early_actors(
     def save(agent, scores, seconds):
         found.append(scores[-1])
         if len(scores) in EPISODES:
-            actor = agent.learner.synced().actor
+            actor = agent.ddpg.actor
             save_networks(folder, f"_episode{len(scores)}", actor=actor)
 
     with measure.torch_threads(1), open_environment("", arms, SEED) as environment:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from helpers import returns_that_followed
 from reacher.episode import rollout
 from reacher.files import write_whole
 from research.training import as_csv, train_agent
 from tutorial import notebook
 from tutorial.environments import open_environment
-from tutorial.evaluation import returns_that_followed
 from tutorial.paths import CHECKPOINTS
 
 VARIANTS = {"default": {}, "no_end": {"anneal_episodes": None}, "td3": {"policy_delay": 2}}
@@ -33,7 +33,7 @@ def overestimation(agent, seed: int) -> float:
             rollout(environment, lambda seen: agent.act(seen.astype(np.float32), explore=False))
         )
     observations, actions, rewards = (np.array(part) for part in zip(*played, strict=True))
-    settings, critic = agent.settings, agent.learner.synced().critic
+    settings, critic = agent.settings, agent.ddpg.critic
     returns = returns_that_followed(settings.reward_scale * rewards, settings.discount)
     seen, chosen = (
         torch.from_numpy(part[: len(returns)].astype(np.float32)).flatten(0, 1)

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tutorial.progress import sizes_of_noise
-
 NUMBERS = {  # the columns of numbers.csv, after those that name a run and an episode
     "Q": "value of the actor's choices, mean over the last update phase",
     "critic_loss": "the critic's loss, mean over the last update phase",
@@ -37,7 +35,7 @@ SATURATED = 0.99
 def numbers_of(agent: Any, arms: int) -> dict[str, float]:
     """NUMBERS of an agent that learns, by name; NaN where it has no such number."""
     replay, settings = agent.replay, agent.settings
-    ddpg = copy.deepcopy(agent.learner.synced())  # a bug may change statistics when it is asked
+    ddpg = copy.deepcopy(agent.ddpg)  # a bug may change statistics when it is asked
     observation_size, action_size = ddpg.sizes
     reward = observation_size + action_size  # the column of the return
 
@@ -53,7 +51,8 @@ def numbers_of(agent: Any, arms: int) -> dict[str, float]:
     places = np.random.default_rng(0).integers(len(replay), size=SAMPLE)
     rows = torch.from_numpy(replay.rows[places])
     present = rated(rows).abs().mean().item()
-    sigmas = sizes_of_noise(ddpg.actor).values()
+    noisy = [layer for layer in ddpg.actor.modules() if hasattr(layer, "sigma_weight")]
+    sigmas = [layer.sigma_weight.abs().mean().item() for layer in noisy]
     found = {
         "Q": agent.log["Q"],
         "critic_loss": agent.log["critic loss"],
@@ -70,7 +69,7 @@ def numbers_of(agent: Any, arms: int) -> dict[str, float]:
         .abs()
         .mean()
         .item(),
-        "sigma": float(np.mean(list(sigmas))) if sigmas else np.nan,
+        "sigma": float(np.mean(sigmas)) if sigmas else np.nan,
         "largest_weight": max(
             parameter.abs().max().item()
             for network in (ddpg.actor, ddpg.critic)

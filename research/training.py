@@ -22,7 +22,6 @@ import numpy as np
 from reacher.files import write_whole
 from tutorial import notebook
 from tutorial.paths import PROJECT
-from tutorial.protocols import Agent, Environment
 from tutorial.randomness import seed_everything
 from tutorial.scores import SOLVED_SCORE
 
@@ -121,18 +120,19 @@ def as_csv(lines: Iterable[Iterable]) -> str:
 
 
 def train_agent(
-    environment: Environment,
+    environment: Any,
     settings: Any,
     arms: int,
     seed: int,
     episodes: int,
-    after_episode: Callable[[Agent, list[float], float], None],
+    after_episode: Callable[[Any, list[float], float], None],
     scale: np.ndarray | None = None,
     reward_threshold: float | None = SOLVED_SCORE,
     engine: str = "compiled",
     definitions: Any = None,
     action_size: int = 4,
-) -> Agent:
+    learner: Any = None,
+) -> Any:
     """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
 
     Args:
@@ -147,6 +147,7 @@ def train_agent(
         engine: as the notebook's parameter.
         definitions: of an edited notebook; None: those of the notebook.
         action_size: numbers of an action.
+        learner: class of the learner; None: the notebook's `DDPG`.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
@@ -159,11 +160,12 @@ def train_agent(
         settings,
         generator,
         reward_threshold,
+        learner=learner or definitions.DDPG,
         engine=engine,
     )
     start, spent = time.perf_counter(), 0.0
 
-    def timed(agent: Agent, scores: list[float]) -> None:
+    def timed(agent: Any, scores: list[float]) -> None:
         nonlocal spent
         began = time.perf_counter()
         after_episode(agent, scores, began - start - spent)

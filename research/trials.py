@@ -99,11 +99,12 @@ class Trial(TableRun):
 
 def train(trial: Trial) -> dict[str, str]:
     """Train as the notebook does, with evaluations beside; return the lines of the tables."""
-    definitions = (
-        notebook.load_definitions(NOTEBOOK, trial.edits) if trial.edits else notebook.definitions()
-    )
-    if trial.learner != "DDPG":
-        vars(definitions).update(DDPG=getattr(notebook.extensions(), trial.learner))
+    definitions = notebook.definitions()
+    if trial.plan == "bugs":
+        definitions = bugs.cells_with(trial.variant)
+    elif trial.edits:
+        definitions = notebook.load_definitions(NOTEBOOK, trial.edits)
+    owner = definitions if trial.learner == "DDPG" else notebook.extensions()
     goals = {} if trial.location else {"goal_size": trial.goal_size}
     judges = trial.arms if trial.location else EVALUATION_ARMS
     evaluation = open_evaluation(trial.location, judges, goals, trial.evaluate_every)
@@ -158,6 +159,7 @@ def train(trial: Trial) -> dict[str, str]:
             engine=trial.engine,
             definitions=definitions,
             action_size=brain.vector_action_space_size,
+            learner=getattr(owner, trial.learner),
         )
     tables = {"lost_arms.csv": lost}
     tables |= {"numbers.csv": measured} if trial.numbers else {}
@@ -306,19 +308,18 @@ def trials_of_tuning_fast() -> list[Trial]:
 
 AVERAGED_ACTOR = (  # once learning has ended, the mean of the actor's weights over four episodes
     (
-        "    def begin_episode(self):\n        self.learns = self.anneal_factor() > 0\n",
+        "    def begin_episode(self):\n        self.learns = self.schedules.anneal_factor() > 0\n",
         """\
     def begin_episode(self):
-        self.learns = self.anneal_factor() > 0
-        if self.learns and self.is_annealing():
-            weights = self.learner.synced().actor.state_dict()
+        self.learns = self.schedules.anneal_factor() > 0
+        if self.learns and self.schedules.is_annealing():
+            weights = self.ddpg.actor.state_dict()
             copies = {name: weight.clone() for name, weight in weights.items()}
             self.seen_weights = [*getattr(self, "seen_weights", []), copies][-4:]
-        elif self.is_annealing() and getattr(self, "seen_weights", None):
+        elif self.schedules.is_annealing() and getattr(self, "seen_weights", None):
             last = self.seen_weights
             mean = {name: torch.stack([seen[name] for seen in last]).mean(0) for name in last[0]}
             self.ddpg.actor.load_state_dict(mean)
-            self.learner.take_over()
             self.seen_weights = None
 """,
     ),
@@ -578,11 +579,10 @@ def trials_of_the_bugs() -> list[Trial]:
             seed,
             overrides=bugs.overrides_of(name),
             episodes=60,
-            edits=[list(pair) for pair in bug.edits],
             numbers=True,
         )
         for seed in range(8300, 8305)
-        for name, bug in bugs.BUGS.items()
+        for name in bugs.BUGS
     ]
 
 

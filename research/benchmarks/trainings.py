@@ -58,7 +58,7 @@ def acting_seconds(folder: Path, num_agents: int, seed: int, number: int, engine
             definitions.OBSERVATION_SCALE, size, settings, np.random.default_rng(seed)
         )
         load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
-        agent.learner = compiled.learner(agent.ddpg, engine)
+        agent.fast = compiled.learner(agent.ddpg, engine)
         evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))  # compiles
         start = time.perf_counter()
         for _ in range(number):
