@@ -106,7 +106,6 @@ def live_arms(
         else:
             episode = play_episode(actor_of(*newest[:2], "the actor"), arms, SEED, SHOWN, **goals)
             label = f"The arms after {newest[2]} episodes. To play with them: section 8."
-            picture = moving_arms(
-                episode.observations[-1:], label=label, goal_size=goals.get("goal_size", 5.0)
-            )
+            goal_size = goals.get("goal_size", 5.0)
+            picture = moving_arms(episode.observations[-1:], goal_size=goal_size)
             shown.update(Image(picture, alt=label))
