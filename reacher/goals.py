@@ -21,9 +21,8 @@ MASK = 2**32 - 1
 class UnityRandom:
     """The numbers of `UnityEngine.Random` after `InitState(seed)`.
 
-    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003, section
-    4), whose four words are filled from the seed by MT19937's linear congruence. The two methods
-    are named as those of `numpy.random.Generator` that do the same.
+    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003), whose
+    four words are filled from the seed by MT19937's linear congruence. Names are NumPy's.
     """
 
     def __init__(self, seed: int) -> None:

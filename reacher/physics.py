@@ -82,11 +82,7 @@ class Physics:
         self.velocity[:] = 0.0
 
     def step(self, torques: np.ndarray) -> None:
-        """Advance all arms by one physics step of 0.02 s.
-
-        Args:
-            torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
-        """
+        """Advance 0.02 s, with torques (2 * num_agents, 3), N m, on each body, world axes."""
         model, data = self.model, self.data
         drive_joints(torques, self.velocity, self.rotation, *self._bodies, *self._joints)
         mujoco.mj_fwdAcceleration(model, data)
