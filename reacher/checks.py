@@ -22,7 +22,8 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
 
 def number(name: str, value: Any, low: float, high: float) -> float:
     """`value` as a float within [low, high]; else ValueError, also for NaN."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_real and low <= value <= high):
         raise ValueError(f"{name} must be a number from {low:g} to {high:g}, not {shown(value)}")
     return float(value)
 

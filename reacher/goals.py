@@ -47,9 +47,7 @@ class UnityRandom:
 
 
 def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]:
-    """One generator for each arm, or one that all arms share, in a list.
-
-    That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
+    """One generator for each arm, or one that all share; arm 0's own one is `default_rng(seed)`.
 
     Raises:
         TypeError, ValueError: no seed from 0 to 2**63 - 1 (Unity: 2**31 - 1), or other `goals`.

@@ -45,8 +45,8 @@ HAND_OFFSET = 3.0  # m, from the forearm's center along its own +y
 class Physics:
     """All arms in one MuJoCo model, stepped together.
 
-    After `reset` and after every `step` these arrays describe the present moment. Rows stand for
-    bodies: 2 i is the upper arm of arm i, 2 i + 1 its forearm. All are in world axes.
+    These arrays describe the present moment. Row 2 i is the upper arm of arm i, 2 i + 1 its
+    forearm. All are in world axes.
 
     Attributes:
         num_agents: number of arms.
