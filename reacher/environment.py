@@ -60,7 +60,6 @@ class UnityInterface(AbstractContextManager):
     """What the arms share with `reacher.gymnasium.unity_wrapper`'s environments.
 
     Attributes:
-        brain_names, brains: the name of the one brain, and {name: BrainParameters}.
         reward_threshold: the score that counts as solved, on average over 100 episodes, or None.
         max_episode_steps: decisions after which an episode ends by its time limit, or None.
     """

@@ -21,9 +21,8 @@ MASK = 2**32 - 1
 class UnityRandom:
     """The numbers of `UnityEngine.Random` after `InitState(seed)`.
 
-    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003, section
-    4), whose four words are filled from the seed by MT19937's linear congruence. The two methods
-    are named as those of `numpy.random.Generator` that do the same.
+    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003), whose
+    four words are filled from the seed by MT19937's linear congruence. Names are NumPy's.
     """
 
     def __init__(self, seed: int) -> None:
@@ -48,9 +47,7 @@ class UnityRandom:
 
 
 def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]:
-    """One generator for each arm, or one that all arms share, in a list.
-
-    That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
+    """One generator for each arm, or one that all share; arm 0's own one is `default_rng(seed)`.
 
     Raises:
         TypeError, ValueError: no seed from 0 to 2**63 - 1 (Unity: 2**31 - 1), or other `goals`.

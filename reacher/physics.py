@@ -45,8 +45,8 @@ HAND_OFFSET = 3.0  # m, from the forearm's center along its own +y
 class Physics:
     """All arms in one MuJoCo model, stepped together.
 
-    After `reset` and after every `step` these arrays describe the present moment. Rows stand for
-    bodies: 2 i is the upper arm of arm i, 2 i + 1 its forearm. All are in world axes.
+    These arrays describe the present moment. Row 2 i is the upper arm of arm i, 2 i + 1 its
+    forearm. All are in world axes.
 
     Attributes:
         num_agents: number of arms.
@@ -82,11 +82,7 @@ class Physics:
         self.velocity[:] = 0.0
 
     def step(self, torques: np.ndarray) -> None:
-        """Advance all arms by one physics step of 0.02 s.
-
-        Args:
-            torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
-        """
+        """Advance 0.02 s, with torques (2 * num_agents, 3), N m, on each body, world axes."""
         model, data = self.model, self.data
         drive_joints(torques, self.velocity, self.rotation, *self._bodies, *self._joints)
         mujoco.mj_fwdAcceleration(model, data)

@@ -57,8 +57,7 @@ class ArmRenderer:
         width, height: of the pictures, pixels.
 
     Raises:
-        TypeError, ValueError: no such number, or out of range.
-        RuntimeError: OpenGL does not work here.
+        TypeError, ValueError, RuntimeError: a bad number; or OpenGL does not work here.
     """
 
     def __init__(

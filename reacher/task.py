@@ -34,6 +34,9 @@ GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
+FOREARM, GOAL, HAND = columns.FOREARM.start, columns.GOAL.start, columns.HAND.start
+ORIENTATION, ANGULAR_VELOCITY = columns.ORIENTATION.start, columns.ANGULAR_VELOCITY.start
+
 # Unity's half turn about x is a single-precision one: its quaternion (x, y, z, w) is not
 # (1, 0, 0, 0) but (1, -0, -0, cos 90 deg in float32). That shows in the first observation only.
 HALF_TURN_W = -4.3711388e-08
@@ -95,8 +98,7 @@ class Task:
                 x and z, forearm about x and z (world axes).
 
         Returns:
-            observations (agents, 33) float32, rewards (agents,) float64, and whether the time
-            limit is reached.
+            observations (agents, 33) float32, rewards (agents,) float64, whether this was the last.
         """
         physics, reach = self.physics, HAND_RADIUS + self._goal_radius
         rewards = np.zeros(self.num_agents)
@@ -112,19 +114,10 @@ class Task:
 
     def observe(self) -> np.ndarray:
         """Observations of all arms, (agents, 33) float32, in the order of `reacher.columns`."""
-        observations = np.empty((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
-        physics = self.physics
-        for part, first in ((columns.UPPER_ARM, 0), (columns.FOREARM, 1)):
-            body, every_second = observations[:, part], slice(first, None, 2)
-            w, x, y, z = physics.quaternion[every_second].T
-            body[:, columns.POSITION] = physics.position[every_second]
-            body[:, columns.ORIENTATION] = np.stack([x, y, z, w + HALF_TURN_W], -1)
-            body[:, columns.ANGULAR_VELOCITY] = physics.velocity[every_second, :3]
-            body[:, columns.VELOCITY] = physics.velocity[every_second, 3:]
-        observations[:, columns.GOAL] = self._goal
-        observations[:, columns.HAND] = 0, 1, 0
-        observations[:, columns.GOAL_SPEED] = self._goal_speed
-        return observations
+        seen, physics = np.empty((self.num_agents, OBSERVATION_SIZE), np.float32), self.physics
+        bodies = physics.position, physics.quaternion, physics.velocity
+        write_observations(*bodies, self._goal, self._goal_speed, seen)
+        return seen
 
 
 def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
@@ -155,3 +148,19 @@ def reward_touch(position, rotation, reach, goal, rewards):
             squared += (hand - goal[arm, k]) ** 2
         if squared <= reach * reach:
             rewards[arm] += STEP_REWARD
+
+
+@njit
+def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
+    """Write what `Task.observe` returns, of arrays of `Physics` and goals."""
+    for body in range(len(position)):
+        row = observations[body // 2, FOREARM * (body % 2) :]
+        for k in range(3):
+            row[k] = position[body, k]
+            row[ORIENTATION + k] = quaternion[body, 1 + k]  # from w, x, y, z to x, y, z, w
+        row[ORIENTATION + 3] = quaternion[body, 0] + HALF_TURN_W
+        for k in range(6):
+            row[ANGULAR_VELOCITY + k] = velocity[body, k]
+    observations[:, GOAL : GOAL + 3] = goal
+    observations[:, HAND], observations[:, HAND + 1], observations[:, HAND + 2] = 0, 1, 0
+    observations[:, columns.GOAL_SPEED] = goal_speed

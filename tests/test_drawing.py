@@ -75,8 +75,7 @@ def test_every_arm_is_in_the_picture_and_the_goals_are_apart(arms, shape, goal_s
 
 
 @needs_opengl
-def test_touch_shows_by_more_than_colour():
-    """A touched goal is brighter, for the color-blind too, and wears a white ring."""
+def test_a_touched_goal_is_brighter_and_wears_a_white_ring():
     observations = swinging(1)[-1]
     hand = arm_points(observations)["hand"]
     touched, apart = (

@@ -74,10 +74,9 @@ def test_the_package_needs_nothing_of_the_rest_of_the_project(tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"goal_speed": 9, "goal_size": 12}], ids=str)
 def test_gymnasiums_checker_finds_nothing_but_infinite_bounds(options):
-    """Of which it warns with its own Reacher, too."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*infinity")
+        warnings.filterwarnings("ignore", message=".*infinity")  # as with its own Reacher
         check_env(make(**options).unwrapped, skip_render_check=True)
 
 

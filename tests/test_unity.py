@@ -107,13 +107,8 @@ def free_port():
 
 def python(script):
     """Run a script in a fresh Python and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        cwd=PROJECT,
-        text=True,
-        capture_output=True,
-        timeout=GUARD,
-    )
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, timeout=GUARD)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -43,7 +43,7 @@ class ReacherEnv(gymnasium.Env):
         goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
 
     Raises:
-        ValueError: an unknown render_mode or name of a goal's number, or a number out of range.
+        ValueError: an unknown render_mode or name, or a number out of range.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1 / DECISION_SECONDS}
