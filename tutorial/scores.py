@@ -28,7 +28,7 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
         columns = {name: table[name] for name in table.dtype.names or ()}
         if not len(table) or "score" not in columns or not np.isfinite(table.tolist()).all():
             raise ValueError("it needs a column score, and finite numbers in at least one line")
-    except ValueError as error:
+    except (IndexError, ValueError) as error:  # the first: NumPy, of an empty file
         raise ValueError(f"{path} holds no scores: {error}") from None
     return columns
 
