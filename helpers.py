@@ -9,7 +9,6 @@ this module.
 from reacher.compiling import njit
 from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
-from research.report import bugs, study, trials
 from tapejit import compiled
 from tutorial import diagrams, exercises, figures, interactive, summaries, tables
 from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of

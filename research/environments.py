@@ -1,6 +1,6 @@
-"""Gymnasium's Reacher with a sparse reward, for `gymnasium.make` with the name of this module.
+"""Gymnasium's Reacher with a sparse reward: `gymnasium.make` with the name of this module.
 
-gymnasium.make("research.sparse:SparseReacher-v0")
+gymnasium.make("research.environments:SparseReacher-v0")
 """
 
 from __future__ import annotations

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import torch
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from reacher.episode import Policy
 from reacher.gymnasium import ReacherVectorEnv
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
+from research.baselines import AGENTS
+from research.training import Row, Training, make_evaluation, row
+from tutorial import notebook
 
 
 class ArmVecEnv(VecEnv):
@@ -30,10 +35,12 @@ class ArmVecEnv(VecEnv):
         seed: of the goals.
         scale: by which the observations (33,) are divided; None: as they are.
         reward_scale: by which rewards are multiplied. Scores are not.
+        frame: the notebook's canonical frame, through which an agent sees and acts; or None.
 
     Attributes:
         scores: mean over the arms of each whole episode.
-        seconds: when it ended, s since `start`, without those in which the clock was stopped.
+        seconds: when it ended, s since it began, without those in which the clock was stopped.
+        action_signs: of the frame of what was seen last.
     """
 
     def __init__(
@@ -42,7 +49,9 @@ class ArmVecEnv(VecEnv):
         seed: int = 0,
         scale: np.ndarray | None = None,
         reward_scale: float = 1,
+        frame: Any = None,
     ) -> None:
+        self.frame, self.action_signs = frame, np.ones((num_agents, ACTION_SIZE), np.float32)
         self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
         self.scale = np.float32(1) if scale is None else scale
         self.reward_scale = reward_scale
@@ -50,16 +59,12 @@ class ArmVecEnv(VecEnv):
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
-        self.start()
+        self.started, self.score = time.perf_counter(), 0.0
         super().__init__(
             num_agents,
             spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
             self.arms.single_action_space,
         )
-
-    def start(self) -> None:
-        """Start the clock."""
-        self.started, self.score = time.perf_counter(), 0.0
 
     @contextlib.contextmanager
     def stopped_clock(self) -> Iterator[None]:
@@ -68,20 +73,25 @@ class ArmVecEnv(VecEnv):
         yield
         self.started += time.perf_counter() - began
 
-    def scaled(self, observations: np.ndarray) -> np.ndarray:
+    def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
+        if self.frame is not None:
+            found = self.frame(torch.from_numpy(np.asarray(observations, np.float32)))
+            signs, self.action_signs = (part.numpy() for part in found)
+            observations = signs * observations
         return (observations / self.scale).astype(np.float32)
 
     def reset(self) -> np.ndarray:
         observations, _ = self.arms.reset(seed=self.goal_seed)
         self.goal_seed, self.score = None, 0.0
-        return self.scaled(observations)
+        return self.seen(observations)
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-        observations, rewards, _, truncated, answer = self.arms.step(self.actions)
+        torques = self.action_signs * self.actions
+        observations, rewards, _, truncated, answer = self.arms.step(torques)
         self.score += rewards.mean()
         infos: list[dict] = [{} for _ in range(self.num_envs)]
         if truncated.all():
@@ -89,11 +99,11 @@ class ArmVecEnv(VecEnv):
             self.seconds.append(time.perf_counter() - self.started)
             self.score = 0.0
             infos = [
-                {"terminal_observation": self.scaled(last), "TimeLimit.truncated": True}
-                for last in answer["final_obs"]
+                {"terminal_observation": last, "TimeLimit.truncated": True}
+                for last in self.seen(np.stack(answer["final_obs"]))
             ]
         paid = (self.reward_scale * rewards).astype(np.float32)
-        return self.scaled(observations), paid, truncated, infos
+        return self.seen(observations), paid, truncated, infos
 
     def close(self) -> None:
         """Nothing is open."""
@@ -142,52 +152,61 @@ class Episodes(BaseCallback):
         return self.seen < self.number
 
 
-def train(
-    agent: tuple[str, str, str],
-    settings: Mapping[str, Any],
-    arms: ArmVecEnv,
-    seed: int,
-    episodes: int,
-    after_episode: Callable[[Policy], None],
-) -> None:
-    """Train for so many episodes.
+def train(training: Training) -> list[Row]:
+    """Train an agent of `research.baselines`; return a row for each episode.
 
-    Args:
-        agent: a module, its class, and a policy of that class by name.
-        settings: of the class; and `observations`, which is "running" if `VecNormalize` scales
-            them, `noise`, the sigma of Gaussian noise on the actions, and `fading`, whether it
-            fades as the best score rises to 30.
-        after_episode: called with the policy without noise.
+    What ends by numbers that are not finite gets 0 points from there on. The overrides are those of
+    the library's class, and
 
-    Raises:
-        FloatingPointError: numbers are no longer finite.
+    - `observations`: "running" if `VecNormalize` scales them, "fixed" if the notebook's scale does,
+    - `reward_scale`; `noise`, the sigma of Gaussian noise on the actions; `fading`, whether it
+      fades as the best score rises to 30,
+    - `mirrors`: whether the agent sees each arm in its canonical mirror, as the notebook's does.
     """
-    library, algorithm, policy = agent
+    os.environ.setdefault("NPROC", "1")  # of which JAX makes its threads
+    library, algorithm, policy = AGENTS[training.library]
     kind = getattr(importlib.import_module(library), algorithm)
-    options = dict(settings)
-    arms.start()
+    options = dict(training.overrides)
+    observations, fading = options.pop("observations", "raw"), options.pop("fading", False)
+    cells, evaluate = notebook.definitions(), make_evaluation(training)
+    arms = ArmVecEnv(
+        training.arms,
+        training.seed,
+        cells.OBSERVATION_SCALE if observations == "fixed" else None,
+        options.pop("reward_scale", 1),
+        cells.CanonicalFrame(OBSERVATION_SIZE) if options.pop("mirrors", False) else None,
+    )
     env: VecEnv = arms
-    if options.pop("observations", "raw") == "running":
+    if observations == "running":
         env = VecNormalize(arms, norm_reward=False)
-    noise, fading = None, options.pop("fading", False)
+    noise = None
     if sigma := options.pop("noise", 0):
         options["action_noise"] = noise = FadingNoise(arms.num_envs, sigma)
-    model = kind(policy, env, seed=seed, device="cpu", **options)
+    model = kind(policy, env, seed=training.seed, device="cpu", **options)
+    rows: list[Row] = []
 
-    def act(observations: np.ndarray) -> np.ndarray:
-        seen = arms.scaled(observations)
+    def act(observations: np.ndarray, explore: bool) -> np.ndarray:
+        seen = arms.seen(observations)
+        signs = arms.action_signs
         if isinstance(env, VecNormalize):
             seen = env.normalize_obs(seen)
-        return model.predict(seen, deterministic=True)[0]
+        return signs * model.predict(seen, deterministic=not explore)[0]
 
     def ended() -> None:
         if noise and fading:
             noise.factor = 1 - min(1.0, max(arms.scores) / SOLVED_SCORE)
-        after_episode(act)
+        episode = len(arms.scores)
+        signs = arms.action_signs
+        found = evaluate(episode, SimpleNamespace(act=act))
+        arms.action_signs = signs  # of the arms that go on
+        rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
 
     try:
-        model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes, ended))
+        model.learn(total_timesteps=10**9, callback=Episodes(arms, training.episodes, ended))
     except ValueError as error:  # of the arms, or of PyTorch's distributions
         if not re.search("finite|nan", str(error)):
             raise
-        raise FloatingPointError(str(error)) from None
+    for episode in range(len(rows) + 1, training.episodes + 1):
+        seconds = arms.seconds[-1] if arms.seconds else 0.0
+        rows.append(row(training, episode, 0.0, np.zeros(1), "", seconds))
+    return rows

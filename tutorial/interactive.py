@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from reacher.task import MAX_SCORE
-from research.report import study
 from tutorial import diagrams
 from web.page import ASSETS as PAGE_ASSETS
 from web.page import inline
@@ -60,28 +59,6 @@ def sum_tree(tree: np.ndarray, value: float) -> HTML:
     title = "The path of a number from the root of a sum tree to a leaf"
     height = 444 + 62 * (leaves.bit_length() - 1)  # a GAP of sum_tree.js for each level
     return _figure("sum_tree", title, height, still, priorities=priorities, number=float(value))
-
-
-def study_curves(folder: Path) -> HTML:
-    """The curves of doc/study.md's runs, from the tables in a folder.
-
-    The reader chooses a task and a combination of the three ingredients, and compares it with the
-    combination that was chosen before.
-    """
-    tasks = {}
-    for task, title in study.TASKS.items():
-        cells = study.curves(folder / f"{task}.csv")
-        runs = [list(cells[cell].values()) for cell in study.CELLS]
-        tasks[task] = {
-            "title": title,
-            "episodes": runs[0][0][0].astype(int).tolist(),
-            "scores": [
-                [np.rint(scores / UNIT).astype(int).tolist() for _, scores in cell] for cell in runs
-            ],
-        }
-    still = study.draw_cells(folder)
-    title = "Scores of agents with and without each ingredient, in four tasks"
-    return _figure("study_curves", title, 680, still, tasks=tasks, unit=UNIT, max=MAX_SCORE)
 
 
 def _figure(name: str, title: str, height: int, still: Figure, **data: object) -> HTML:

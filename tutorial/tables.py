@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from research.report import statistics
+from scipy import stats
+
 from tutorial.scores import SOLVED_SCORE, first_at, solved_at
 
 REPORTS = {
@@ -35,10 +36,9 @@ def median_and_range(values: Sequence[float | None]) -> str:
 
 
 def mean_and_interval(values: Sequence[float], digits: int = 2) -> str:
-    """Mean over seeds with its 95 % interval (BCa bootstrap)."""
-    mean, low, high = (
-        f"{end:.{digits}f}" for end in (np.mean(values), *statistics.interval(values))
-    )
+    """Mean over seeds with its 95 % t-interval."""
+    ends = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    mean, low, high = (f"{end:.{digits}f}" for end in (np.mean(values), *ends))
     return f"{mean} ({low} to {high})"
 
 

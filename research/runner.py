@@ -1,0 +1,113 @@
+"""Trainings on this machine or on a cluster, by Dask.
+
+Results are stored by this process, as each training ends. So the same command goes on where it was
+interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import filelock
+from distributed import Client, LocalCluster, as_completed
+
+from research import results
+from research.training import Row, Training, check, train
+
+Job = TypeVar("Job")
+
+
+@contextlib.contextmanager
+def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
+    """A client of the scheduler at an address, or of new processes on this machine.
+
+    Args:
+        workers: processes on this machine, one training at a time each; None: as many as cores.
+    """
+    with contextlib.ExitStack() as stack:
+        if not address:
+            os.environ.setdefault("TQDM_DISABLE", "1")  # no bars of several trainings at once
+            address = stack.enter_context(
+                LocalCluster(
+                    n_workers=workers or os.cpu_count(),
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                )
+            )
+        client = stack.enter_context(Client(address))
+        client.get_versions(check=True)  # warns of workers with other packages
+        yield client
+
+
+def run(
+    jobs: Sequence[Job],
+    work: Callable[[Job], Any],
+    keep: Callable[[Job, Any], None],
+    address: str = "",
+    workers: int | None = None,
+) -> int:
+    """Do jobs, keep what each returns as it ends, and say how it went.
+
+    Dask gives a job to another worker if its worker dies, up to three times
+    (`distributed.scheduler.allowed-failures`), and again if it raises an error, once.
+
+    Args:
+        jobs: that can be pickled, and so can `work`.
+        keep: called in this process, one job at a time.
+
+    Returns:
+        How many failed.
+    """
+    if not jobs:
+        return 0
+    failed = 0
+    with connect(address, workers) as client:
+        print(f"{len(jobs)} to do; dashboard: {client.dashboard_link}", flush=True)
+        jobs_by_key = {}
+        for job in jobs:
+            future = client.submit(work, job, pure=False, retries=1)
+            jobs_by_key[future] = job
+        for number, future in enumerate(as_completed([*jobs_by_key]), 1):
+            job, said = jobs_by_key.pop(future), "done"
+            try:
+                keep(job, future.result())
+            except Exception as error:  # of the training, or KilledWorker
+                failed += 1
+                said = f"FAILED, {type(error).__name__}: {error}"
+            print(f"{number}/{len(jobs)} {job}: {said}", flush=True)
+    return failed
+
+
+def run_trainings(
+    trainings: Sequence[Training], folder: Path, address: str = "", workers: int | None = None
+) -> int:
+    """Train what a folder does not have yet; return how many failed.
+
+    Raises:
+        ValueError: a setting is not allowed; nothing is trained then.
+        filelock.Timeout: another process trains into this folder.
+    """
+    missing = [one for one in trainings if not is_stored(one, folder)]
+    print(f"{len(trainings) - len(missing)} of {len(trainings)} trainings are stored")
+    for variant in {one.variant: one for one in missing}.values():
+        check(variant)
+    folder.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(folder / ".lock", timeout=0):
+        return run(missing, train, lambda one, rows: keep(one, rows, folder), address, workers)
+
+
+def path_of(training: Training, folder: Path) -> Path:
+    return folder / training.plan / f"{training.variant}.csv"
+
+
+def is_stored(training: Training, folder: Path) -> bool:
+    return training.seed in results.stored_seeds(path_of(training, folder))
+
+
+def keep(training: Training, rows: list[Row], folder: Path) -> None:
+    """Store the rows of a training."""
+    results.store(path_of(training, folder), rows)

@@ -1,0 +1,312 @@
+"""Every table of the evidence pages, from the stored results: `python -m research tables`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from research import baselines, results
+from research.bugs import BUGS
+from research.plans import EARLY, PLANS, Measure, Plan, Weights
+from research.results import Variant
+from research.statistics import (
+    detectable,
+    difference,
+    effect_of_seeds,
+    judged,
+    mean_interval,
+)
+from tutorial.paths import CHECKPOINTS
+from tutorial.scores import first_at, solved_at
+
+Variants = Mapping[str, Variant]
+Effect = dict[str, Any]
+
+
+# ------------------------------------------------------------------------------------------- text
+
+
+def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table without the columns that are empty in all lines."""
+    kept = [k for k in range(len(head)) if k == 0 or any(line[k] for line in lines)]
+    first, *others = (
+        f"| {' | '.join(cells[k] for k in kept)} |" for cells in (head, *lines)
+    )
+    return "\n".join([first, "|" + "---|" * len(kept), *others])
+
+
+def with_interval(values: Sequence[float], digits: int = 2) -> str:
+    """Mean over seeds and its 95 % t-interval."""
+    mean, low, high = (f"{end:.{digits}f}" for end in mean_interval(values))
+    return f"{mean} ({low} to {high})"
+
+
+def median_and_range(values: Sequence[float | None]) -> str:
+    """Of numbers over seeds, or None, which counts as larger than any."""
+    numbers = [np.inf if value is None else value for value in values]
+    low, middle, high = (
+        "never" if number == np.inf else f"{number:.3g}"
+        for number in (min(numbers), np.median(numbers), max(numbers))
+    )
+    return f"{middle} ({low} to {high})"
+
+
+def told(effect: Effect, digits: int = 1) -> str:
+    """An effect and its 95 % interval."""
+    middle, low, high = (f"{effect[end]:+.{digits}f}" for end in ("effect", "low", "high"))
+    return f"{middle} ({low} to {high})"
+
+
+# ----------------------------------------------------------------------------- any plan's tables
+
+
+def report(name: str, folder: Path = CHECKPOINTS) -> str:
+    """All tables of a plan, from the trainings that are stored."""
+    plan, variants = PLANS[name], read(name, folder)
+    if not variants:
+        return f"## {name}\n\n{plan.question} Nothing is stored yet."
+    parts = [f"## {name}", plan.question, means_table(plan, variants, low_arms(name, folder))]
+    if effects := effects_of(plan, variants):
+        parts.append(effects_table(judged(effects), plan.planned))
+    if secondary := contrasts_of(plan, variants, plan.secondary):
+        parts += ["Secondary, not corrected:", effects_table(secondary, "secondary")]
+    if name in MORE:
+        parts += MORE[name](variants)
+    return "\n\n".join(parts)
+
+
+def read(name: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
+    """The stored variants of a plan, in its order where it has one."""
+    found = results.read_study(folder) if name == "study" else results.read_plan(name, folder)
+    if name == "rates":
+        found |= at_best_rates(found)
+    order = [*PLANS[name].variants]
+    return dict(sorted(found.items(), key=lambda one: order.index(one[0]) if one[0] in order else 999))
+
+
+def at_best_rates(variants: Variants) -> dict[str, Variant]:
+    """Each agent at the rate with the best mean over the other half of the seeds."""
+    measure, found = PLANS["rates"].measure, {}
+    for name in {name.rsplit("_", 1)[0]: None for name in variants}:
+        rates = [one for key, one in variants.items() if key.rsplit("_", 1)[0] == name]
+        halves = np.array([np.split(measure(one), 2) for one in rates]).mean(axis=2)
+        first, second = halves.argmax(axis=0)  # the rates that the halves would choose
+        found[name] = {
+            column: np.concatenate([np.split(rates[rate][column], 2)[half] for half, rate in parts])
+            for parts in [((0, second), (1, first))]
+            for column in rates[0]
+        }
+    return found
+
+
+def low_arms(name: str, folder: Path = CHECKPOINTS) -> dict[str, str]:
+    """The share of arms below 38.5 in evaluations after learning, where it was counted.
+
+    `arms_below_38.5.csv` has them for the plans up to commit 6ee81e9.
+    """
+    path = folder / "arms_below_38.5.csv"
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        return {
+            line["variant"]: f"{int(line['low']) / int(line['arms']):.1%}"
+            for line in csv.DictReader(file)
+            if line["plan"] == name
+        }
+
+
+def means_table(plan: Plan, variants: Variants, low: Mapping[str, str]) -> str:
+    """What each variant reached over its seeds."""
+    lines = []
+    for name, variant in variants.items():
+        digits = 2 if of_arms(plan, name) else 1
+        line = [name, str(len(variant["seed"])), with_interval(plan.values(name, variant), digits)]
+        lines.append(line + (arms_columns(variant) if of_arms(plan, name) else [""] * 7))
+        lines[-1].append(low.get(name, ""))
+    head = [
+        "variant",
+        "seeds",
+        "; ".join([str(plan.measure), *(f"{name}: {one}" for name, one in plan.measures.items())]),
+        "points lost, episodes 1 to 3 (95 %)",
+        "first evaluation of 30, episode",
+        "first training score of 30, episode",
+        "solved at",
+        "last evaluation (95 %)",
+        "evaluations after learning (95 %)",
+        "lowest arm there",
+        "arms below 38.5 there",
+    ]
+    return as_markdown(head, lines)
+
+
+def of_arms(plan: Plan, name: str) -> bool:
+    """Whether a variant's scores are those of the arms, of which 40.04 is the largest."""
+    return "location" not in {**plan.shared, **plan.variants.get(name, {})}
+
+
+def arms_columns(variant: Variant) -> list[str]:
+    """Cells of `means_table` that only arms have; empty where numbers are not stored."""
+    length = variant["episode"].shape[1]
+    evaluated = variant["evaluation"][0]
+    last = variant["evaluation"][:, np.flatnonzero(np.isfinite(evaluated))[-1]]
+    early = is_early(variant)
+    cells = [
+        with_interval(EARLY(variant)) if early else "",
+        median_and_range([first_at(row) for row in variant["evaluation"]]) if early else "",
+    ]
+    if "score" not in variant:  # the study
+        return [*cells, "", "", with_interval(last), "", ""]
+    cells += [
+        median_and_range([first_at(row) for row in variant["score"]]),
+        median_and_range([solved_at(row) for row in variant["score"]]) if length >= 100 else "",
+        with_interval(last),
+    ]
+    ended = after_learning(variant, "evaluation")
+    ended = ended[np.isfinite(ended)]
+    if not len(ended):
+        return [*cells, "", ""]
+    seeds = "" if len(ended) == len(last) else f", {len(ended)} of {len(last)} seeds"
+    worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
+    return [*cells, with_interval(ended) + seeds, f"{worst:.1f}"]
+
+
+def is_early(variant: Variant) -> bool:
+    """Whether there is an evaluation after every episode."""
+    episodes = variant["episode"][0]
+    return bool(np.isfinite(variant["evaluation"]).all() and episodes[-1] == len(episodes))
+
+
+def after_learning(variant: Variant, column: str, statistic=np.nanmean) -> np.ndarray:
+    """A statistic of evaluations in episodes without learning, (seeds,); NaN where none is."""
+    steps = np.diff(variant["num_updates"], axis=1, prepend=-1)
+    later = np.where(steps == 0, variant[column], np.nan)
+    return np.array([statistic(row) if np.isfinite(row).any() else np.nan for row in later])
+
+
+def effects_of(plan: Plan, variants: Variants) -> list[Effect]:
+    """What a plan tests, as far as it is stored."""
+    found: list[Effect] = []
+    for one, other in plan.pairs:
+        if one in variants and other in variants:
+            groups = plan.values(one, variants[one]), plan.values(other, variants[other])
+            found.append({"title": f"{one} - {other}", **difference(*groups, plan.margin)})
+            family = {other} | {name for name, base in plan.pairs if base == other}
+            spread = [plan.values(name, variants[name]) for name in family & variants.keys()]
+            found[-1]["finds"] = detectable(spread), detectable(spread, len(plan.pairs))
+            if is_early(variants[one]) and is_early(variants[other]):
+                found[-1]["early"] = difference(EARLY(variants[one]), EARLY(variants[other]))
+    return found + contrasts_of(plan, variants, plan.contrasts)
+
+
+def contrasts_of(plan: Plan, variants: Variants, weights: Mapping[str, Weights]) -> list[Effect]:
+    """Sums of variants within each seed, as far as they are stored."""
+    found = []
+    for title, shares in weights.items():
+        if all(name in variants for name in shares):
+            sums = [share * plan.values(name, variants[name]) for name, share in shares.items()]
+            found.append({"title": title, **effect_of_seeds(np.sum(sums, axis=0), plan.margin)})
+    return found
+
+
+def effects_table(effects: Sequence[Effect], planned: str) -> str:
+    """Effects and their tests; then what they change early, which no plan asked."""
+    head = [
+        "effect",
+        "points (95 %)",
+        "p",
+        "p, Holm",
+        "verdict",
+        "planned",
+        "finds in 80 %: one test, first of Holm's",
+        "points lost in episodes 1 to 3 (95 %), not planned",
+        "p",
+    ]
+    lines = []
+    for effect in effects:
+        line = [effect["title"], told(effect), f"{effect['p']:.2g}"]
+        line += [f"{effect['holm']:.2g}" if "holm" in effect else "", effect.get("verdict", "")]
+        line += [planned, ", ".join(f"{size:.2g}" for size in effect.get("finds", ()))]
+        early = effect.get("early")
+        line += [told(early), f"{early['p']:.2g}"] if early else ["", ""]
+        lines.append(line)
+    return as_markdown(head, lines)
+
+
+# -------------------------------------------------------------------------- tables of single plans
+
+
+def bugs_tables(variants: Variants) -> list[str]:
+    """What each bug does to the scores, and the number that betrays it; medians and ranges."""
+    with open(CHECKPOINTS / "bugs" / "numbers.csv", newline="") as file:
+        numbers = [*csv.DictReader(file)]
+
+    def betraying(who: str, column: str, episode: int) -> str:
+        if column == "worst_arm":  # the lowest one in the second half
+            half = variants[who][column].shape[1] // 2
+            return median_and_range(np.nanmin(variants[who][column][:, half:], axis=1))
+        by_seed = {}
+        for line in numbers:  # in order; without an episode it is the last one of learning
+            if line["variant"] == who and episode in (0, int(line["episode"])):
+                by_seed[line["seed"]] = float(line[column])
+        return median_and_range([*by_seed.values()])
+
+    head = [
+        "variant",
+        "first 30, episode",
+        "mean of 1-20",
+        "without noise at the end",
+        "number that betrays it",
+        "with the bug",
+        "without",
+    ]
+    lines = []
+    for name, bug in BUGS.items():
+        variant = variants[name]
+        ends = [row[np.isfinite(row)][-3:].mean() for row in variant["evaluation"]]
+        firsts = [first_at(row) for row in variant["score"]]
+        means = Measure("score", 20)(variant)
+        line = [bug.title, *map(median_and_range, (firsts, means, ends)), "", "", ""]
+        if bug.why:
+            pair = [betraying(who, bug.number, bug.episode) for who in (name, bug.base)]
+            line[4:] = [f"`{bug.number}`", *pair]
+        lines.append(line)
+    return [as_markdown(head, lines)]
+
+
+def baselines_tables(variants: Variants) -> list[str]:
+    """Seconds of the comparison, and what the tuning of each agent found."""
+    lines = []
+    for agent, variant in variants.items():
+        firsts = [first_at(row) for row in variant["evaluation"]]
+        seconds = [
+            None if first is None else row[first - 1]
+            for first, row in zip(firsts, variant["seconds"], strict=True)
+        ]
+        whole = f"{np.median(variant['seconds'][:, -1]):.0f}"
+        lines.append([agent, median_and_range(seconds), whole])
+    head = ["agent", "seconds until the first evaluation of 30", "of all episodes, median"]
+    tuned = []
+    for agent, tried in baselines.read_tuning().items():
+        best = baselines.best(tried)
+        first = [means[baselines.FIRST] for means, _ in tried.values()]
+        final = np.mean([*tried[best][0].values()])
+        settings = json.dumps(tried[best][1]).replace('"', "")[1:-1]
+        numbers = [f"{value:.1f}" for value in (*first[:2], np.median(first), final)]
+        tuned.append([agent, *numbers, f"`{settings}`"])
+    more = [
+        "agent",
+        "the library's own settings",
+        "those of `default`",
+        "median of all trials",
+        "best trial, three seeds",
+        "its settings",
+    ]
+    return [as_markdown(head, lines), as_markdown(more, tuned)]
+
+
+MORE = {"bugs": bugs_tables, "baselines": baselines_tables}
