@@ -114,7 +114,7 @@ def as_settings(agent: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     if agent == "sbx_ddpg":  # whose critic has a rate of its own
         settings["qf_learning_rate"] = settings["learning_rate"]
     return settings | {
-        "train_freq": (10, "step"),
+        "train_freq": [10, "step"],
         "learning_starts": 1_000,
         "policy_kwargs": networks,
     }
@@ -152,7 +152,12 @@ def chosen() -> dict[str, dict[str, Any]]:
     """The settings of the comparison, by agent, as far as agents are tuned."""
     tried = read_tuning()
     found = {agent: tried.get(TUNED_AS.get(agent, agent)) for agent in AGENTS}
-    return {agent: trials[best(trials)][1] for agent, trials in found.items() if trials}
+    settings = {agent: trials[best(trials)][1] for agent, trials in found.items() if trials}
+    for agent in TUNED_AS.keys() & settings.keys():  # Stable-Baselines3 has neither of these
+        networks = {"net_arch": settings[agent]["policy_kwargs"]["net_arch"]}
+        settings[agent] = {**settings[agent], "policy_kwargs": networks}
+        settings[agent].pop("qf_learning_rate", None)
+    return settings
 
 
 def tune(agent: str, trials: int, address: str = "", workers: int | None = None) -> None:
@@ -198,7 +203,9 @@ def tune(agent: str, trials: int, address: str = "", workers: int | None = None)
     means = {(one.number + 1, FIRST): one.value for one in study.trials if one.values}
     best_ones = sorted(means, key=means.__getitem__)[-FINALISTS:]
     finals = [training_of(0, tried[0], FIRST)]
-    finals += [training_of(number, tried[number], seed) for number, _ in best_ones for seed in OTHERS]
+    finals += [
+        training_of(number, tried[number], seed) for number, _ in best_ones for seed in OTHERS
+    ]
     runner.run_trainings(finals, RUNS, address, workers)
     for one in finals:
         number = int(one.variant.rsplit("_", 1)[1])

@@ -39,7 +39,7 @@ def effects(name: str) -> Figure:
     plan, variants = PLANS[name], read(name)
     found = judged(effects_of(plan, variants))
     figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(found)), layout="constrained")
-    for row, (effect, (one, other)) in enumerate(zip(found, plan.pairs, strict=True)):
+    for row, (effect, (one, other)) in enumerate(zip(found, plan.differences(), strict=True)):
         values = plan.values(one, variants[one]) - plan.values(other, variants[other]).mean()
         near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(values))
         axes.plot(values, near, ".", color="0.75", markersize=4)
@@ -48,7 +48,7 @@ def effects(name: str) -> Figure:
         place = {"xycoords": ("axes fraction", "data"), "verticalalignment": "center"}
         axes.annotate(text, (1.02, row), **place)
     axes.axvline(0, color="0.4", linewidth=1)
-    axes.set_yticks(range(len(found)), [one.replace("_", " ") for one, _ in plan.pairs])
+    axes.set_yticks(range(len(found)), [one.replace("_", " ") for one, _ in plan.differences()])
     axes.invert_yaxis()
     axes.set_xlabel("points gained or lost, of 40")
     return figure
@@ -103,7 +103,9 @@ def baselines() -> Figure:
             for first, times in zip(firsts, found["seconds"], strict=True)
         ]
         near = row + np.linspace(-0.25, 0.25, len(firsts))
-        for axes, values in zip(panels, ([first or np.inf for first in firsts], seconds), strict=True):
+        for axes, values in zip(
+            panels, ([first or np.inf for first in firsts], seconds), strict=True
+        ):
             color = colors.get(agent[:3], ORANGE)
             axes.plot(values, near, "o", color=color, alpha=0.6, markersize=4)
             axes.plot(np.median(values), row, "|", color=color, markersize=14, mew=2.5)

@@ -36,6 +36,7 @@ class ArmVecEnv(VecEnv):
         scale: by which the observations (33,) are divided; None: as they are.
         reward_scale: by which rewards are multiplied. Scores are not.
         frame: the notebook's canonical frame, through which an agent sees and acts; or None.
+        clock: of the seconds.
 
     Attributes:
         scores: mean over the arms of each whole episode.
@@ -50,7 +51,9 @@ class ArmVecEnv(VecEnv):
         scale: np.ndarray | None = None,
         reward_scale: float = 1,
         frame: Any = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.clock = clock
         self.frame, self.action_signs = frame, np.ones((num_agents, ACTION_SIZE), np.float32)
         self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
         self.scale = np.float32(1) if scale is None else scale
@@ -59,7 +62,7 @@ class ArmVecEnv(VecEnv):
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
-        self.started, self.score = time.perf_counter(), 0.0
+        self.started, self.score = self.clock(), 0.0
         super().__init__(
             num_agents,
             spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
@@ -69,9 +72,9 @@ class ArmVecEnv(VecEnv):
     @contextlib.contextmanager
     def stopped_clock(self) -> Iterator[None]:
         """What happens meanwhile takes no time."""
-        began = time.perf_counter()
+        began = self.clock()
         yield
-        self.started += time.perf_counter() - began
+        self.started += self.clock() - began
 
     def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
@@ -96,7 +99,7 @@ class ArmVecEnv(VecEnv):
         infos: list[dict] = [{} for _ in range(self.num_envs)]
         if truncated.all():
             self.scores.append(float(self.score))
-            self.seconds.append(time.perf_counter() - self.started)
+            self.seconds.append(self.clock() - self.started)
             self.score = 0.0
             infos = [
                 {"terminal_observation": last, "TimeLimit.truncated": True}
@@ -152,7 +155,7 @@ class Episodes(BaseCallback):
         return self.seen < self.number
 
 
-def train(training: Training) -> list[Row]:
+def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
     """Train an agent of `research.baselines`; return a row for each episode.
 
     What ends by numbers that are not finite gets 0 points from there on. The overrides are those of
@@ -167,6 +170,8 @@ def train(training: Training) -> list[Row]:
     library, algorithm, policy = AGENTS[training.library]
     kind = getattr(importlib.import_module(library), algorithm)
     options = dict(training.overrides)
+    if "train_freq" in options:
+        options["train_freq"] = tuple(options["train_freq"])  # which JSON does not know
     observations, fading = options.pop("observations", "raw"), options.pop("fading", False)
     cells, evaluate = notebook.definitions(), make_evaluation(training)
     arms = ArmVecEnv(
@@ -175,6 +180,7 @@ def train(training: Training) -> list[Row]:
         cells.OBSERVATION_SCALE if observations == "fixed" else None,
         options.pop("reward_scale", 1),
         cells.CanonicalFrame(OBSERVATION_SIZE) if options.pop("mirrors", False) else None,
+        clock,
     )
     env: VecEnv = arms
     if observations == "running":

@@ -50,7 +50,9 @@ def read_study(folder: Path = CHECKPOINTS) -> dict[str, Variant]:
                 name = f"{path.stem}_n_{line['n_step']}_{line['replay']}_{noisy}"
                 seeds = runs.setdefault(name, {}).setdefault(int(line["seed"]), [])
                 seeds.append((float(line["episode"]), float(line["score"])))
-    tables = {name: np.array([seeds[seed] for seed in sorted(seeds)]) for name, seeds in runs.items()}
+    tables = {
+        name: np.array([seeds[seed] for seed in sorted(seeds)]) for name, seeds in runs.items()
+    }
     return {
         name: {
             "seed": np.array(sorted(runs[name]))[:, None],

@@ -34,9 +34,7 @@ Effect = dict[str, Any]
 def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A Markdown table without the columns that are empty in all lines."""
     kept = [k for k in range(len(head)) if k == 0 or any(line[k] for line in lines)]
-    first, *others = (
-        f"| {' | '.join(cells[k] for k in kept)} |" for cells in (head, *lines)
-    )
+    first, *others = (f"| {' | '.join(cells[k] for k in kept)} |" for cells in (head, *lines))
     return "\n".join([first, "|" + "---|" * len(kept), *others])
 
 
@@ -85,8 +83,10 @@ def read(name: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
     found = results.read_study(folder) if name == "study" else results.read_plan(name, folder)
     if name == "rates":
         found |= at_best_rates(found)
-    order = [*PLANS[name].variants]
-    return dict(sorted(found.items(), key=lambda one: order.index(one[0]) if one[0] in order else 999))
+    order = [*PLANS[name].changes()]
+    return dict(
+        sorted(found.items(), key=lambda one: order.index(one[0]) if one[0] in order else 999)
+    )
 
 
 def at_best_rates(variants: Variants) -> dict[str, Variant]:
@@ -146,7 +146,7 @@ def means_table(plan: Plan, variants: Variants, low: Mapping[str, str]) -> str:
 
 def of_arms(plan: Plan, name: str) -> bool:
     """Whether a variant's scores are those of the arms, of which 40.04 is the largest."""
-    return "location" not in {**plan.shared, **plan.variants.get(name, {})}
+    return "location" not in plan.changes().get(name, {})
 
 
 def arms_columns(variant: Variant) -> list[str]:
@@ -191,13 +191,14 @@ def after_learning(variant: Variant, column: str, statistic=np.nanmean) -> np.nd
 def effects_of(plan: Plan, variants: Variants) -> list[Effect]:
     """What a plan tests, as far as it is stored."""
     found: list[Effect] = []
-    for one, other in plan.pairs:
+    pairs = plan.differences()
+    for one, other in pairs:
         if one in variants and other in variants:
             groups = plan.values(one, variants[one]), plan.values(other, variants[other])
             found.append({"title": f"{one} - {other}", **difference(*groups, plan.margin)})
-            family = {other} | {name for name, base in plan.pairs if base == other}
+            family = {other} | {name for name, base in pairs if base == other}
             spread = [plan.values(name, variants[name]) for name in family & variants.keys()]
-            found[-1]["finds"] = detectable(spread), detectable(spread, len(plan.pairs))
+            found[-1]["finds"] = detectable(spread), detectable(spread, len(pairs))
             if is_early(variants[one]) and is_early(variants[other]):
                 found[-1]["early"] = difference(EARLY(variants[one]), EARLY(variants[other]))
     return found + contrasts_of(plan, variants, plan.contrasts)

@@ -105,8 +105,11 @@ def check(training: Training) -> None:
         )
 
 
-def train(training: Training) -> list[Row]:
+def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
     """Train, with evaluations beside; return a row for each episode.
+
+    Args:
+        clock: of the seconds.
 
     `score` is the mean over the arms of an episode with noise, as long as the agent learns.
     `evaluation` and `worst_arm` are of an episode without noise after it, on goals that are the
@@ -116,7 +119,7 @@ def train(training: Training) -> list[Row]:
     if training.library:
         from research import libraries  # whose packages few have
 
-        return libraries.train(training)
+        return libraries.train(training, clock)
     check(training)
     cells, learner = parts(training)
     evaluate = make_evaluation(training)
@@ -132,7 +135,7 @@ def train(training: Training) -> list[Row]:
         playing: Any = environment
         if training.reward_every > 1:
             playing = LumpedRewards(environment, training.reward_every, training.clock)
-        began, scores, evaluating = time.perf_counter(), [], 0.0
+        began, scores, evaluating = clock(), [], 0.0
         generator = seed_everything(training.seed)
         given = scale, brain.vector_action_space_size, settings, generator, threshold
         agent = make_agent(cells, learner, given, training.engine)
@@ -140,9 +143,9 @@ def train(training: Training) -> list[Row]:
             arms = cells.run_episode(playing, agent)
             scores.append(float(arms.mean()))
             agent.update_scores(scores, len(arms))
-            seconds = time.perf_counter() - began - evaluating
+            seconds = clock() - began - evaluating
             found = evaluate(len(scores), agent)
-            evaluating = time.perf_counter() - began - seconds
+            evaluating = clock() - began - seconds
             rows.append(row(training, len(scores), scores[-1], found, agent.num_updates, seconds))
     return rows
 
