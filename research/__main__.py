@@ -1,12 +1,4 @@
-"""The commands of `python -m research`.
-
-python -m research plan                                  all plans, and what of each is stored
-python -m research plan leave_one_out --address tcp://scheduler:8786
-python -m research sweep n_step=1,3 replay=uniform,prioritized --seeds 5 --episodes 20
-python -m research tables leave_one_out                  its tables; all plans without a name
-python -m research figures                               those of doc/
-python -m research tune sbx_td3, planner, benchmark, fidelity FOLDER: see their modules
-"""
+"""The commands of `python -m research`, of which each says more by --help."""
 
 from __future__ import annotations
 
@@ -21,15 +13,58 @@ from typing import Any
 from research import baselines, benchmark, fidelity, figures, planner, results, runner, tables
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
-from tutorial.paths import CHECKPOINTS, DOC, RUNS
+from tutorial.paths import CHECKPOINTS, RUNS
+
+Options = argparse.Namespace
 
 
-def values_of(text: str) -> tuple[str, list[Any]]:
-    """`name=1,2` as the name and its values, which are JSON or, else, text.
+def plan(options: Options) -> int:
+    """Train what a plan misses; without a name say what is stored of all plans."""
+    for name in [options.name] if options.name else PLANS:
+        trainings = PLANS[name].trainings(name)
+        missing = [one for one in trainings if not runner.is_stored(one, CHECKPOINTS)]
+        stored = f"{len(trainings) - len(missing)} of {len(trainings)}" if trainings else "finished"
+        print(f"{name:18}{stored:12}{PLANS[name].question}")
+    if not options.name:
+        return 0
+    chosen = [one for one in missing if one.variant in (options.only or [one.variant])]
+    if options.list:
+        print(*chosen, sep="\n")
+        return 0
+    return runner.run_trainings(chosen, CHECKPOINTS, options.address, options.workers)
 
-    Raises:
-        argparse.ArgumentTypeError: there is no name, or no value.
-    """
+
+def sweep(options: Options) -> int:
+    """Train all combinations of settings on some seeds; print a table, and draw the curves."""
+    folder, trainings = RUNS / "sweeps", sweep_of(options)
+    failed = runner.run_trainings(trainings, folder, options.address, options.workers)
+    variants = results.read_plan(options.name, folder)
+    picture = folder / options.name / "curves.png"
+    print(tables.means_table(Plan("", measure=Measure("score")), variants, {}))
+    figures.curves(variants).savefig(picture, dpi=110)
+    print(f"results are in {folder / options.name}, curves in {picture}")
+    return failed
+
+
+def sweep_of(options: Options) -> list[Training]:
+    """The trainings of a sweep, a seed of every combination before the next seed."""
+    names = [name for name, _ in options.settings]
+    combined = [*itertools.product(*(values for _, values in options.settings))]
+    variants = {
+        "_".join(f"{name}_{value}" for name, value in zip(names, values, strict=True))
+        or "default": (dict(zip(names, values, strict=True)))
+        for values in combined
+    }
+    shared = {"episodes": 20, "evaluate_every": 1}
+    return [
+        make_training(options.name, variant, options.first_seed + number, {**shared, **changes})
+        for number in range(options.seeds)
+        for variant, changes in variants.items()
+    ]
+
+
+def setting(text: str) -> tuple[str, list[Any]]:
+    """`name=1,2` as the name and its values, which are JSON or, else, text."""
     name, _, values = text.partition("=")
     if not name or not values:
         raise argparse.ArgumentTypeError(f"{text!r} must be like n_step=1,3")
@@ -39,136 +74,70 @@ def values_of(text: str) -> tuple[str, list[Any]]:
         return name, values.split(",")
 
 
-def sweep_of(options: argparse.Namespace) -> list[Training]:
-    """All combinations of the values, each with every seed."""
-    shared = {
-        "preset": options.preset,
-        "arms": options.arms,
-        "episodes": options.episodes,
-        "evaluate_every": options.evaluate_every,
-    }
-    names = [name for name, _ in options.values]
-    combined = itertools.product(*(values for _, values in options.values))
-    return [
-        make_training(options.name, variant, seed, {**shared, **changes})
-        for values in combined
-        for changes in [dict(zip(names, values, strict=True))]
-        for variant in ["_".join(f"{name}_{value}" for name, value in changes.items()) or "default"]
-        for seed in range(options.first_seed, options.first_seed + options.seeds)
-    ]
+def show_tables(options: Options) -> None:
+    """Print the tables of plans, or of all."""
+    for name in options.name or PLANS:
+        print(tables.report(name), end="\n\n")
 
 
-def sweep(options: argparse.Namespace) -> int:
-    """Train a sweep into `runs/sweeps/<name>/`, print its table, and draw its curves."""
-    folder, trainings = RUNS / "sweeps", sweep_of(options)
-    failed = runner.run_trainings(trainings, folder, options.address, options.workers)
-    variants = results.read_plan(options.name, folder)
-    plan = Plan("", measure=Measure("score"))
-    picture = folder / options.name / "curves.png"
-    print(tables.means_table(plan, variants, {}))
-    figures.curves(variants).savefig(picture, dpi=110)
-    print(f"tables in {folder / options.name}, curves in {picture}")
-    return min(1, failed)
+def draw_figures(options: Options) -> None:
+    """Draw the figures of doc/."""
+    for name in figures.FIGURES:
+        print(figures.draw(name))
 
 
-def train_plan(options: argparse.Namespace) -> int:
-    """Train what a plan misses, or say what is stored."""
-    if options.name and not options.list:
-        trainings = PLANS[options.name].trainings(options.name)
-        if not trainings:
-            print(f"{options.name} is finished: its program is in commit 6ee81e9")
-            return 1
-        if options.only:
-            trainings = [one for one in trainings if one.variant in options.only]
-        return min(
-            1, runner.run_trainings(trainings, options.results, options.address, options.workers)
-        )
-    for name in [options.name] if options.name else PLANS:
-        trainings = PLANS[name].trainings(name)
-        stored = sum(runner.is_stored(one, options.results) for one in trainings)
-        number = f"{stored} of {len(trainings)} trainings" if trainings else "finished"
-        print(f"{name:18} {number:24} {PLANS[name].question}")
-        if options.list and options.name:
-            for one in trainings:
-                print(f"  {one}: {'stored' if runner.is_stored(one, options.results) else 'to do'}")
-    return 0
+def run_planner(options: Options) -> int:
+    """Ask a planner that knows the simulator for the best scores, for plan `planner`."""
+    return planner.run(options.goals, CHECKPOINTS, options.address, options.workers)
 
 
-def show_tables(options: argparse.Namespace) -> int:
-    for name in options.names or PLANS:
-        print(tables.report(name, options.results), end="\n\n")
-    return 0
+def tune(options: Options) -> None:
+    """Try settings of another library's agent."""
+    baselines.tune(options.agent, options.trials)
 
 
-def draw_figures(options: argparse.Namespace) -> int:
-    for name in options.names or figures.FIGURES:
-        print(figures.draw(name, options.out))
-    return 0
+def measure_times(options: Options) -> None:
+    """Print processor seconds of ours beside a library's agent."""
+    print(benchmark.table(options.seeds))
 
 
-def compare_with_unity(options: argparse.Namespace) -> int:
+def compare_with_unity(options: Options) -> None:
+    """Play policies that were trained in the Unity build."""
     found = fidelity.measured(options.folder, options.episodes)
     print(fidelity.table(found))
     if options.out:
         options.out.write_text(json.dumps(found, indent=1) + "\n")
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(
-        prog="python -m research",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    whole = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, function: Any, where: bool = False) -> argparse.ArgumentParser:
-        one = commands.add_parser(name, help=(function.__doc__ or name).splitlines()[0])
+    def command(name: str, function: Any, /, **options: Any) -> Any:
+        one = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         one.set_defaults(function=function)
-        if where:
+        if "workers" in options:
             one.add_argument("--address", default="", help="of a Dask scheduler, tcp://host:port")
             one.add_argument("--workers", type=int, help="processes here, without an address")
+            del options["workers"]
+        for option, default in options.items():
+            one.add_argument(f"--{option.replace('_', '-')}", type=type(default), default=default)
         return one
 
-    one = command("plan", train_plan, where=True)
+    one = command("plan", plan, workers=None)
     one.add_argument("name", nargs="?", choices=PLANS, metavar="NAME")
-    one.add_argument("--list", action="store_true", help="train nothing")
-    one.add_argument("--only", nargs="*", help="variants")
-    one.add_argument("--results", type=Path, default=CHECKPOINTS, help="folder")
-
-    one = command("sweep", sweep, where=True)
-    one.add_argument("values", nargs="*", type=values_of, help="such as n_step=1,3")
-    one.add_argument("--name", default="sweep", help="of its folder in runs/sweeps/")
-    one.add_argument("--seeds", type=int, default=3, help="how many")
-    one.add_argument("--first-seed", type=int, default=0)
-    one.add_argument("--preset", default="default")
-    one.add_argument("--arms", type=int, default=20)
-    one.add_argument("--episodes", type=int, default=20)
-    one.add_argument("--evaluate-every", type=int, default=1)
-
+    one.add_argument("--list", action="store_true", help="say what is missing, and train nothing")
+    one.add_argument("--only", nargs="*", metavar="VARIANT")
+    one = command("sweep", sweep, name="sweep", seeds=3, first_seed=0, workers=None)
+    one.add_argument("settings", nargs="*", type=setting, help="such as n_step=1,3 episodes=20")
     one = command("tables", show_tables)
-    one.add_argument("names", nargs="*", choices=[*PLANS, []], metavar="NAME")
-    one.add_argument("--results", type=Path, default=CHECKPOINTS, help="folder")
-
-    one = command("figures", draw_figures)
-    one.add_argument("names", nargs="*", choices=[*figures.FIGURES, []], metavar="NAME")
-    one.add_argument("--out", type=Path, default=DOC, help="folder")
-
-    one = command("tune", lambda o: baselines.tune(o.agent, o.trials, o.address, o.workers), True)
-    one.add_argument("agent", choices=baselines.AGENTS)
-    one.add_argument("--trials", type=int, default=13)
-
-    one = command(
-        "planner", lambda o: planner.run(o.goals, CHECKPOINTS, o.address, o.workers), True
-    )
-    one.add_argument("--goals", type=int, default=100)
-
-    one = command("benchmark", lambda o: print(benchmark.table(o.seeds)))
-    one.add_argument("--seeds", type=int, default=3)
-
-    one = command("fidelity", compare_with_unity)
+    one.add_argument("name", nargs="*", help="of plans")
+    command("figures", draw_figures)
+    command("planner", run_planner, goals=100, workers=None)
+    command("tune", tune, trials=13).add_argument("agent", choices=baselines.AGENTS)
+    command("benchmark", measure_times, seeds=3)
+    one = command("fidelity", compare_with_unity, episodes=fidelity.EPISODES)
     one.add_argument("folder", type=Path)
-    one.add_argument("--episodes", type=int, default=fidelity.EPISODES)
     one.add_argument("--out", type=Path, help="JSON file")
     return whole
 
@@ -176,12 +145,12 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
-        return options.function(options) or 0
+        return min(1, options.function(options) or 0)
     except KeyboardInterrupt:
         print("stopped; the same command goes on with what is not stored yet")
         return 130
-    except (ValueError, FileNotFoundError, ModuleNotFoundError) as error:
-        print(error, file=sys.stderr)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
 
 

@@ -1,11 +1,11 @@
 """Agents of other libraries on the same arms, and how their settings were chosen.
 
-    python -m research tune sbx_td3            Optuna tries settings, the best has three seeds
-    python -m research plan baselines          the comparison
+    python -m research tune sbx_td3            tries settings by Optuna, also several at once
+    python -m research plan baselines          the comparison, each agent with its best settings
 
 `checkpoints/baselines/tuning.csv` has what was tried: agent, trial, seed, the mean of the
-evaluations after episodes 1 to 12, and the settings. Trial 0 has the library's own settings, trial
-1 those of `default`. Trials 2 to 13 of the stored tuning were drawn by chance (commit 6ee81e9).
+evaluations after episodes 1 to 12, and the settings. Of the stored ones trial 0 has the library's
+own settings, trial 1 those of `default`, and others were drawn by chance (commit 6ee81e9).
 """
 
 from __future__ import annotations
@@ -15,21 +15,16 @@ import csv
 import functools
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import as_completed
 
-from research import runner
-from research.results import as_csv, read_variant
-from research.training import COLUMNS as TRAINING_COLUMNS
-from research.training import Row, Training, train
+from research.results import as_csv
+from research.training import COLUMNS, Training, train
 from tutorial.paths import CHECKPOINTS, RUNS
 
 TUNING = CHECKPOINTS / "baselines" / "tuning.csv"
-FIRST, OTHERS = 3300, (3301, 3302)  # seeds of all trials, and of the best three
-FINALISTS, EPISODES = 3, 12
+SEEDS, FINALISTS, EPISODES = (3300, 3301, 3302), 3, 12  # all trials have the first seed
 
 AGENTS = {  # library, its algorithm, its networks
     "sbx_ddpg": ("sbx", "DDPG", "MlpPolicy"),
@@ -62,21 +57,6 @@ SPACE: dict[str, list] = {
     "layer_norm": [False, True],  # of the critic, where SBX has it
     "ent_coef": ["auto", "auto_0.1"],  # of SAC, TQC and CrossQ
 }
-LIKE_OURS = {
-    "observations": "fixed",
-    "reward_scale": 10,
-    "learning_rate": 1e-3,
-    "gamma": 0.97,
-    "n_steps": 3,
-    "batch_size": 64,
-    "gradient_steps": 40,
-    "networks": "narrow",
-    "tau": 0.01,
-    "noise": 0.4,
-    "fading": True,
-    "layer_norm": True,
-    "ent_coef": "auto",
-}
 NETWORKS: dict[str, dict[str, Any]] = {  # hidden layers; with SimBa residual blocks
     "sbx_crossq": {"narrow": [256, 256], "wide": {"pi": [256, 256], "qf": [512, 512]}},
     "sbx_sac_simba": {"narrow": [64], "wide": [128]},
@@ -87,14 +67,6 @@ USUAL_NETWORKS = {"narrow": [128, 128], "wide": [256, 256]}
 def is_deterministic(agent: str) -> bool:
     """Whether its policy needs noise to explore."""
     return AGENTS[agent][1] in ("DDPG", "TD3")
-
-
-def own_settings(agent: str) -> dict[str, Any]:
-    """Those of the library, with noise where the actor would not explore at all."""
-    own: dict[str, Any] = {"noise": 0.1} if is_deterministic(agent) else {}
-    if agent in NETWORKS:  # whose own take up to a minute and a half an episode
-        own["policy_kwargs"] = {"net_arch": NETWORKS[agent]["wide"]}
-    return own
 
 
 def as_settings(agent: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,16 +92,14 @@ def as_settings(agent: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------------------------- the tuning
-
 Tried = dict[int, tuple[dict[int, float], dict[str, Any]]]  # trial to means by seed, and settings
 
 
-def read_tuning(path: Path = TUNING) -> dict[str, Tried]:
+def read_tuning() -> dict[str, Tried]:
     """What was tried, by agent and trial; nothing where there is no file."""
     tried: dict[str, Tried] = collections.defaultdict(dict)
-    if path.exists():
-        with open(path, newline="") as file:
+    if TUNING.exists():
+        with open(TUNING, newline="") as file:
             for line in csv.DictReader(file):
                 settings = json.loads(line["settings"])
                 means, _ = tried[line["agent"]].setdefault(int(line["trial"]), ({}, settings))
@@ -142,7 +112,7 @@ def best(tried: Tried) -> int:
     finals = {
         trial: np.mean([*means.values()])
         for trial, (means, _) in tried.items()
-        if len(means) == 1 + len(OTHERS)
+        if len(means) == len(SEEDS)
     }
     return max(finals, key=finals.__getitem__)
 
@@ -160,64 +130,44 @@ def chosen() -> dict[str, dict[str, Any]]:
     return settings
 
 
-def tune(agent: str, trials: int, address: str = "", workers: int | None = None) -> None:
-    """Try settings by Optuna on one seed, the best on two more, and store what they scored.
+def tune(agent: str, trials: int) -> None:
+    """Try settings on the first seed, the best on the others, and store what they scored.
 
-    An interrupted tuning goes on from the files in `runs/tuning/`.
+    Several of these may run at once, also on machines that share `runs/tuning/`: Optuna hands out
+    the trials. They are numbered from 100 on.
     """
     import optuna
-    from optuna.storages import journal
+
+    def objective(trial: optuna.Trial) -> float:
+        values = {name: trial.suggest_categorical(name, SPACE[name]) for name in SPACE}
+        trial.set_user_attr("settings", as_settings(agent, values))
+        return mean_evaluation(agent, trial.user_attrs["settings"], SEEDS[0])
 
     (RUNS / "tuning").mkdir(parents=True, exist_ok=True)
-    backend = journal.JournalFileBackend(str(RUNS / "tuning" / f"{agent}.log"))
+    backend = optuna.storages.journal.JournalFileBackend(str(RUNS / "tuning" / f"{agent}.log"))
     study = optuna.create_study(
         storage=optuna.storages.JournalStorage(backend),
-        sampler=optuna.samplers.TPESampler(constant_liar=True),  # several are tried at a time
+        sampler=optuna.samplers.TPESampler(constant_liar=True),  # for trials at the same time
         study_name=agent,
         direction="maximize",
         load_if_exists=True,
     )
-    if not study.trials:
-        study.enqueue_trial(LIKE_OURS)
-
-    def training_of(number: int, settings: Mapping[str, Any], seed: int) -> Training:
-        options = {"library": agent, "episodes": EPISODES, "evaluate_every": 1}
-        return Training("tuning", f"{agent}_{number}", seed, overrides=settings, **options)
-
-    with runner.connect(address, workers) as client:
-        asked, ended = {}, as_completed()
-        left = trials - len(study.get_trials(states=[optuna.trial.TrialState.COMPLETE]))
-        while left > 0 or asked:
-            while left > 0 and len(asked) < len(client.scheduler_info()["workers"]):
-                trial = study.ask()
-                values = {name: trial.suggest_categorical(name, SPACE[name]) for name in SPACE}
-                settings = as_settings(agent, values)
-                future = client.submit(train, training_of(trial.number + 1, settings, FIRST))
-                trial.set_user_attr("settings", settings)
-                asked[future], left = trial, left - 1
-                ended.add(future)
-            future = next(ended)
-            study.tell(asked.pop(future), mean_evaluation(future.result()))
-    tried = {0: own_settings(agent)}
-    tried |= {one.number + 1: one.user_attrs["settings"] for one in study.trials if one.values}
-    means = {(one.number + 1, FIRST): one.value for one in study.trials if one.values}
-    best_ones = sorted(means, key=means.__getitem__)[-FINALISTS:]
-    finals = [training_of(0, tried[0], FIRST)]
-    finals += [
-        training_of(number, tried[number], seed) for number, _ in best_ones for seed in OTHERS
-    ]
-    runner.run_trainings(finals, RUNS, address, workers)
-    for one in finals:
-        number = int(one.variant.rsplit("_", 1)[1])
-        table = read_variant(RUNS / "tuning" / f"{one.variant}.csv")
-        means[number, one.seed] = table["evaluation"][table["seed"][:, 0] == one.seed].mean()
-    lines = [line for line in TUNING.read_text().splitlines() if not line.startswith(f"{agent},")]
-    new = [
-        [agent, number, seed, f"{mean:.3f}", json.dumps(tried[number])]
-        for (number, seed), mean in sorted(means.items())
-    ]
-    TUNING.write_text("\n".join([*lines, as_csv(new)]))
+    study.optimize(objective, trials)
+    ended = sorted(
+        (one for one in study.trials if one.value is not None), key=lambda one: -one.value
+    )
+    lines = [[one, SEEDS[0], one.value] for one in ended]
+    for one in ended[:FINALISTS]:
+        for seed in SEEDS[1:]:
+            lines.append([one, seed, mean_evaluation(agent, one.user_attrs["settings"], seed)])
+    with open(TUNING, "a") as file:
+        for one, seed, mean in lines:
+            settings = json.dumps(one.user_attrs["settings"])
+            file.write(as_csv([[agent, 100 + one.number, seed, f"{mean:.4f}", settings]]))
 
 
-def mean_evaluation(rows: list[Row]) -> float:
-    return float(np.mean([float(row[TRAINING_COLUMNS.index("evaluation")]) for row in rows]))
+def mean_evaluation(agent: str, settings: Mapping[str, Any], seed: int) -> float:
+    """The mean of the evaluations after each episode of a training."""
+    options: dict[str, Any] = {"library": agent, "episodes": EPISODES, "evaluate_every": 1}
+    rows = train(Training("tuning", agent, seed, overrides=settings, **options))
+    return float(np.mean([float(row[COLUMNS.index("evaluation")]) for row in rows]))

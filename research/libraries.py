@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reacher.gymnasium import ReacherVectorEnv
@@ -31,50 +29,34 @@ class ArmVecEnv(VecEnv):
     The time limit is a truncation: `infos` say so and hold the true last observation.
 
     Args:
-        num_agents: arms.
-        seed: of the goals.
-        scale: by which the observations (33,) are divided; None: as they are.
+        scale: by which the observations (33,) are divided.
         reward_scale: by which rewards are multiplied. Scores are not.
         frame: the notebook's canonical frame, through which an agent sees and acts; or None.
-        clock: of the seconds.
 
     Attributes:
-        scores: mean over the arms of each whole episode.
-        seconds: when it ended, s since it began, without those in which the clock was stopped.
+        scores: mean over the arms of each whole episode; `seconds`: when it ended.
         action_signs: of the frame of what was seen last.
     """
 
     def __init__(
         self,
-        num_agents: int = 20,
-        seed: int = 0,
-        scale: np.ndarray | None = None,
-        reward_scale: float = 1,
+        num_agents: int,
+        seed: int,
+        scale: np.ndarray | float = 1.0,
+        reward_scale: float = 1.0,
         frame: Any = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.clock = clock
-        self.frame, self.action_signs = frame, np.ones((num_agents, ACTION_SIZE), np.float32)
+        self.clock, self.scale, self.reward_scale = clock, np.float32(scale), reward_scale
+        self.frame, self.action_signs = frame, np.float32(1)
         self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
-        self.scale = np.float32(1) if scale is None else scale
-        self.reward_scale = reward_scale
         self.goal_seed: int | None = seed  # of the first reset
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
         self.started, self.score = self.clock(), 0.0
-        super().__init__(
-            num_agents,
-            spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
-            self.arms.single_action_space,
-        )
-
-    @contextlib.contextmanager
-    def stopped_clock(self) -> Iterator[None]:
-        """What happens meanwhile takes no time."""
-        began = self.clock()
-        yield
-        self.started += self.clock() - began
+        box = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
+        super().__init__(num_agents, box, self.arms.single_action_space)
 
     def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
@@ -126,35 +108,6 @@ class ArmVecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-class FadingNoise(VectorizedActionNoise):
-    """Gaussian noise on the actions, for each arm its own, whose size can change."""
-
-    def __init__(self, arms: int, sigma: float) -> None:
-        super().__init__(
-            NormalActionNoise(np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, sigma)), arms
-        )
-        self.factor = 1.0
-
-    def __call__(self) -> np.ndarray:
-        return self.factor * super().__call__()
-
-
-class Episodes(BaseCallback):
-    """Calls a function after each episode, and ends a training after so many."""
-
-    def __init__(self, arms: ArmVecEnv, number: int, after_episode: Callable[[], None]) -> None:
-        super().__init__()
-        self.arms, self.number, self.after_episode = arms, number, after_episode
-        self.seen = 0
-
-    def _on_step(self) -> bool:
-        if len(self.arms.scores) > self.seen:
-            self.seen += 1
-            with self.arms.stopped_clock():
-                self.after_episode()
-        return self.seen < self.number
-
-
 def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
     """Train an agent of `research.baselines`; return a row for each episode.
 
@@ -177,7 +130,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     arms = ArmVecEnv(
         training.arms,
         training.seed,
-        cells.OBSERVATION_SCALE if observations == "fixed" else None,
+        cells.OBSERVATION_SCALE if observations == "fixed" else 1.0,
         options.pop("reward_scale", 1),
         cells.CanonicalFrame(OBSERVATION_SIZE) if options.pop("mirrors", False) else None,
         clock,
@@ -185,30 +138,35 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     env: VecEnv = arms
     if observations == "running":
         env = VecNormalize(arms, norm_reward=False)
-    noise = None
-    if sigma := options.pop("noise", 0):
-        options["action_noise"] = noise = FadingNoise(arms.num_envs, sigma)
+    sigma = options.pop("noise", 0)
+    if sigma:
+        zeros = np.zeros(ACTION_SIZE)
+        options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
     model = kind(policy, env, seed=training.seed, device="cpu", **options)
     rows: list[Row] = []
 
     def act(observations: np.ndarray, explore: bool) -> np.ndarray:
         seen = arms.seen(observations)
-        signs = arms.action_signs
         if isinstance(env, VecNormalize):
             seen = env.normalize_obs(seen)
-        return signs * model.predict(seen, deterministic=not explore)[0]
+        return arms.action_signs * model.predict(seen, deterministic=not explore)[0]
 
-    def ended() -> None:
-        if noise and fading:
-            noise.factor = 1 - min(1.0, max(arms.scores) / SOLVED_SCORE)
+    def after_step(*variables: Any) -> bool:
+        """Evaluate after an episode; return whether to go on."""
         episode = len(arms.scores)
-        signs = arms.action_signs
-        found = evaluate(episode, SimpleNamespace(act=act))
-        arms.action_signs = signs  # of the arms that go on
-        rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
+        if episode > len(rows):
+            began, signs = clock(), arms.action_signs
+            found = evaluate(episode, SimpleNamespace(act=act))
+            arms.action_signs = signs  # of the arms that go on
+            rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
+            if sigma and fading:
+                for noise in model.action_noise.noises:
+                    noise._sigma = sigma * (1 - min(1.0, max(arms.scores) / SOLVED_SCORE)) + zeros
+            arms.started += clock() - began
+        return episode < training.episodes
 
     try:
-        model.learn(total_timesteps=10**9, callback=Episodes(arms, training.episodes, ended))
+        model.learn(total_timesteps=10**9, callback=after_step)
     except ValueError as error:  # of the arms, or of PyTorch's distributions
         if not re.search("finite|nan", str(error)):
             raise

@@ -202,10 +202,6 @@ PLANS = {
         measure=Measure("score", 20),
         planned="no",
     ),
-    "low_arms": Plan(
-        "Which change leaves fewer arms below 38.5 after learning?", measure=Measure("score", 20)
-    ),
-    "tuning_fast": Plan("Which preset solves the task in less time?", measure=Measure("score", 20)),
     "engines": Plan(
         "Do the two engines train equally good agents (seeds 0 to 9)?",
         measure=Measure("score", 100),
@@ -243,15 +239,6 @@ PLANS = {
         measure=Measure(last=20),
         base="default",
         margin=1.0,
-    ),
-    "pilot": Plan(
-        "How difficult are the tasks of the next plans for an agent with none of the three?",
-        range(8900, 8903),
-        {f"delayed_{every}": {"reward_every": every} for every in (15, 30, 60)}
-        | grid(goal_size=(2.0, 1.6, 1.3))
-        | {"one_arm": {"arms": 1, "episodes": 60}},
-        shared={"episodes": 24, "evaluate_every": 2, **FIXED_SCHEDULES, **NONE_OF_THREE},
-        planned="no",
     ),
     "more_noise": Plan(
         "Is it NoisyNet, or is it more noise? (Matched noise moves the actions as far.)",

@@ -294,7 +294,7 @@ def baselines_tables(variants: Variants) -> list[str]:
     tuned = []
     for agent, tried in baselines.read_tuning().items():
         best = baselines.best(tried)
-        first = [means[baselines.FIRST] for means, _ in tried.values()]
+        first = [means[baselines.SEEDS[0]] for means, _ in tried.values()]
         final = np.mean([*tried[best][0].values()])
         settings = json.dumps(tried[best][1]).replace('"', "")[1:-1]
         numbers = [f"{value:.1f}" for value in (*first[:2], np.median(first), final)]
