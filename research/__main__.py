@@ -39,26 +39,22 @@ def sweep(options: Options) -> int:
     folder, trainings = RUNS / "sweeps", sweep_of(options)
     failed = runner.run_trainings(trainings, folder, options.address, options.workers)
     variants = results.read_plan(options.name, folder)
-    picture = folder / options.name / "curves.png"
-    print(tables.means_table(Plan("", measure=Measure("score")), variants, {}))
-    figures.curves(variants).savefig(picture, dpi=110)
-    print(f"results are in {folder / options.name}, curves in {picture}")
+    print(tables.means_table(Plan("", measure=Measure("score")), variants))
+    figures.curves(variants).savefig(folder / options.name / "curves.png", dpi=110)
+    print(f"results and curves.png are in {folder / options.name}")
     return failed
 
 
 def sweep_of(options: Options) -> list[Training]:
     """The trainings of a sweep, a seed of every combination before the next seed."""
-    names = [name for name, _ in options.settings]
-    combined = [*itertools.product(*(values for _, values in options.settings))]
+    settings = [[(name, value) for value in values] for name, values in options.settings]
     variants = {
-        "_".join(f"{name}_{value}" for name, value in zip(names, values, strict=True))
-        or "default": (dict(zip(names, values, strict=True)))
-        for values in combined
+        "_".join(f"{name}_{value}" for name, value in one) or "default": dict(one)
+        for one in itertools.product(*settings)
     }
-    shared = {"episodes": 20, "evaluate_every": 1}
     return [
-        make_training(options.name, variant, options.first_seed + number, {**shared, **changes})
-        for number in range(options.seeds)
+        make_training(options.name, variant, seed, {"episodes": 20, "evaluate_every": 1, **changes})
+        for seed in range(options.first_seed, options.first_seed + options.seeds)
         for variant, changes in variants.items()
     ]
 
@@ -75,15 +71,14 @@ def setting(text: str) -> tuple[str, list[Any]]:
 
 
 def show_tables(options: Options) -> None:
-    """Print the tables of plans, or of all."""
+    """Print the tables of plans, or of all, with their tests."""
     for name in options.name or PLANS:
         print(tables.report(name), end="\n\n")
 
 
 def draw_figures(options: Options) -> None:
     """Draw the figures of doc/."""
-    for name in figures.FIGURES:
-        print(figures.draw(name))
+    print(*map(figures.draw, figures.FIGURES), sep="\n")
 
 
 def run_planner(options: Options) -> int:
@@ -113,27 +108,25 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, function: Any, /, **options: Any) -> Any:
+    def command(name: str, function: Any, /, distributed: bool = False, **defaults: Any) -> Any:
         one = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         one.set_defaults(function=function)
-        if "workers" in options:
+        for option, default in defaults.items():
+            one.add_argument(f"--{option.replace('_', '-')}", type=type(default), default=default)
+        if distributed:
             one.add_argument("--address", default="", help="of a Dask scheduler, tcp://host:port")
             one.add_argument("--workers", type=int, help="processes here, without an address")
-            del options["workers"]
-        for option, default in options.items():
-            one.add_argument(f"--{option.replace('_', '-')}", type=type(default), default=default)
         return one
 
-    one = command("plan", plan, workers=None)
+    one = command("plan", plan, distributed=True)
     one.add_argument("name", nargs="?", choices=PLANS, metavar="NAME")
     one.add_argument("--list", action="store_true", help="say what is missing, and train nothing")
     one.add_argument("--only", nargs="*", metavar="VARIANT")
-    one = command("sweep", sweep, name="sweep", seeds=3, first_seed=0, workers=None)
+    one = command("sweep", sweep, distributed=True, name="sweep", seeds=3, first_seed=0)
     one.add_argument("settings", nargs="*", type=setting, help="such as n_step=1,3 episodes=20")
-    one = command("tables", show_tables)
-    one.add_argument("name", nargs="*", help="of plans")
+    command("tables", show_tables).add_argument("name", nargs="*", help="of plans")
     command("figures", draw_figures)
-    command("planner", run_planner, goals=100, workers=None)
+    command("planner", run_planner, distributed=True, goals=100)
     command("tune", tune, trials=13).add_argument("agent", choices=baselines.AGENTS)
     command("benchmark", measure_times, seeds=3)
     one = command("fidelity", compare_with_unity, episodes=fidelity.EPISODES)
@@ -149,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on with what is not stored yet")
         return 130
-    except (ValueError, OSError, ModuleNotFoundError) as error:
+    except (ValueError, KeyError, OSError, ModuleNotFoundError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from research.results import as_csv
 from research.training import COLUMNS, Training, train
 from tutorial.paths import CHECKPOINTS, RUNS
 
@@ -160,10 +159,11 @@ def tune(agent: str, trials: int) -> None:
     for one in ended[:FINALISTS]:
         for seed in SEEDS[1:]:
             lines.append([one, seed, mean_evaluation(agent, one.user_attrs["settings"], seed)])
-    with open(TUNING, "a") as file:
+    with open(TUNING, "a", newline="") as file:
         for one, seed, mean in lines:
             settings = json.dumps(one.user_attrs["settings"])
-            file.write(as_csv([[agent, 100 + one.number, seed, f"{mean:.4f}", settings]]))
+            line = [agent, 100 + one.number, seed, f"{mean:.4f}", settings]
+            csv.writer(file, lineterminator="\n").writerow(line)
 
 
 def mean_evaluation(agent: str, settings: Mapping[str, Any], seed: int) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from research.training import COLUMNS, Row
 from tutorial.paths import CHECKPOINTS
 
+HEAD = ",".join(COLUMNS)
 Variant = Mapping[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 
 
@@ -20,11 +20,9 @@ def read_variant(path: Path) -> Variant:
     """A table, column by column, each (seeds, episodes), seeds in order.
 
     Raises:
-        ValueError: other columns, or seeds with different numbers of episodes.
+        ValueError: seeds with different numbers of episodes.
     """
     table = np.genfromtxt(path, delimiter=",", names=True, ndmin=1)
-    if table.dtype.names != COLUMNS:
-        raise ValueError(f"{path} must have the columns {','.join(COLUMNS)}")
     _, episodes = np.unique(table["seed"], return_counts=True)
     if len(set(episodes)) != 1:
         raise ValueError(f"{path} has seeds with {min(episodes)} to {max(episodes)} episodes")
@@ -32,9 +30,13 @@ def read_variant(path: Path) -> Variant:
 
 
 def read_plan(plan: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
-    """All variants of a plan that are stored, by name."""
+    """All variants of a plan that are stored, by name; not other tables that lie beside them."""
     paths = sorted((folder / plan).glob("*.csv"))
-    return {path.stem: read_variant(path) for path in paths if is_results(path)}
+    return {
+        path.stem: read_variant(path)
+        for path in paths
+        if path.read_text().partition("\n")[0] == HEAD
+    }
 
 
 def read_study(folder: Path = CHECKPOINTS) -> dict[str, Variant]:
@@ -50,44 +52,25 @@ def read_study(folder: Path = CHECKPOINTS) -> dict[str, Variant]:
                 name = f"{path.stem}_n_{line['n_step']}_{line['replay']}_{noisy}"
                 seeds = runs.setdefault(name, {}).setdefault(int(line["seed"]), [])
                 seeds.append((float(line["episode"]), float(line["score"])))
-    tables = {
-        name: np.array([seeds[seed] for seed in sorted(seeds)]) for name, seeds in runs.items()
-    }
-    return {
-        name: {
-            "seed": np.array(sorted(runs[name]))[:, None],
-            "episode": table[..., 0],
-            "evaluation": table[..., 1],
-        }
-        for name, table in tables.items()
-    }
-
-
-def is_results(path: Path) -> bool:
-    """Whether a file is such a table: others, such as `bugs/numbers.csv`, lie beside them."""
-    with open(path) as file:
-        return file.readline().strip() == ",".join(COLUMNS)
+    found = {}
+    for name, seeds in runs.items():
+        table = np.array([points for _, points in sorted(seeds.items())])
+        found[name] = {"episode": table[..., 0], "evaluation": table[..., 1]}
+    return found
 
 
 def stored_seeds(path: Path) -> set[int]:
     """The seeds that a table has; none where there is no table yet."""
-    if not path.exists():
-        return set()
-    return {int(line.split(",", 1)[0]) for line in path.read_text().splitlines()[1:]}
+    lines = path.read_text().splitlines()[1:] if path.exists() else []
+    return {int(line.partition(",")[0]) for line in lines}
 
 
 def store(path: Path, rows: Sequence[Row]) -> None:
     """Add the rows of a seed to a table, in order; the file is written whole or not at all."""
     lines = path.read_text().splitlines()[1:] if path.exists() else []
-    lines += as_csv(rows).splitlines()
+    lines += [",".join(row) for row in rows]
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text("\n".join([",".join(COLUMNS), *lines, ""]))
+    temporary.write_text("\n".join([HEAD, *lines, ""]))
     os.replace(temporary, path)
-
-
-def as_csv(rows: Iterable[Iterable]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()

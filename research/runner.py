@@ -7,6 +7,7 @@ interrupted.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import filelock
 from distributed import Client, LocalCluster, as_completed
 
 from research import results
-from research.training import Row, Training, check, train
+from research.training import Training, check, train
 
 Job = TypeVar("Job")
 
@@ -26,18 +27,14 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
     """A client of the scheduler at an address, or of new processes on this machine.
 
     Args:
-        workers: processes on this machine, one training at a time each; None: as many as cores.
+        workers: processes, of which each trains one at a time; None: as many as cores.
     """
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # of workers that end slowly
     with contextlib.ExitStack() as stack:
         if not address:
-            os.environ.setdefault("TQDM_DISABLE", "1")  # no bars of several trainings at once
-            address = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers or os.cpu_count(),
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                )
-            )
+            local = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+            cluster = LocalCluster(n_workers=workers or os.cpu_count(), **local)
+            address = stack.enter_context(cluster)
         client = stack.enter_context(Client(address))
         client.get_versions(check=True)  # warns of workers with other packages
         yield client
@@ -50,35 +47,25 @@ def run(
     address: str = "",
     workers: int | None = None,
 ) -> int:
-    """Do jobs, keep what each returns as it ends, and say how it went.
+    """Do jobs, keep what each returns as it ends, and return how many failed.
 
-    Dask gives a job to another worker if its worker dies, up to three times
-    (`distributed.scheduler.allowed-failures`), and again if it raises an error, once.
-
-    Args:
-        jobs: that can be pickled, and so can `work`.
-        keep: called in this process, one job at a time.
-
-    Returns:
-        How many failed.
+    Dask gives a job to another worker if its own dies, up to three times, and once more if it
+    raises an error. Jobs and `work` must be what can be pickled; `keep` is called here.
     """
     if not jobs:
         return 0
     failed = 0
     with connect(address, workers) as client:
         print(f"{len(jobs)} to do; dashboard: {client.dashboard_link}", flush=True)
-        jobs_by_key = {}
-        for job in jobs:
-            future = client.submit(work, job, pure=False, retries=1)
-            jobs_by_key[future] = job
-        for number, future in enumerate(as_completed([*jobs_by_key]), 1):
-            job, said = jobs_by_key.pop(future), "done"
+        doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
+        for number, future in enumerate(as_completed([*doing]), 1):
+            job, told = doing.pop(future), "done"
             try:
                 keep(job, future.result())
             except Exception as error:  # of the training, or KilledWorker
                 failed += 1
-                said = f"FAILED, {type(error).__name__}: {error}"
-            print(f"{number}/{len(jobs)} {job}: {said}", flush=True)
+                told = f"FAILED, {type(error).__name__}: {error}"
+            print(f"{number}/{len(jobs)} {job}: {told}", flush=True)
     return failed
 
 
@@ -92,12 +79,17 @@ def run_trainings(
         filelock.Timeout: another process trains into this folder.
     """
     missing = [one for one in trainings if not is_stored(one, folder)]
-    print(f"{len(trainings) - len(missing)} of {len(trainings)} trainings are stored")
     for variant in {one.variant: one for one in missing}.values():
         check(variant)
     folder.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(folder / ".lock", timeout=0):
-        return run(missing, train, lambda one, rows: keep(one, rows, folder), address, workers)
+        return run(
+            missing,
+            train,
+            lambda one, rows: results.store(path_of(one, folder), rows),
+            address,
+            workers,
+        )
 
 
 def path_of(training: Training, folder: Path) -> Path:
@@ -106,8 +98,3 @@ def path_of(training: Training, folder: Path) -> Path:
 
 def is_stored(training: Training, folder: Path) -> bool:
     return training.seed in results.stored_seeds(path_of(training, folder))
-
-
-def keep(training: Training, rows: list[Row], folder: Path) -> None:
-    """Store the rows of a training."""
-    results.store(path_of(training, folder), rows)

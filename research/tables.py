@@ -68,7 +68,8 @@ def report(name: str, folder: Path = CHECKPOINTS) -> str:
     plan, variants = PLANS[name], read(name, folder)
     if not variants:
         return f"## {name}\n\n{plan.question} Nothing is stored yet."
-    parts = [f"## {name}", plan.question, means_table(plan, variants, low_arms(name, folder))]
+    low = low_arms(name) if folder == CHECKPOINTS else {}
+    parts = [f"## {name}", plan.question, means_table(plan, variants, low)]
     if effects := effects_of(plan, variants):
         parts.append(effects_table(judged(effects), plan.planned))
     if secondary := contrasts_of(plan, variants, plan.secondary):
@@ -104,15 +105,9 @@ def at_best_rates(variants: Variants) -> dict[str, Variant]:
     return found
 
 
-def low_arms(name: str, folder: Path = CHECKPOINTS) -> dict[str, str]:
-    """The share of arms below 38.5 in evaluations after learning, where it was counted.
-
-    `arms_below_38.5.csv` has them for the plans up to commit 6ee81e9.
-    """
-    path = folder / "arms_below_38.5.csv"
-    if not path.exists():
-        return {}
-    with open(path, newline="") as file:
+def low_arms(name: str) -> dict[str, str]:
+    """The share of arms below 38.5 in evaluations after learning, where commit 6ee81e9 counted."""
+    with open(CHECKPOINTS / "arms_below_38.5.csv", newline="") as file:
         return {
             line["variant"]: f"{int(line['low']) / int(line['arms']):.1%}"
             for line in csv.DictReader(file)
@@ -120,14 +115,18 @@ def low_arms(name: str, folder: Path = CHECKPOINTS) -> dict[str, str]:
         }
 
 
-def means_table(plan: Plan, variants: Variants, low: Mapping[str, str]) -> str:
+def means_table(plan: Plan, variants: Variants, low: Mapping[str, str] | None = None) -> str:
     """What each variant reached over its seeds."""
     lines = []
     for name, variant in variants.items():
         digits = 2 if of_arms(plan, name) else 1
-        line = [name, str(len(variant["seed"])), with_interval(plan.values(name, variant), digits)]
+        line = [
+            name,
+            str(len(variant["episode"])),
+            with_interval(plan.values(name, variant), digits),
+        ]
         lines.append(line + (arms_columns(variant) if of_arms(plan, name) else [""] * 7))
-        lines[-1].append(low.get(name, ""))
+        lines[-1].append((low or {}).get(name, ""))
     head = [
         "variant",
         "seeds",

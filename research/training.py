@@ -12,7 +12,7 @@ import functools
 import inspect
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from unittest import mock
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from research.bugs import BUGS
+from research import bugs
 from tutorial import notebook
 from tutorial.environments import open_environment, reward_threshold_of
 from tutorial.evaluation import open_evaluation
@@ -28,6 +28,7 @@ from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
+LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm")
 EVALUATION_ARMS = 20
 OTHER_GOALS = 500  # evaluations that are passed over before those that choose weights
 CLOCK = 29  # the observation that is always 0: x of the hand as the forearm sees it
@@ -39,19 +40,17 @@ class Training:
     """One training.
 
     Attributes:
-        plan, variant, seed: which one it is. The seed is that of goals, networks and noise.
-        preset, overrides: hyperparameters; of a library's agent what `research.baselines` takes.
-        arms, episodes: in parallel; of training.
+        plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
+        preset, overrides: hyperparameters; of a library's agent what `research.libraries` takes.
         evaluate_every: episodes from one evaluation without noise to the next; 0: none.
         location: of the environment, as `open_environment` takes it; empty: the arms.
         goal_size: diameter of the arms' goals, m.
         reward_every: decisions after which the rewards since the last time are paid.
         clock: whether arms observe the share of these decisions that has passed.
-        learner: the notebook's DDPG, a class of doc/extensions.ipynb, or NoLayerNorm.
+        learner: one of LEARNERS: the notebook's, those of doc/extensions.ipynb, or ours.
         bug: a name of `research.bugs.BUGS`; empty: none.
         library: a name of `research.baselines.AGENTS`; empty: this notebook's agent.
         keep_best: whether evaluations play the weights that were best so far on other goals.
-        engine: that computes.
     """
 
     plan: str
@@ -75,41 +74,41 @@ class Training:
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
 
+    @property
+    def goals(self) -> dict[str, float]:
+        """What `open_environment` takes: only the arms have goals."""
+        return {} if self.location else {"goal_size": self.goal_size}
 
-OPTIONS = tuple(field.name for field in dataclasses.fields(Training))[3:]
+    def hyperparameters(self, cells: Any, threshold: float | None = 30.0) -> Any:
+        """The notebook's, checked."""
+        overrides, has_mirrors = dict(self.overrides), not self.location
+        return cells.make_hyperparameters(self.preset, overrides, threshold, has_mirrors)
+
+
+OPTIONS = [field.name for field in dataclasses.fields(Training)][3:]
 
 
 def make_training(plan: str, variant: str, seed: int, changes: Mapping[str, Any]) -> Training:
-    """A training that differs from the default by fields of `Training` and hyperparameters.
-
-    Args:
-        changes: both kinds by name; the names are different.
-    """
+    """A training that differs by fields of `Training` and by hyperparameters, both by name."""
     fields = {name: value for name, value in changes.items() if name in OPTIONS}
-    others = {name: value for name, value in changes.items() if name not in OPTIONS}
-    fields["overrides"] = {**fields.get("overrides", {}), **others}
+    overrides = {name: value for name, value in changes.items() if name not in OPTIONS}
+    fields["overrides"] = {**fields.get("overrides", {}), **overrides}
     return Training(plan, variant, seed, **fields)
 
 
 def check(training: Training) -> None:
-    """Raise ValueError where a setting is unknown or not allowed, before anything is trained."""
-    if training.learner not in ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm"):
-        raise ValueError(f"there is no learner {training.learner!r}")
+    """Raise ValueError where a setting is not allowed, before anything is trained."""
+    if training.learner not in LEARNERS:
+        raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
     if not training.library:
-        has_mirrors = not training.location
-        notebook.definitions().make_hyperparameters(
-            training.preset, dict(training.overrides), has_mirrors=has_mirrors
-        )
+        training.hyperparameters(notebook.definitions())
 
 
 def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
     """Train, with evaluations beside; return a row for each episode.
-
-    Args:
-        clock: of the seconds.
 
     `score` is the mean over the arms of an episode with noise, as long as the agent learns.
     `evaluation` and `worst_arm` are of an episode without noise after it, on goals that are the
@@ -120,21 +119,16 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         from research import libraries  # whose packages few have
 
         return libraries.train(training, clock)
-    check(training)
     cells, learner = parts(training)
     evaluate = make_evaluation(training)
-    goals = {} if training.location else {"goal_size": training.goal_size}
     rows: list[Row] = []
-    with open_environment(training.location, training.arms, training.seed, goals) as environment:
+    place = training.location, training.arms, training.seed, training.goals
+    with open_environment(*place) as environment:
         threshold = reward_threshold_of(environment)
-        settings = cells.make_hyperparameters(
-            training.preset, dict(training.overrides), threshold, not training.location
-        )
         brain = environment.brains[environment.brain_names[0]]
         scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
-        playing: Any = environment
-        if training.reward_every > 1:
-            playing = LumpedRewards(environment, training.reward_every, training.clock)
+        settings = training.hyperparameters(cells, threshold)
+        playing = LumpedRewards(environment, training.reward_every, training.clock)
         began, scores, evaluating = clock(), [], 0.0
         generator = seed_everything(training.seed)
         given = scale, brain.vector_action_space_size, settings, generator, threshold
@@ -142,7 +136,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         while len(scores) < training.episodes:
             arms = cells.run_episode(playing, agent)
             scores.append(float(arms.mean()))
-            agent.update_scores(scores, len(arms))
+            getattr(agent, "schedules", agent).update_scores(scores, len(arms))
             seconds = clock() - began - evaluating
             found = evaluate(len(scores), agent)
             evaluating = clock() - began - seconds
@@ -154,30 +148,26 @@ def row(
     training: Training,
     episode: int,
     score: float,
-    evaluated: np.ndarray | None,
+    arms: np.ndarray | None,
     num_updates: int | str,
     seconds: float,
 ) -> Row:
-    """The numbers of an episode, in the order of COLUMNS."""
-    of_arms = ["", ""]
-    if evaluated is not None:
-        of_arms = [f"{evaluated.mean():.3f}", f"{evaluated.min():.2f}"]
+    """The numbers of an episode, in the order of COLUMNS; arms: scores of an evaluation."""
+    evaluated = ["", ""] if arms is None else [f"{arms.mean():.3f}", f"{arms.min():.2f}"]
     ends = [str(num_updates), f"{seconds:.2f}"]
-    return [str(training.seed), str(episode), f"{score:.3f}", *of_arms, *ends]
+    return [str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends]
 
 
 def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
     """A function of episode and agent: scores (arms,) without noise, or None if none are due."""
-    goals = {} if training.location else {"goal_size": training.goal_size}
-    judges = training.arms if training.location else EVALUATION_ARMS
-    every = training.evaluate_every
-    evaluation = open_evaluation(training.location, judges, goals, every)
+    judges, every = training.arms if training.location else EVALUATION_ARMS, training.evaluate_every
+    evaluation = open_evaluation(training.location, judges, training.goals, every)
     kept: dict[str, Any] = {"score": -np.inf}
 
-    def scores(policy, earlier: int) -> np.ndarray:
+    def scores(policy: Callable[[np.ndarray], np.ndarray], earlier: int) -> np.ndarray:
         passed = itertools.count()
 
-        def with_clock(seen):
+        def with_clock(seen: np.ndarray) -> np.ndarray:
             if training.clock:
                 seen[:, CLOCK] = next(passed) % training.reward_every / training.reward_every
             return policy(seen)
@@ -203,27 +193,29 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
 
 def parts(training: Training) -> tuple[Any, type]:
     """The notebook's definitions, and the class that learns."""
-    if training.bug and (edits := BUGS[training.bug].edits):
-        cells = edited_cells(edits)
+    if training.bug:
+        cells = buggy_cells(training.bug)
         return cells, cells.DDPG
     cells = notebook.definitions()
     if training.learner == "NoLayerNorm":
         return cells, without_layer_norm(cells.DDPG)
-    if training.learner != "DDPG":
-        return cells, getattr(notebook.extensions(), training.learner)
-    return cells, cells.DDPG
+    return cells, getattr(
+        cells if training.learner == "DDPG" else notebook.extensions(), training.learner
+    )
 
 
 @functools.cache
-def edited_cells(edits: Iterable[tuple[str, str]]) -> Any:
-    """The notebook's definitions with edits, one copy in a process."""
-    return notebook.load_definitions(NOTEBOOK, edits)
+def buggy_cells(name: str) -> Any:
+    """The notebook's definitions with a bug, one copy in a process."""
+    if hasattr(bugs, "cells_with"):
+        return bugs.cells_with(name)
+    return notebook.load_definitions(NOTEBOOK, bugs.BUGS[name].edits)  # until bugs are subclasses
 
 
 def without_layer_norm(ddpg: type) -> type:
     """A learner whose networks have no layer normalization."""
 
-    class NoLayerNorm(ddpg):
+    class NoLayerNorm(ddpg):  # type: ignore[misc, valid-type]
         def __init__(self, *arguments):
             with mock.patch.object(nn, "LayerNorm", lambda units: nn.Identity()):
                 super().__init__(*arguments)
@@ -235,7 +227,7 @@ def make_agent(cells: Any, learner: type, given: tuple, engine: str) -> Any:
     """The notebook's agent with a learner."""
     if "learner" in inspect.signature(cells.Agent).parameters:
         return cells.Agent(*given, engine=engine, learner=learner)
-    with mock.patch.dict(vars(cells), DDPG=learner):  # an Agent that takes no learner yet
+    with mock.patch.dict(vars(cells), DDPG=learner):  # until the notebook's Agent takes a learner
         return cells.Agent(*given, engine=engine)
 
 
