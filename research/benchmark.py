@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,23 +20,19 @@ from research.training import COLUMNS, make_training, train
 from tutorial.scores import first_at
 
 FIRST_SEED, EPISODES = 3400, 12
-AGENTS = ("default", "fast", "default, engine torch", "sbx_td3")
-
-
-def changes_of(agent: str) -> Mapping:
-    """What an agent changes, as `make_training` takes it."""
-    if agent in ("default", "fast"):
-        return {"preset": agent}
-    if agent == "default, engine torch":
-        return {"engine": "torch"}
-    return {"library": agent, "overrides": chosen()[agent]}
+AGENTS: dict[str, Mapping[str, Any]] = {
+    "default": {},
+    "default, engine torch": {"engine": "torch"},
+    "fast": {"preset": "fast"},
+    "sbx_td3": {"library": "sbx_td3", "overrides": chosen().get("sbx_td3", {})},
+}
 
 
 def measured(agent: str, seed: int) -> tuple[int | None, float | None, float]:
     """Episodes and processor seconds until an evaluation is 30 or None, and seconds of all."""
-    options = {"episodes": EPISODES, "evaluate_every": 1, **changes_of(agent)}
+    options = {"episodes": EPISODES, "evaluate_every": 1, **AGENTS[agent]}
     rows = train(make_training("benchmark", agent, seed, options), time.process_time)
-    columns = dict(zip(COLUMNS, np.array([row for row in rows]).T, strict=True))
+    columns = dict(zip(COLUMNS, np.array(rows).T, strict=True))
     seconds = columns["seconds"].astype(float)
     first = first_at(columns["evaluation"].astype(float))
     return first, None if first is None else float(seconds[first - 1]), float(seconds[-1])
@@ -51,14 +48,15 @@ def table(seeds: int) -> str:
             except ModuleNotFoundError as error:
                 print(f"{agent} is left out: {error}; pip install '.[research]'")
                 del found[agent]
-    lines = [
-        [agent, *map(median_and_range, zip(*numbers, strict=True))]
-        for agent, numbers in found.items()
-    ]
-    head = [
-        "agent",
+    titles = (
         "first evaluation of 30: episode, median (range)",
         "processor seconds until then",
         f"of {EPISODES} episodes",
-    ]
-    return as_markdown(head, lines)
+    )
+    return as_markdown(
+        [
+            {"agent": agent}
+            | dict(zip(titles, map(median_and_range, zip(*numbers, strict=True)), strict=True))
+            for agent, numbers in found.items()
+        ]
+    )

@@ -50,36 +50,26 @@ def read_policies(folder: Path) -> list[tuple[Entry, Policy]]:
     Raises:
         FileNotFoundError, ValueError: a file is missing, or does not hold what it should.
     """
-    paths = [folder / "policies.json", folder / "per_arm.json"]
-    if not paths[0].is_file():
-        raise FileNotFoundError(f"no {paths[0]}: doc/unity.md says what is needed")
-    entries = [entry for path in paths if path.exists() for entry in json.loads(path.read_text())]
-    for entry in entries:
-        scores = {"unity_score", "unity_scores_per_arm"} & set(entry)
-        if not {"file", "layers"} <= set(entry) or not scores:
-            raise ValueError(f"an entry needs file, layers and a score: {entry}")
-    return [(entry, tried_policy(folder / entry["file"], entry["layers"])) for entry in entries]
-
-
-def tried_policy(path: Path, layers: Sequence[str]) -> Policy:
-    """The policy of a file, if it makes actions of observations."""
-    act = stored_policy(path, layers)
-    try:
-        actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} does not work with layers {layers}: {error}") from None
-    if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
-        raise ValueError(
-            f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
-            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are {layers}"
-        )
-    return act
+    if not (folder / "policies.json").is_file():
+        raise FileNotFoundError(f"no policies.json in {folder}: doc/unity.md says what is needed")
+    paths = filter(Path.exists, (folder / "policies.json", folder / "per_arm.json"))
+    found = []
+    for entry in (entry for path in paths for entry in json.loads(path.read_text())):
+        try:
+            act = stored_policy(folder / entry["file"], entry["layers"])
+            actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{entry} does not work: {error!r}") from None
+        if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
+            raise ValueError(f"{entry} makes actions {actions.shape}, not ({ARMS}, {ACTION_SIZE})")
+        if not {"unity_score", "unity_scores_per_arm"} & set(entry):
+            raise ValueError(f"{entry} needs a unity_score or unity_scores_per_arm")
+        found.append((entry, act))
+    return found
 
 
 def stored_policy(path: Path, layers: Sequence[str]) -> Policy:
     """A policy in plain NumPy; the module's docstring describes the files."""
-    if path.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"{path} must be .npz or .safetensors")
     arrays = load_file(path) if path.suffix == ".safetensors" else dict(np.load(path))
 
     def act(x):
@@ -122,12 +112,7 @@ def measured(folder: Path, episodes: int = EPISODES) -> dict[str, Any]:
 
 
 def compared_by_arm(act: Policy, unity_scores: Sequence[float], seed: int = 0) -> dict[str, Any]:
-    """Each arm's score in Unity and here, on the same goals, and at which reset they are the same.
-
-    Returns:
-        `reset`, counted from 0, at which the scores here correlate best; the `correlations` at all
-        resets; the scores in `unity` and `here`, at that reset.
-    """
+    """Scores of each arm in Unity and here, at the reset (from 0 on) of the best correlation."""
     here = scores_by_reset(act, len(unity_scores), seed)
     with np.errstate(invalid="ignore"):  # of a policy that scores the same with all arms
         correlations = [np.corrcoef(unity_scores, scores)[0, 1] for scores in here]
@@ -178,17 +163,20 @@ def summary(means: Any, single_arms: Any) -> dict[str, Any]:
 
 def table(found: Mapping[str, Any]) -> str:
     """The same policies in Unity and here."""
-    lines = []
-    for entry in found["trained"]:
-        lines.append([entry["source"], entry["unity_score"], np.mean(entry["scores"])])
+    lines = [
+        (one["source"], one["unity_score"], np.mean(one["scores"])) for one in found["trained"]
+    ]
     for entry in found["per_arm"]:
         second, best = np.sort(entry["correlations"])[-2:]
         told = f"{entry['source']}, arm by arm at reset {entry['reset']}; correlation {best:.2f}, "
         told += f"at other resets at most {second:.2f}"
-        lines.append([told, np.mean(entry["unity"]), np.mean(entry["here"])])
+        lines.append((told, np.mean(entry["unity"]), np.mean(entry["here"])))
     if "random" in found:
         unity, here = found["random"]["unity"], found["random"]["here"]
-        lines.append(["random torques", unity["mean"], here["mean"]])
-    head = ["policy", "Unity", "here", "difference"]
-    numbers = [[name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}"] for name, a, b in lines]
-    return as_markdown(head, numbers)
+        lines.append(("random torques", unity["mean"], here["mean"]))
+    return as_markdown(
+        [
+            {"policy": name, "Unity": f"{a:.2f}", "here": f"{b:.2f}", "difference": f"{b - a:+.2f}"}
+            for name, a, b in lines
+        ]
+    )

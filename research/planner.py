@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -47,20 +48,6 @@ class Goal:
         return folder / "planner" / f"goal_size_{self.goal_size}.csv"
 
 
-class SameGoal:
-    """Stands in for a generator of goals, and gives every arm the same."""
-
-    def __init__(self, seed: int) -> None:
-        generator = np.random.default_rng(seed)
-        self.angle, self.share = int(generator.integers(360)), float(generator.uniform(-1, 1))
-
-    def integers(self, end: int) -> int:
-        return self.angle
-
-    def uniform(self, low: float, high: float) -> float:
-        return self.share
-
-
 def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:
     """Play plans (arms, PLANNED, 4) and then a policy, so many decisions in all.
 
@@ -69,7 +56,10 @@ def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:
     """
     task = Task(len(plans), 0)
     task.set_parameters({"goal_size": goal.goal_size})
-    task.generators = [SameGoal(FIRST_SEED + goal.number)]
+    draws = np.random.default_rng(FIRST_SEED + goal.number)
+    angle, speed = int(draws.integers(360)), float(draws.uniform(-1, 1))
+    # All arms have this goal.
+    task.generators = [SimpleNamespace(integers=lambda _: angle, uniform=lambda *_: speed)]
     observations, scores, taken = task.reset(), np.zeros(len(plans)), []
     for decision in range(decisions):
         planned = decision < plans.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,7 @@ from research import baselines, results
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.results import Variant
-from research.statistics import (
-    detectable,
-    difference,
-    effect_of_seeds,
-    judged,
-    mean_interval,
-)
+from research.statistics import detectable, difference, effect_of_seeds, judged, mean_interval
 from tutorial.paths import CHECKPOINTS
 from tutorial.scores import first_at, solved_at
 
@@ -28,14 +22,12 @@ Variants = Mapping[str, Variant]
 Effect = dict[str, Any]
 
 
-# ------------------------------------------------------------------------------------------- text
-
-
-def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A Markdown table without the columns that are empty in all lines."""
-    kept = [k for k in range(len(head)) if k == 0 or any(line[k] for line in lines)]
-    first, *others = (f"| {' | '.join(cells[k] for k in kept)} |" for cells in (head, *lines))
-    return "\n".join([first, "|" + "---|" * len(kept), *others])
+def as_markdown(lines: Sequence[Mapping[str, str]]) -> str:
+    """A Markdown table of lines, cells by column; a column comes where a line first has it."""
+    columns = [*dict.fromkeys(column for line in lines for column in line)]
+    cells = [columns, ["---"] * len(columns)]
+    cells += [[line.get(column, "") for column in columns] for line in lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
 def with_interval(values: Sequence[float], digits: int = 2) -> str:
@@ -44,7 +36,7 @@ def with_interval(values: Sequence[float], digits: int = 2) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def median_and_range(values: Sequence[float | None]) -> str:
+def median_and_range(values: Iterable[float | None]) -> str:
     """Of numbers over seeds, or None, which counts as larger than any."""
     numbers = [np.inf if value is None else value for value in values]
     low, middle, high = (
@@ -58,9 +50,6 @@ def told(effect: Effect, digits: int = 1) -> str:
     """An effect and its 95 % interval."""
     middle, low, high = (f"{effect[end]:+.{digits}f}" for end in ("effect", "low", "high"))
     return f"{middle} ({low} to {high})"
-
-
-# ----------------------------------------------------------------------------- any plan's tables
 
 
 def report(name: str, folder: Path = CHECKPOINTS) -> str:
@@ -118,60 +107,45 @@ def low_arms(name: str) -> dict[str, str]:
 def means_table(plan: Plan, variants: Variants, low: Mapping[str, str] | None = None) -> str:
     """What each variant reached over its seeds."""
     lines = []
+    title = "; ".join(map(str, (plan.measure, *plan.measures.values())))
     for name, variant in variants.items():
-        digits = 2 if of_arms(plan, name) else 1
-        line = [
-            name,
-            str(len(variant["episode"])),
-            with_interval(plan.values(name, variant), digits),
-        ]
-        lines.append(line + (arms_columns(variant) if of_arms(plan, name) else [""] * 7))
-        lines[-1].append((low or {}).get(name, ""))
-    head = [
-        "variant",
-        "seeds",
-        "; ".join([str(plan.measure), *(f"{name}: {one}" for name, one in plan.measures.items())]),
-        "points lost, episodes 1 to 3 (95 %)",
-        "first evaluation of 30, episode",
-        "first training score of 30, episode",
-        "solved at",
-        "last evaluation (95 %)",
-        "evaluations after learning (95 %)",
-        "lowest arm there",
-        "arms below 38.5 there",
-    ]
-    return as_markdown(head, lines)
+        values = plan.values(name, variant)
+        line = {
+            "variant": name,
+            "seeds": str(len(values)),
+            f"{title} (95 %)": with_interval(values),
+        }
+        if "location" not in plan.changes().get(name, {}):  # else the scores are not those of arms
+            line |= columns_of_arms(variant)
+        if low and name in low:
+            line["arms below 38.5 there"] = low[name]
+        lines.append(line)
+    return as_markdown(lines)
 
 
-def of_arms(plan: Plan, name: str) -> bool:
-    """Whether a variant's scores are those of the arms, of which 40.04 is the largest."""
-    return "location" not in plan.changes().get(name, {})
-
-
-def arms_columns(variant: Variant) -> list[str]:
-    """Cells of `means_table` that only arms have; empty where numbers are not stored."""
-    length = variant["episode"].shape[1]
-    evaluated = variant["evaluation"][0]
-    last = variant["evaluation"][:, np.flatnonzero(np.isfinite(evaluated))[-1]]
-    early = is_early(variant)
-    cells = [
-        with_interval(EARLY(variant)) if early else "",
-        median_and_range([first_at(row) for row in variant["evaluation"]]) if early else "",
-    ]
-    if "score" not in variant:  # the study
-        return [*cells, "", "", with_interval(last), "", ""]
-    cells += [
-        median_and_range([first_at(row) for row in variant["score"]]),
-        median_and_range([solved_at(row) for row in variant["score"]]) if length >= 100 else "",
-        with_interval(last),
-    ]
-    ended = after_learning(variant, "evaluation")
-    ended = ended[np.isfinite(ended)]
-    if not len(ended):
-        return [*cells, "", ""]
-    seeds = "" if len(ended) == len(last) else f", {len(ended)} of {len(last)} seeds"
-    worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
-    return [*cells, with_interval(ended) + seeds, f"{worst:.1f}"]
+def columns_of_arms(variant: Variant) -> dict[str, str]:
+    """What only arms have, of which 40.04 is the largest score, as far as it is stored."""
+    line, evaluations = {}, variant["evaluation"]
+    if is_early(variant):
+        line["points lost, episodes 1 to 3 (95 %)"] = with_interval(EARLY(variant))
+        line["first evaluation of 30, episode"] = median_and_range(map(first_at, evaluations))
+    if "score" in variant:
+        line["first training score of 30, episode"] = median_and_range(
+            map(first_at, variant["score"])
+        )
+        if variant["episode"].shape[1] >= 100:
+            line["solved at"] = median_and_range(map(solved_at, variant["score"]))
+    last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
+    line["last evaluation (95 %)"] = with_interval(evaluations[:, last])
+    if "num_updates" in variant:
+        ended = after_learning(variant, "evaluation")
+        seeds = f", {np.isfinite(ended).sum()} of {len(ended)} seeds" * bool(np.isnan(ended).any())
+        if np.isfinite(ended).any():
+            found = with_interval(ended[np.isfinite(ended)]) + seeds
+            line["evaluations after learning (95 %)"] = found
+            worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
+            line["lowest arm there"] = f"{worst:.1f}"
+    return line
 
 
 def is_early(variant: Variant) -> bool:
@@ -215,29 +189,20 @@ def contrasts_of(plan: Plan, variants: Variants, weights: Mapping[str, Weights])
 
 def effects_table(effects: Sequence[Effect], planned: str) -> str:
     """Effects and their tests; then what they change early, which no plan asked."""
-    head = [
-        "effect",
-        "points (95 %)",
-        "p",
-        "p, Holm",
-        "verdict",
-        "planned",
-        "finds in 80 %: one test, first of Holm's",
-        "points lost in episodes 1 to 3 (95 %), not planned",
-        "p",
-    ]
     lines = []
     for effect in effects:
-        line = [effect["title"], told(effect), f"{effect['p']:.2g}"]
-        line += [f"{effect['holm']:.2g}" if "holm" in effect else "", effect.get("verdict", "")]
-        line += [planned, ", ".join(f"{size:.2g}" for size in effect.get("finds", ()))]
-        early = effect.get("early")
-        line += [told(early), f"{early['p']:.2g}"] if early else ["", ""]
+        line = {"effect": effect["title"], "points (95 %)": told(effect), "p": f"{effect['p']:.2g}"}
+        if "holm" in effect:
+            line |= {"p, Holm": f"{effect['holm']:.2g}", "verdict": effect["verdict"]}
+        line["planned"] = planned
+        if "finds" in effect:
+            sizes = ", ".join(f"{size:.2g}" for size in effect["finds"])
+            line["finds in 80 %: one test, first of Holm's"] = sizes
+        if early := effect.get("early"):
+            line["points lost in episodes 1 to 3 (95 %), not planned"] = told(early)
+            line["its p"] = f"{early['p']:.2g}"
         lines.append(line)
-    return as_markdown(head, lines)
-
-
-# -------------------------------------------------------------------------- tables of single plans
+    return as_markdown(lines)
 
 
 def bugs_tables(variants: Variants) -> list[str]:
@@ -255,58 +220,46 @@ def bugs_tables(variants: Variants) -> list[str]:
                 by_seed[line["seed"]] = float(line[column])
         return median_and_range([*by_seed.values()])
 
-    head = [
-        "variant",
-        "first 30, episode",
-        "mean of 1-20",
-        "without noise at the end",
-        "number that betrays it",
-        "with the bug",
-        "without",
-    ]
     lines = []
     for name, bug in BUGS.items():
         variant = variants[name]
         ends = [row[np.isfinite(row)][-3:].mean() for row in variant["evaluation"]]
-        firsts = [first_at(row) for row in variant["score"]]
-        means = Measure("score", 20)(variant)
-        line = [bug.title, *map(median_and_range, (firsts, means, ends)), "", "", ""]
+        line = {
+            "variant": bug.title,
+            "first 30, episode": median_and_range(map(first_at, variant["score"])),
+            "mean of 1-20": median_and_range(Measure("score", 20)(variant)),
+            "without noise at the end": median_and_range(ends),
+        }
         if bug.why:
-            pair = [betraying(who, bug.number, bug.episode) for who in (name, bug.base)]
-            line[4:] = [f"`{bug.number}`", *pair]
+            line["number that betrays it"] = f"`{bug.number}`"
+            line["with the bug"] = betraying(name, bug.number, bug.episode)
+            line["without"] = betraying(bug.base, bug.number, bug.episode)
         lines.append(line)
-    return [as_markdown(head, lines)]
+    return [as_markdown(lines)]
 
 
 def baselines_tables(variants: Variants) -> list[str]:
     """Seconds of the comparison, and what the tuning of each agent found."""
-    lines = []
+    seconds, tuned = [], []
     for agent, variant in variants.items():
+        times = variant["seconds"]
         firsts = [first_at(row) for row in variant["evaluation"]]
-        seconds = [
-            None if first is None else row[first - 1]
-            for first, row in zip(firsts, variant["seconds"], strict=True)
-        ]
-        whole = f"{np.median(variant['seconds'][:, -1]):.0f}"
-        lines.append([agent, median_and_range(seconds), whole])
-    head = ["agent", "seconds until the first evaluation of 30", "of all episodes, median"]
-    tuned = []
+        until = [row[one - 1] if one else None for one, row in zip(firsts, times, strict=True)]
+        line = {"agent": agent, "seconds until the first evaluation of 30": median_and_range(until)}
+        seconds.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
     for agent, tried in baselines.read_tuning().items():
         best = baselines.best(tried)
         first = [means[baselines.SEEDS[0]] for means, _ in tried.values()]
-        final = np.mean([*tried[best][0].values()])
+        numbers = {
+            "the library's own settings": first[0],
+            "those of `default`": first[1],
+            "median of all trials": np.median(first),
+            "best trial, three seeds": np.mean([*tried[best][0].values()]),
+        }
+        line = {"agent": agent} | {name: f"{one:.1f}" for name, one in numbers.items()}
         settings = json.dumps(tried[best][1]).replace('"', "")[1:-1]
-        numbers = [f"{value:.1f}" for value in (*first[:2], np.median(first), final)]
-        tuned.append([agent, *numbers, f"`{settings}`"])
-    more = [
-        "agent",
-        "the library's own settings",
-        "those of `default`",
-        "median of all trials",
-        "best trial, three seeds",
-        "its settings",
-    ]
-    return [as_markdown(head, lines), as_markdown(more, tuned)]
+        tuned.append(line | {"its settings": f"`{settings}`"})
+    return [as_markdown(seconds), as_markdown(tuned)]
 
 
 MORE = {"bugs": bugs_tables, "baselines": baselines_tables}
