@@ -59,8 +59,10 @@ def permutation_p(one: np.ndarray, other: np.ndarray) -> float:
     cells = np.rint((together - together.min()) * (GRID / (np.ptp(together) or 1))).astype(int)
     ways = np.zeros((len(one) + 1, cells.sum() + 1))  # to choose so many seeds with such a sum
     ways[0, 0] = 1
-    for cell in cells:
-        ways[1:, cell:] += ways[:-1, : ways.shape[1] - cell]
+    most = 0  # so far
+    for seeds, cell in enumerate(np.sort(cells), 1):
+        most, chosen = most + cell, min(seeds, len(one))
+        ways[1 : chosen + 1, cell : most + 1] += ways[:chosen, : most + 1 - cell]
     found, rounding = cells[: len(one)].sum(), int(np.sqrt(len(cells)))  # of a sum, in cells
     below = ways[-1, : found + rounding + 1].sum()
     tail = min(below, ways[-1, max(0, found - rounding) :].sum())

@@ -30,7 +30,7 @@ from tutorial.randomness import seed_everything
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm")
 EVALUATION_ARMS = 20
-OTHER_GOALS = 500  # evaluations that are passed over before those that choose weights
+OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
 CLOCK = 29  # the observation that is always 0: x of the hand as the forearm sees it
 Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
@@ -180,7 +180,7 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
         earlier = episode // every - 1
         if not training.keep_best:
             return scores(lambda seen: agent.act(seen, explore=False), earlier)
-        score = scores(lambda seen: agent.act(seen, explore=False), OTHER_GOALS + earlier).mean()
+        score = scores(lambda seen: agent.act(seen, explore=False), OTHER_GOALS).mean()
         if score > kept["score"]:
             kept.update(score=score, ddpg=copy.deepcopy(agent.ddpg))
         return scores(lambda seen: kept["ddpg"].act(torch.from_numpy(seen)).numpy(), earlier)
