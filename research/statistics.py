@@ -14,6 +14,7 @@ from scipy import optimize, stats
 GRID = 4_000
 
 Numbers = Sequence[float] | np.ndarray
+Effect = dict[str, Any]
 
 
 def mean_interval(values: Numbers) -> tuple[float, float, float]:
@@ -25,28 +26,41 @@ def mean_interval(values: Numbers) -> tuple[float, float, float]:
     return float(values.mean()), float(low), float(high)
 
 
-def difference(one: Numbers, other: Numbers, margin: float | None = None) -> dict[str, Any]:
-    """Mean of one group of seeds minus that of another.
-
-    Args:
-        margin: within which the two count as alike; None: no such test.
-
-    Returns:
-        `effect`; `low` and `high`, Welch's 95 % interval; `p`, two-sided, of a permutation test;
-        `alike`, whether Welch's 90 % interval lies within the margin (the two one-sided tests of
-        equivalence at 0.05).
-    """
+def difference(one: Numbers, other: Numbers, margin: float | None = None) -> Effect:
+    """Mean of one group of seeds minus that of another, by Welch and by permutation of groups."""
     one, other = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
     welch = stats.ttest_ind(one, other, equal_var=False)
-    low, high = welch.confidence_interval(0.95)
-    inner = welch.confidence_interval(0.90)
-    return {
-        "effect": float(one.mean() - other.mean()),
-        "low": float(low),
-        "high": float(high),
-        "p": permutation_p(one, other),
-        "alike": margin is not None and bool(-margin < inner.low and inner.high < margin),
-    }
+    return as_effect(one.mean() - other.mean(), welch, permutation_p(one, other), margin)
+
+
+def effect_of_seeds(differences: Numbers, margin: float | None = None) -> Effect:
+    """The mean of differences (seeds,) within seeds, by Student and by flips of their signs."""
+    differences = np.asarray(differences, dtype=float)
+    flips = stats.permutation_test(
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=200_000,  # exact up to 17 seeds
+        vectorized=True,
+        batch=100_000,
+        rng=np.random.default_rng(0),
+    )
+    student = stats.ttest_1samp(differences, 0)
+    return as_effect(differences.mean(), student, flips.pvalue, margin)
+
+
+def as_effect(effect: float, test: Any, p: float, margin: float | None) -> Effect:
+    """An effect with the intervals of a t-test.
+
+    Returns:
+        `effect`, its 95 % interval `low` to `high`, `p`, and `alike`: whether the 90 % interval lies
+        within the margin, which is two one-sided tests of equivalence at 0.05.
+    """
+    low, high = test.confidence_interval(0.95)
+    inner = test.confidence_interval(0.90)
+    alike = margin is not None and bool(-margin < inner.low and inner.high < margin)
+    found = {"effect": effect, "low": low, "high": high, "p": p}
+    return {name: float(value) for name, value in found.items()} | {"alike": alike}
 
 
 def permutation_p(one: np.ndarray, other: np.ndarray) -> float:
@@ -67,34 +81,6 @@ def permutation_p(one: np.ndarray, other: np.ndarray) -> float:
     below = ways[-1, : found + rounding + 1].sum()
     tail = min(below, ways[-1, max(0, found - rounding) :].sum())
     return float(min(1.0, 2 * tail / ways[-1].sum()))
-
-
-def effect_of_seeds(differences: Numbers, margin: float | None = None) -> dict[str, Any]:
-    """The mean of differences (seeds,) within seeds; p is of flips of their signs.
-
-    Returns:
-        As `difference`, with t-intervals of one sample.
-    """
-    differences = np.asarray(differences, dtype=float)
-    student = stats.ttest_1samp(differences, 0)
-    low, high = student.confidence_interval(0.95)
-    inner = student.confidence_interval(0.90)
-    test = stats.permutation_test(
-        (differences,),
-        lambda x, axis: np.mean(x, axis=axis),
-        permutation_type="samples",
-        n_resamples=200_000,  # exact up to 17 seeds
-        vectorized=True,
-        batch=100_000,
-        rng=np.random.default_rng(0),
-    )
-    return {
-        "effect": float(differences.mean()),
-        "low": float(low),
-        "high": float(high),
-        "p": float(test.pvalue),
-        "alike": margin is not None and bool(-margin < inner.low and inner.high < margin),
-    }
 
 
 def detectable(groups: Sequence[np.ndarray], tests: int = 1, power: float = 0.8) -> float:
@@ -122,7 +108,7 @@ def holm(p: Numbers) -> np.ndarray:
     return adjusted
 
 
-def judged(effects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def judged(effects: Sequence[Effect]) -> list[Effect]:
     """Effects of one family with `holm`, the corrected p, and `verdict`.
 
     *shown*: corrected p below 0.05; *suggested*: only the uncorrected one; *alike*: equivalent.

@@ -6,7 +6,6 @@ import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,18 @@ from research import baselines, results
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.results import Variant
-from research.statistics import detectable, difference, effect_of_seeds, judged, mean_interval
+from research.statistics import (
+    Effect,
+    detectable,
+    difference,
+    effect_of_seeds,
+    judged,
+    mean_interval,
+)
 from tutorial.paths import CHECKPOINTS
 from tutorial.scores import first_at, solved_at
 
 Variants = Mapping[str, Variant]
-Effect = dict[str, Any]
 
 
 def as_markdown(lines: Sequence[Mapping[str, str]]) -> str:

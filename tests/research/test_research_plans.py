@@ -15,7 +15,7 @@ from research.plans import PLANS, Measure, Plan
 from research.training import COLUMNS, check, make_training
 from tutorial.paths import CHECKPOINTS
 
-RUNNABLE = [name for name, plan in PLANS.items() if plan.seeds]
+RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
 TO_RUN = ["data_and_thought", "end_of_learning", "lumps", "sensitivity", "standard_tasks"]
 
 
@@ -39,7 +39,7 @@ def test_what_is_stored_is_of_the_plan(name):
     for variant, stored in results.read_plan(name).items():
         if variant in plan.changes():
             training = make_training(name, variant, 0, plan.changes()[variant])
-            assert stored["seed"][:, 0].tolist() == [*plan.seeds]
+            assert stored["seed"][:, 0].tolist() == [*range(*plan.seeds)]
             assert stored["episode"][0, -1] == training.episodes
     missing = [one for one in plan.trainings(name) if not runner.is_stored(one, CHECKPOINTS)]
     to_come = {one.variant for one in missing}
@@ -53,8 +53,9 @@ def test_what_is_to_run_has_fresh_seeds():
             with open(path, newline="") as file:
                 used |= {int(line["seed"]) for line in csv.DictReader(file)}
     for name in TO_RUN:
-        assert not used & {*PLANS[name].seeds}
-        used |= {*PLANS[name].seeds}
+        seeds = {*range(*PLANS[name].seeds)}
+        assert not used & seeds
+        used |= seeds
 
 
 # ----------------------------------------------------------------------------------------- tables

@@ -104,14 +104,18 @@ def test_a_test_finds_what_can_be_detected_in_four_of_five_cases():
 
 
 def test_effects_of_a_factorial_by_hand():
-    """Levels off and on of two factors; the effect of both together is 5."""
-    values = {"a_c": 1.0, "b_c": 3.0, "a_d": 2.0, "b_d": 9.0}
-    levels = [("a", "b"), ("c", "d")]
+    """n = 3 alone adds 2, NoisyNet 1 and both together 8, whatever the replay is."""
+    values = {
+        f"{n}_{replay}_{noise}": value
+        for replay in ("uniform", "prioritized")
+        for n, noise, value in [(1, "plain", 1), (3, "plain", 3), (1, "noisy", 2), (3, "noisy", 9)]
+    }
 
     def effect(*changed):
-        weights = factorial("{}_{}", levels, changed)
+        weights = factorial("{}_{}_{}", changed)
         return sum(weights[name] * value for name, value in values.items())
 
     assert effect(0) == ((3 - 1) + (9 - 2)) / 2
-    assert effect(1) == ((2 - 1) + (9 - 3)) / 2
-    assert effect(0, 1) == 9 - 3 - 2 + 1
+    assert effect(2) == ((2 - 1) + (9 - 3)) / 2
+    assert effect(0, 2) == 9 - 3 - 2 + 1
+    assert effect(1) == effect(0, 1, 2) == 0
