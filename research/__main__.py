@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,34 +70,12 @@ def setting(text: str) -> tuple[str, list[Any]]:
         return name, values.split(",")
 
 
-def show_tables(options: Options) -> None:
-    """Print the tables of plans, or of all, with their tests."""
-    for name in options.name or PLANS:
-        print(tables.report(name), end="\n\n")
-
-
-def draw_figures(options: Options) -> None:
-    """Draw the figures of doc/."""
-    print(*map(figures.draw, figures.FIGURES), sep="\n")
-
-
-def run_planner(options: Options) -> int:
-    """Ask a planner that knows the simulator for the best scores, for plan `planner`."""
-    return planner.run(options.goals, CHECKPOINTS, options.address, options.workers)
-
-
-def tune(options: Options) -> None:
-    """Try settings of another library's agent."""
-    baselines.tune(options.agent, options.trials)
-
-
-def measure_times(options: Options) -> None:
-    """Print processor seconds of ours beside a library's agent."""
-    print(benchmark.table(options.seeds))
+def show(texts: Iterable[Any]) -> None:
+    for text in texts:
+        print(text, flush=True)
 
 
 def compare_with_unity(options: Options) -> None:
-    """Play policies that were trained in the Unity build."""
     found = fidelity.measured(options.folder, options.episodes)
     print(fidelity.table(found))
     if options.out:
@@ -108,29 +86,36 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, function: Any, /, distributed: bool = False, **defaults: Any) -> Any:
-        one = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
+    def command(name: str, function: Any, told: str, distributed: bool = False) -> Any:
+        one = commands.add_parser(name, help=told, description=told)
         one.set_defaults(function=function)
-        for option, default in defaults.items():
-            one.add_argument(f"--{option.replace('_', '-')}", type=type(default), default=default)
         if distributed:
             one.add_argument("--address", default="", help="of a Dask scheduler, tcp://host:port")
             one.add_argument("--workers", type=int, help="processes here, without an address")
         return one
 
-    one = command("plan", plan, distributed=True)
+    one = command("plan", plan, "train what a plan misses; without a name list the plans", True)
     one.add_argument("name", nargs="?", choices=PLANS, metavar="NAME")
     one.add_argument("--list", action="store_true", help="say what is missing, and train nothing")
     one.add_argument("--only", nargs="*", metavar="VARIANT")
-    one = command("sweep", sweep, distributed=True, name="sweep", seeds=3, first_seed=0)
+    one = command("sweep", sweep, "train all combinations of settings on some seeds", True)
     one.add_argument("settings", nargs="*", type=setting, help="such as n_step=1,3 episodes=20")
-    command("tables", show_tables).add_argument("name", nargs="*", help="of plans")
-    command("figures", draw_figures)
-    command("planner", run_planner, distributed=True, goals=100)
-    command("tune", tune, trials=13).add_argument("agent", choices=baselines.AGENTS)
-    command("benchmark", measure_times, seeds=3)
-    one = command("fidelity", compare_with_unity, episodes=fidelity.EPISODES)
+    one.add_argument("--name", default="sweep")
+    one.add_argument("--seeds", type=int, default=3)
+    one.add_argument("--first-seed", type=int, default=0)
+    one = command("tables", lambda o: show(map(tables.report, o.name or PLANS)), "print the tables")
+    one.add_argument("name", nargs="*", help="of plans; all without a name")
+    command("figures", lambda o: show(map(figures.draw, figures.FIGURES)), "draw those of doc/")
+    one = command("planner", planner.run, "ask a planner that knows the simulator", True)
+    one.add_argument("--goals", type=int, default=100)
+    one = command("tune", lambda o: baselines.tune(o.agent, o.trials), "tune another agent")
+    one.add_argument("agent", choices=baselines.AGENTS)
+    one.add_argument("--trials", type=int, default=13)
+    one = command("benchmark", lambda o: print(benchmark.table(o.seeds)), "measure seconds")
+    one.add_argument("--seeds", type=int, default=3)
+    one = command("fidelity", compare_with_unity, "play policies that were trained in Unity")
     one.add_argument("folder", type=Path)
+    one.add_argument("--episodes", type=int, default=fidelity.EPISODES)
     one.add_argument("--out", type=Path, help="JSON file")
     return whole
 

@@ -11,7 +11,6 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reacher.task import MAX_SCORE, SOLVED_SCORE
@@ -25,13 +24,8 @@ from tutorial.scores import first_at
 
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # of Okabe and Ito
 COLORS = ["0.45", BLUE, ORANGE, GREEN]
+SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
 LETTERS = "ABCDEFGHIJK"
-
-
-def interval(axes: Axes, row: float, low: float, middle: float, high: float, color: str) -> None:
-    """A mean with its 95 % interval, lying."""
-    axes.plot([low, high], [row, row], color=color, linewidth=3)
-    axes.plot(middle, row, "o", color=color)
 
 
 def effects(name: str) -> Figure:
@@ -43,10 +37,10 @@ def effects(name: str) -> Figure:
         values = plan.values(one, variants[one]) - plan.values(other, variants[other]).mean()
         near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(values))
         axes.plot(values, near, ".", color="0.75", markersize=4)
-        interval(axes, row, effect["low"], effect["effect"], effect["high"], BLUE)
-        text = f"{told(effect)}, {effect['verdict']}"
-        place = {"xycoords": ("axes fraction", "data"), "verticalalignment": "center"}
-        axes.annotate(text, (1.02, row), **place)
+        axes.plot([effect["low"], effect["high"]], [row, row], color=BLUE, linewidth=3)
+        axes.plot(effect["effect"], row, "o", color=BLUE)
+        text, place = f"{told(effect)}, {effect['verdict']}", ("axes fraction", "data")
+        axes.annotate(text, (1.02, row), xycoords=place, verticalalignment="center")
     axes.axvline(0, color="0.4", linewidth=1)
     axes.set_yticks(range(len(found)), [one.replace("_", " ") for one, _ in plan.differences()])
     axes.invert_yaxis()
@@ -71,7 +65,10 @@ def study() -> Figure:
             scores, style = variant["evaluation"], "-" if place[0] else "--"
             label = " + ".join(np.array(["n = 3", "prioritized", "NoisyNet"])[np.array(place) > 0])
             above.plot(episodes, scores.mean(axis=0), style, color=color, label=label or "none")
-            means = scores.mean(axis=1)
+            if place in SHADED:
+                _, *ends = np.array([mean_interval(column) for column in scores.T]).T
+                above.fill_between(episodes, *ends, color=color, alpha=0.15, linewidth=0)
+            means = scores.mean(axis=1) / MAX_SCORE
             near = k + np.linspace(-0.25, 0.25, len(means))
             below.plot(near, means, "o", color=color, markersize=3, alpha=0.6)
             middle, low, high = mean_interval(means)
@@ -80,11 +77,11 @@ def study() -> Figure:
         title = task.replace("_", " ")
         above.set(title=title, xlabel="episode", ylim=(0, MAX_SCORE), xlim=(0, episodes[-1]))
         names = ["\n".join(np.where(place, [*"npN"], "·")) for place in places]
-        below.set(ylim=(0, 34), xticks=range(8), xticklabels=names)
+        below.set(ylim=(0, 0.85), xticks=range(8), xticklabels=names)
     for axes in panels[:, 1:].ravel():
         axes.set_yticklabels([])
     panels[0, 0].set_ylabel("score without noise")
-    panels[1, 0].set_ylabel("mean of a run's evaluations")
+    panels[1, 0].set_ylabel("mean evaluation, share of the maximum")
     handles = panels[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
@@ -92,16 +89,12 @@ def study() -> Figure:
 
 def baselines() -> Figure:
     """Episodes and seconds until an evaluation is first 30, a point for each seed."""
-    agents = read("baselines")
-    colors = {"sbx": BLUE, "sb3": GREEN}
-    options = {"figsize": (9, 3.6), "sharey": True, "layout": "constrained"}
-    figure, panels = plt.subplots(1, 2, **options)
+    agents, colors = read("baselines"), {"sbx": BLUE, "sb3": GREEN}
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for row, (agent, found) in enumerate(agents.items()):
         firsts = [first_at(row) for row in found["evaluation"]]
-        seconds = [
-            np.inf if first is None else times[first - 1]
-            for first, times in zip(firsts, found["seconds"], strict=True)
-        ]
+        pairs = zip(firsts, found["seconds"], strict=True)
+        seconds = [times[first - 1] if first else np.inf for first, times in pairs]
         near = row + np.linspace(-0.25, 0.25, len(firsts))
         for axes, values in zip(
             panels, ([first or np.inf for first in firsts], seconds), strict=True
@@ -116,7 +109,7 @@ def baselines() -> Figure:
     ticks = [1, 2, 3, 5, 10, 20, 40], [5, 10, 20, 50, 100, 200, 500]
     for axes, marks in zip(panels, ticks, strict=True):
         axes.set_xscale("log")
-        axes.set_xticks(marks, [str(mark) for mark in marks])
+        axes.set_xticks(marks, marks)
         axes.minorticks_off()
         axes.grid(axis="x", alpha=0.3)
     return figure

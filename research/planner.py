@@ -11,6 +11,7 @@ the actor's without a plan.
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,8 +45,9 @@ class Goal:
     number: int
     goal_size: float = 5.0  # m
 
-    def path(self, folder: Path) -> Path:
-        return folder / "planner" / f"goal_size_{self.goal_size}.csv"
+    @property
+    def path(self) -> Path:
+        return CHECKPOINTS / "planner" / f"goal_size_{self.goal_size}.csv"
 
 
 def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:
@@ -108,12 +110,9 @@ def stored_actor() -> Policy:
     return lambda seen: actor(torch.from_numpy(seen)).detach().numpy()
 
 
-def run(
-    goals: int, folder: Path = CHECKPOINTS, address: str = "", workers: int | None = None
-) -> int:
+def run(options: argparse.Namespace) -> int:
     """Plan for goals of 5 m and of 1.3 m, as far as they are not stored; return how many failed."""
-    jobs = [Goal(number, size) for size in (5.0, 1.3) for number in range(goals)]
-    jobs = [job for job in jobs if job.number not in results.stored_seeds(job.path(folder))]
-    return runner.run(
-        jobs, solve, lambda job, rows: results.store(job.path(folder), rows), address, workers
-    )
+    jobs = [Goal(number, size) for size in (5.0, 1.3) for number in range(options.goals)]
+    jobs = [job for job in jobs if job.number not in results.stored_seeds(job.path)]
+    address = options.address, options.workers
+    return runner.run(jobs, solve, lambda job, rows: results.store(job.path, rows), *address)

@@ -53,8 +53,8 @@ def as_effect(effect: float, test: Any, p: float, margin: float | None) -> Effec
     """An effect with the intervals of a t-test.
 
     Returns:
-        `effect`, its 95 % interval `low` to `high`, `p`, and `alike`: whether the 90 % interval lies
-        within the margin, which is two one-sided tests of equivalence at 0.05.
+        `effect`, its 95 % interval `low` to `high`, `p`, and `alike`: whether the 90 % interval
+        lies within the margin, which is two one-sided tests of equivalence at 0.05.
     """
     low, high = test.confidence_interval(0.95)
     inner = test.confidence_interval(0.90)

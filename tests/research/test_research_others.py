@@ -121,7 +121,7 @@ def write(folder, entries):
 
 
 def test_a_stored_policy_acts_like_its_network(folder):
-    path, network, entry = folder
+    path, network, _ = folder
     seen = np.random.default_rng(0).normal(size=(5, 33)).astype(np.float32)
     x = network["norm"](network["one"](torch.from_numpy(seen))).relu()
     [(_, act)] = fidelity.read_policies(path)
