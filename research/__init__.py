@@ -1,1 +1,1 @@
-"""Trainings and measurements that the report is drawn from."""
+"""What the evidence pages rest on: plans, trainings, their runner, tables and statistics."""

@@ -1,6 +1,6 @@
 """Scores here of policies that were trained in the Unity build, beside those that they had there.
 
-    python -m research.fidelity FOLDER
+    python -m research fidelity FOLDER --out checkpoints/fidelity.json
 
 plays each policy of a folder and prints a table. The policies that the report speaks of belong to
 others and are not part of this repository; doc/unity.md says how to do it with your own. The folder
@@ -18,133 +18,59 @@ of which `file`, `layers` and a score are needed. There are two kinds of score:
   twenty resets. The reset of the highest correlation between the two lists of scores is the one
   that was played in Unity, provided that the others are far below it.
 
-Entries of `per_arm.json`, a list of the same form which may be missing, are added.
-
-A policy's file is `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`.
-`layers` are in the order of their use: names of linear or batch normalization layers, `relu` and
-`tanh`.
-
+Entries of `per_arm.json`, a list of the same form which may be missing, are added. A policy's file
+is `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`. `layers` are in the
+order of their use: names of linear or batch normalization layers, `relu` and `tanh`.
 `random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
-`mean_over_20_arms` and `single_arm`, a list each. With `--out checkpoints/fidelity.json` the
-measurements are written for the report.
+`mean_over_20_arms` and `single_arm`, a list each.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field, TypeAdapter, model_validator
 from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
 from reacher.episode import Policy, evaluate_policy, random_torques
-from reacher.files import write_whole
-from reacher.goals import MAX_UNITY_SEED
-from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tutorial.tables import as_markdown
+from research.tables import as_markdown
 
-TABLE, PER_ARM, RANDOM = "policies.json", "per_arm.json", "random_policy_scores.json"
 ARMS, EPISODES, RANDOM_EPISODES, RESETS = 20, 10, 100, 20
-FEWEST_ARMS = 5  # whose scores are compared; a correlation of fewer says little
-
-T = TypeVar("T")
-Scores = Annotated[list[float], Field(min_length=1)]
-
-
-class Entry(BaseModel):
-    """A policy of a table, as the module's docstring describes it."""
-
-    file: str
-    layers: list[str]
-    source: str = ""
-    algorithm: str | None = None
-    unity_score: float | None = None
-    unity_episodes: int | None = None
-    unity_scores_per_arm: (
-        Annotated[list[float], Field(min_length=FEWEST_ARMS, max_length=MAX_AGENTS // RESETS)]
-        | None
-    ) = None
-    unity_seed: Annotated[int, Field(ge=0, le=MAX_UNITY_SEED)] = 0
-
-    @model_validator(mode="after")
-    def check_scores(self) -> Entry:
-        """Raise ValueError where there is no score, or nothing to compare."""
-        if self.unity_score is None and self.unity_scores_per_arm is None:
-            raise ValueError("a unity_score or unity_scores_per_arm is needed")
-        if self.unity_scores_per_arm and len(set(self.unity_scores_per_arm)) == 1:
-            raise ValueError("unity_scores_per_arm must not be all the same")
-        return self
-
-
-class RandomScores(BaseModel):
-    """Scores of random torques in Unity."""
-
-    mean_over_20_arms: Scores
-    single_arm: Scores
-
-
-def parsed(path: Path, kind: type[T]) -> T:
-    """What a JSON file holds, or a ValueError that names the file and what is wrong in it."""
-    try:
-        return TypeAdapter(kind).validate_json(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+Entry = Mapping[str, Any]
 
 
 def read_policies(folder: Path) -> list[tuple[Entry, Policy]]:
     """The entries of a folder's tables, each with its policy, all of them tried once.
 
     Raises:
-        FileNotFoundError: the table or a policy is missing.
-        ValueError: the table, or a file, does not hold what it should.
+        FileNotFoundError, ValueError: a file is missing, or does not hold what it should.
     """
-    table = folder / TABLE
-    if not table.is_file():
-        raise FileNotFoundError(
-            f"no {table}: the policies and a table of their scores in Unity "
-            "are needed, see doc/unity.md"
-        )
-    entries: list[Entry] = []
-    for path in filter(Path.exists, (table, folder / PER_ARM)):
-        entries += parsed(path, list[Entry])
-    return [(entry, tried_policy(folder / entry.file, entry.layers)) for entry in entries]
+    if not (folder / "policies.json").is_file():
+        raise FileNotFoundError(f"no policies.json in {folder}: doc/unity.md says what is needed")
+    paths = filter(Path.exists, (folder / "policies.json", folder / "per_arm.json"))
+    found = []
+    for entry in (entry for path in paths for entry in json.loads(path.read_text())):
+        try:
+            act = stored_policy(folder / entry["file"], entry["layers"])
+            actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
+        except (KeyError, ValueError) as error:
+            raise ValueError(f"{entry} does not work: {error!r}") from None
+        if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
+            raise ValueError(f"{entry} makes actions {actions.shape}, not ({ARMS}, {ACTION_SIZE})")
+        if not {"unity_score", "unity_scores_per_arm"} & set(entry):
+            raise ValueError(f"{entry} needs a unity_score or unity_scores_per_arm")
+        found.append((entry, act))
+    return found
 
 
-def tried_policy(path: Path, layers: list[str]) -> Policy:
-    """The policy of a file, if it makes actions of observations."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no {path}, which the table names")
-    act = stored_policy(path, layers)
-    try:
-        actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} does not work with layers {layers}: {error}") from None
-    if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
-        raise ValueError(
-            f"{path} must make finite actions (arms, {ACTION_SIZE}) of observations "
-            f"(arms, {OBSERVATION_SIZE}), but made {actions.shape}; its layers are {layers}"
-        )
-    return act
-
-
-def stored_policy(path: Path, layers: list[str]) -> Policy:
-    """A policy in plain NumPy; the module's docstring describes the files.
-
-    Raises:
-        ValueError: a file of another kind.
-    """
-    if path.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"{path} must be .npz or .safetensors")
-    try:
-        arrays = load_file(path) if path.suffix == ".safetensors" else dict(np.load(path))
-    except Exception as error:  # of zip files, of pickles, of safetensors
-        raise ValueError(f"{path} holds no weights that can be read: {error}") from error
+def stored_policy(path: Path, layers: Sequence[str]) -> Policy:
+    """A policy in plain NumPy; the module's docstring describes the files."""
+    arrays = load_file(path) if path.suffix == ".safetensors" else dict(np.load(path))
 
     def act(x):
         for layer in layers:
@@ -163,44 +89,30 @@ def stored_policy(path: Path, layers: list[str]) -> Policy:
     return act
 
 
-def measured(folder: Path, episodes: int = EPISODES) -> dict:
+def measured(folder: Path, episodes: int = EPISODES) -> dict[str, Any]:
     """Scores in Unity and here, of trained policies and, where there are any, of random torques."""
-    policies, path = read_policies(folder), folder / RANDOM
-    unity_random = parsed(path, RandomScores) if path.exists() else None
-    trained, per_arm = [], []
-    for entry, act in policies:
-        named = {
-            "source": (entry.source or entry.file).split(" ")[0],
-            "algorithm": entry.algorithm,
-        }
-        if entry.unity_scores_per_arm:
-            compared = compared_by_arm(act, entry.unity_scores_per_arm, entry.unity_seed)
-            per_arm.append(named | compared)
+    found: dict[str, Any] = {"arms": ARMS, "episodes": episodes, "trained": [], "per_arm": []}
+    for entry, act in read_policies(folder):
+        source = (entry.get("source") or entry["file"]).split(" ")[0]
+        named = {"source": source, "algorithm": entry.get("algorithm")}
+        if scores := entry.get("unity_scores_per_arm"):
+            compared = compared_by_arm(act, scores, entry.get("unity_seed", 0))
+            found["per_arm"].append(named | compared)
             continue
         with ReacherEnvironment(ARMS, seed=0) as environment:
             scores = [
                 round(float(evaluate_policy(environment, act).mean()), 3) for _ in range(episodes)
             ]
-        unity = {"unity_score": entry.unity_score, "unity_episodes": entry.unity_episodes}
-        trained.append(named | unity | {"scores": scores})
-    found = {"arms": ARMS, "episodes": episodes, "trained": trained, "per_arm": per_arm}
-    if unity_random:
-        found["random"] = random_scores(unity_random)
+        unity = {name: entry.get(name) for name in ("unity_score", "unity_episodes")}
+        found["trained"].append(named | unity | {"scores": scores})
+    path = folder / "random_policy_scores.json"
+    if path.exists():
+        found["random"] = random_scores(json.loads(path.read_text()))
     return found
 
 
-def compared_by_arm(act: Policy, unity_scores: list[float], seed: int = 0) -> dict:
-    """Each arm's score in Unity and here, on the same goals, and at which reset they are the same.
-
-    Args:
-        act: the policy.
-        unity_scores: one for each arm, of one episode in Unity.
-        seed: that the Unity build was opened with.
-
-    Returns:
-        `reset`, counted from 0, at which the scores here correlate best; the `correlations` at all
-        resets; the scores in `unity` and `here`, at that reset.
-    """
+def compared_by_arm(act: Policy, unity_scores: Sequence[float], seed: int = 0) -> dict[str, Any]:
+    """Scores of each arm in Unity and here, at the reset (from 0 on) of the best correlation."""
     here = scores_by_reset(act, len(unity_scores), seed)
     with np.errstate(invalid="ignore"):  # of a policy that scores the same with all arms
         correlations = [np.corrcoef(unity_scores, scores)[0, 1] for scores in here]
@@ -210,7 +122,7 @@ def compared_by_arm(act: Policy, unity_scores: list[float], seed: int = 0) -> di
         "unity_seed": seed,
         "reset": reset,
         "correlations": correlations.round(3).tolist(),
-        "unity": unity_scores,
+        "unity": list(unity_scores),
         "here": here[reset].round(2).tolist(),
     }
 
@@ -225,100 +137,46 @@ def scores_by_reset(act: Policy, arms: int, seed: int = 0, resets: int = RESETS)
         return evaluate_policy(environment, act).reshape(resets, arms)
 
 
-def random_scores(unity: RandomScores) -> dict:
+def random_scores(unity: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Scores of random torques here, beside those in Unity."""
     policy = random_torques(0)
     with ReacherEnvironment(ARMS, seed=0) as environment:
         arms = np.array([evaluate_policy(environment, policy) for _ in range(RANDOM_EPISODES)])
     return {
-        "unity": summary(unity.mean_over_20_arms, unity.single_arm),
+        "unity": summary(unity["mean_over_20_arms"], unity["single_arm"]),
         "here": summary(arms.mean(axis=1), arms.ravel()),
     }
 
 
-def summary(means, single_arms) -> dict:
+def summary(means: Any, single_arms: Any) -> dict[str, Any]:
     """What is said of episodes of random torques: of means over 20 arms, and of single arms."""
     means, single_arms = np.array(means), np.array(single_arms)
-    touching = single_arms[single_arms > 0]
     return {
         "episodes": len(means),
         "mean": round(float(means.mean()), 4),
         "standard_deviation": round(float(means.std(ddof=1)), 4),
         "single_arms": len(single_arms),
         "share_at_0": float((single_arms == 0).mean()),
-        "mean_of_others": round(float(touching.mean()), 4),
+        "mean_of_others": round(float(single_arms[single_arms > 0].mean()), 4),
     }
 
 
-def fidelity_table(fidelity: dict) -> str:
+def table(found: Mapping[str, Any]) -> str:
     """The same policies in Unity and here."""
     lines = [
-        [
-            entry["source"],
-            entry["algorithm"] or "-",
-            f"{entry['unity_score']:.2f}",
-            f"{np.mean(entry['scores']):.2f}",
-            f"{np.mean(entry['scores']) - entry['unity_score']:+.2f}",
-        ]
-        for entry in fidelity["trained"]
+        (one["source"], one["unity_score"], np.mean(one["scores"])) for one in found["trained"]
     ]
-    off = [float(line[-1]) for line in lines]
-    if off:
-        mean = f"{np.mean(off):+.2f} ({np.abs(off).mean():.2f})"
-        lines.append(["mean of all (of absolute differences)", "", "", "", mean])
-    for entry in fidelity["per_arm"]:
-        unity, here = np.mean(entry["unity"]), np.mean(entry["here"])
-        lines.append(
-            [
-                f"{entry['source']}, {len(entry['unity'])} arms on the goals that they had in "
-                f"Unity; correlation of their scores {max(entry['correlations']):.2f}",
-                entry["algorithm"] or "-",
-                f"{unity:.2f}",
-                f"{here:.2f}",
-                f"{here - unity:+.2f}",
-            ]
-        )
-    for where, found in fidelity.get("random", {}).items():
-        name = "Unity" if where == "unity" else "here"
-        score = f"{found['mean']:.3f}"
-        lines.append(
-            [
-                f"random torques, {name}, {found['episodes']} episodes of 20 arms; of "
-                f"{found['single_arms']} single arms {100 * found['share_at_0']:.0f} % at 0",
-                "",
-                *((score, "") if where == "unity" else ("", score)),
-                "",
-            ]
-        )
-    return as_markdown(["policy", "method", "Unity", "here", "difference"], lines)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help=f"of policies, with {TABLE}")
-    parser.add_argument("--episodes", type=int, default=EPISODES, help="of each policy")
-    parser.add_argument("--out", type=Path, help="JSON file to write the measurements into")
-    options = parser.parse_args(arguments)
-    if options.episodes < 1:
-        parser.error(f"--episodes must be at least 1, not {options.episodes}")
-    if options.out and not options.out.absolute().parent.is_dir():
-        parser.error(f"--out: there is no folder {options.out.absolute().parent}")
-    try:
-        found = measured(options.folder, options.episodes)
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(fidelity_table(found))
-    for one in found["per_arm"]:
-        second, best = np.sort(one["correlations"])[-2:]
-        print(
-            f"{one['source']}: the arms score most alike at reset {one['reset']} of seed "
-            f"{one['unity_seed']}, correlation {best:.2f}; at other resets at most {second:.2f}"
-        )
-    if options.out:
-        write_whole(options.out, (json.dumps(found, indent=1) + "\n").encode())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    for entry in found["per_arm"]:
+        second, best = np.sort(entry["correlations"])[-2:]
+        told = f"{entry['source']}, arm by arm at reset {entry['reset']}; correlation {best:.2f}, "
+        told += f"at other resets at most {second:.2f}"
+        lines.append((told, np.mean(entry["unity"]), np.mean(entry["here"])))
+    if "random" in found:
+        unity, here = found["random"]["unity"], found["random"]["here"]
+        lines.append(("random torques", unity["mean"], here["mean"]))
+    return as_markdown(
+        [
+            {"policy": name, "Unity": f"{a:.2f}", "here": f"{b:.2f}", "difference": f"{b - a:+.2f}"}
+            for name, a, b in lines
+        ]
+    )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
+import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import NormalActionNoise, VectorizedActionNoise
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from reacher.checks import actions_of_shape
-from reacher.episode import Policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
+from research.baselines import AGENTS
+from research.training import Row, Training, make_evaluation, row
+from tutorial import notebook
 
 
 class ArmVecEnv(VecEnv):
@@ -26,76 +29,66 @@ class ArmVecEnv(VecEnv):
     The time limit is a truncation: `infos` say so and hold the true last observation.
 
     Args:
-        num_agents: arms.
-        seed: of the goals.
-        scale: by which the observations (33,) are divided; None: as they are.
+        scale: by which the observations (33,) are divided.
         reward_scale: by which rewards are multiplied. Scores are not.
+        frame: the notebook's canonical frame, through which an agent sees and acts; or None.
 
     Attributes:
-        scores: mean over the arms of each whole episode.
-        seconds: when it ended, s since `start`, without those in which the clock was stopped.
+        scores: mean over the arms of each whole episode; `seconds`: when it ended.
+        action_signs: of the frame of what was seen last.
     """
 
     def __init__(
         self,
-        num_agents: int = 20,
-        seed: int = 0,
-        scale: np.ndarray | None = None,
-        reward_scale: float = 1,
+        num_agents: int,
+        seed: int,
+        scale: np.ndarray | float = 1.0,
+        reward_scale: float = 1.0,
+        frame: Any = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.clock, self.scale, self.reward_scale = clock, np.float32(scale), reward_scale
+        self.frame, self.action_signs = frame, np.float32(1)
         self.arms = Task(num_agents, seed)
-        self.scale = np.float32(1) if scale is None else scale
-        self.reward_scale = reward_scale
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
-        self.start()
-        super().__init__(
-            num_agents,
-            spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32),
-            spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32),
-        )
+        self.started, self.score = self.clock(), 0.0
+        box = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
+        super().__init__(num_agents, box, spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32))
 
-    def start(self) -> None:
-        """Start the clock."""
-        self.started, self.score = time.perf_counter(), 0.0
-
-    @contextlib.contextmanager
-    def stopped_clock(self) -> Iterator[None]:
-        """What happens meanwhile takes no time."""
-        began = time.perf_counter()
-        yield
-        self.started += time.perf_counter() - began
-
-    def scaled(self, observations: np.ndarray) -> np.ndarray:
+    def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
+        if self.frame is not None:
+            found = self.frame(torch.from_numpy(np.asarray(observations, np.float32)))
+            signs, self.action_signs = (part.numpy() for part in found)
+            observations = signs * observations
         return (observations / self.scale).astype(np.float32)
 
     def reset(self) -> np.ndarray:
         self.score = 0.0
-        return self.scaled(self.arms.reset())
+        return self.seen(self.arms.reset())
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-        actions = actions_of_shape(self.actions, (self.num_envs, ACTION_SIZE))
-        observations, rewards, done = self.arms.step(actions)
+        torques = actions_of_shape(self.action_signs * self.actions, (self.num_envs, ACTION_SIZE))
+        observations, rewards, done = self.arms.step(torques)
         rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
-        truncated = np.full(self.num_envs, done)
         self.score += rewards.mean()
         infos: list[dict] = [{} for _ in range(self.num_envs)]
         if done:
             self.scores.append(float(self.score))
-            self.seconds.append(time.perf_counter() - self.started)
+            self.seconds.append(self.clock() - self.started)
             self.score = 0.0
             infos = [
-                {"terminal_observation": self.scaled(last), "TimeLimit.truncated": True}
-                for last in observations
+                {"terminal_observation": last, "TimeLimit.truncated": True}
+                for last in self.seen(observations)
             ]
             observations = self.arms.reset()
         paid = (self.reward_scale * rewards).astype(np.float32)
-        return self.scaled(observations), paid, truncated, infos
+        return self.seen(observations), paid, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         """Nothing is open."""
@@ -115,81 +108,69 @@ class ArmVecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-class FadingNoise(VectorizedActionNoise):
-    """Gaussian noise on the actions, for each arm its own, whose size can change."""
+def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
+    """Train an agent of `research.baselines`; return a row for each episode.
 
-    def __init__(self, arms: int, sigma: float) -> None:
-        super().__init__(
-            NormalActionNoise(np.zeros(ACTION_SIZE), np.full(ACTION_SIZE, sigma)), arms
-        )
-        self.factor = 1.0
+    What ends by numbers that are not finite gets 0 points from there on. The overrides are those of
+    the library's class, and
 
-    def __call__(self) -> np.ndarray:
-        return self.factor * super().__call__()
-
-
-class Episodes(BaseCallback):
-    """Calls a function after each episode, and ends a training after so many."""
-
-    def __init__(self, arms: ArmVecEnv, number: int, after_episode: Callable[[], None]) -> None:
-        super().__init__()
-        self.arms, self.number, self.after_episode = arms, number, after_episode
-        self.seen = 0
-
-    def _on_step(self) -> bool:
-        if len(self.arms.scores) > self.seen:
-            self.seen += 1
-            with self.arms.stopped_clock():
-                self.after_episode()
-        return self.seen < self.number
-
-
-def train(
-    agent: tuple[str, str, str],
-    settings: Mapping[str, Any],
-    arms: ArmVecEnv,
-    seed: int,
-    episodes: int,
-    after_episode: Callable[[Policy], None],
-) -> None:
-    """Train for so many episodes.
-
-    Args:
-        agent: a module, its class, and a policy of that class by name.
-        settings: of the class; and `observations`, which is "running" if `VecNormalize` scales
-            them, `noise`, the sigma of Gaussian noise on the actions, and `fading`, whether it
-            fades as the best score rises to 30.
-        after_episode: called with the policy without noise.
-
-    Raises:
-        FloatingPointError: numbers are no longer finite.
+    - `observations`: "running" if `VecNormalize` scales them, "fixed" if the notebook's scale does,
+    - `reward_scale`; `noise`, the sigma of Gaussian noise on the actions; `fading`, whether it
+      fades as the best score rises to 30,
+    - `mirrors`: whether the agent sees each arm in its canonical mirror, as the notebook's does.
     """
-    library, algorithm, policy = agent
+    os.environ.setdefault("NPROC", "1")  # of which JAX makes its threads
+    library, algorithm, policy = AGENTS[training.library]
     kind = getattr(importlib.import_module(library), algorithm)
-    options = dict(settings)
-    arms.start()
+    options = dict(training.overrides)
+    if "train_freq" in options:
+        options["train_freq"] = tuple(options["train_freq"])  # which JSON does not know
+    observations, fading = options.pop("observations", "raw"), options.pop("fading", False)
+    cells, evaluate = notebook.definitions(), make_evaluation(training)
+    arms = ArmVecEnv(
+        training.arms,
+        training.seed,
+        cells.OBSERVATION_SCALE if observations == "fixed" else 1.0,
+        options.pop("reward_scale", 1),
+        cells.CanonicalFrame(OBSERVATION_SIZE) if options.pop("mirrors", False) else None,
+        clock,
+    )
     env: VecEnv = arms
-    if options.pop("observations", "raw") == "running":
+    if observations == "running":
         env = VecNormalize(arms, norm_reward=False)
-    noise, fading = None, options.pop("fading", False)
-    if sigma := options.pop("noise", 0):
-        options["action_noise"] = noise = FadingNoise(arms.num_envs, sigma)
-    model = kind(policy, env, seed=seed, device="cpu", **options)
+    sigma = options.pop("noise", 0)
+    if sigma:
+        zeros = np.zeros(ACTION_SIZE)
+        options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
+    model = kind(policy, env, seed=training.seed, device="cpu", **options)
+    rows: list[Row] = []
 
-    def act(observations: np.ndarray) -> np.ndarray:
-        seen = arms.scaled(observations)
+    def act(observations: np.ndarray, explore: bool) -> np.ndarray:
+        seen = arms.seen(observations)
         if isinstance(env, VecNormalize):
             seen = env.normalize_obs(seen)
-        return model.predict(seen, deterministic=True)[0]
+        return arms.action_signs * model.predict(seen, deterministic=not explore)[0]
 
-    def ended() -> None:
-        if noise and fading:
-            noise.factor = 1 - min(1.0, max(arms.scores) / SOLVED_SCORE)
-        after_episode(act)
+    def after_step(*variables: Any) -> bool:
+        """Evaluate after an episode; return whether to go on."""
+        episode = len(arms.scores)
+        if episode > len(rows):
+            began, signs = clock(), arms.action_signs
+            found = evaluate(episode, SimpleNamespace(act=act))
+            arms.action_signs = signs  # of the arms that go on
+            rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
+            if sigma and fading:
+                for noise in model.action_noise.noises:
+                    noise._sigma = sigma * (1 - min(1.0, max(arms.scores) / SOLVED_SCORE)) + zeros
+            arms.started += clock() - began
+        return episode < training.episodes
 
     try:
-        model.learn(total_timesteps=10**9, callback=Episodes(arms, episodes, ended))
+        model.learn(total_timesteps=10**9, callback=after_step)
     except ValueError as error:  # of the arms, or of PyTorch's distributions
         if not re.search("finite|nan", str(error)):
             raise
-        raise FloatingPointError(str(error)) from None
+    for episode in range(len(rows) + 1, training.episodes + 1):
+        seconds = arms.seconds[-1] if arms.seconds else 0.0
+        rows.append(row(training, episode, 0.0, np.zeros(1), "", seconds))
+    return rows

@@ -1,186 +1,268 @@
-"""Trainings without a kernel, in processes of their own, whose lines become tables (CSV)."""
+"""One training: what describes it, and the function that trains it.
+
+A `Training` decides its result. Where it is trained does not matter, and neither does what the same
+process trained before, as long as the machine and the versions of packages are alike.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import csv
+import copy
 import dataclasses
-import io
-import json
-import os
-import subprocess
-import sys
-import tempfile
+import functools
+import inspect
+import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
+from unittest import mock
 
-import filelock
 import numpy as np
+import torch
+from torch import nn
 
-from reacher.files import write_whole
+from research import bugs
 from tutorial import notebook
-from tutorial.paths import PROJECT
+from tutorial.environments import open_environment, reward_threshold_of
+from tutorial.evaluation import open_evaluation
+from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
-from tutorial.scores import SOLVED_SCORE
 
-
-def call_apart(command: list[str], **options: Any) -> int:
-    """`subprocess.call`, out of reach of the terminal's Ctrl-C, which is for the runner."""
-    if sys.platform == "win32":
-        return subprocess.call(
-            command, **options, creationflags=subprocess.CREATE_NEW_PROCESS_GROUP
-        )
-    return subprocess.call(command, **options, start_new_session=True)
+COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
+LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm")
+EVALUATION_ARMS = 20
+OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
+CLOCK = 29  # the observation that is always 0: x of the hand as the forearm sees it
+Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
 
 @dataclasses.dataclass(frozen=True)
-class TableRun:
-    """One training, with fields that JSON can hold. Its lines go into tables.
+class Training:
+    """One training.
 
     Attributes:
-        module: that trains it, by `--train` with the run as JSON.
-        arguments: of the module, before that.
-        file_name: of its log.
+        plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
+        preset, overrides: hyperparameters; of a library's agent what `research.libraries` takes.
+        evaluate_every: episodes from one evaluation without noise to the next; 0: none.
+        location: of the environment, as `open_environment` takes it; empty: the arms.
+        goal_size: diameter of the arms' goals, m.
+        reward_every: decisions after which the rewards since the last time are paid.
+        clock: whether arms observe the share of these decisions that has passed.
+        learner: one of LEARNERS: the notebook's, those of doc/extensions.ipynb, or ours.
+        bug: a name of `research.bugs.BUGS`; empty: none.
+        library: a name of `research.baselines.AGENTS`; empty: this notebook's agent.
+        keep_best: whether evaluations play the weights that were best so far on other goals.
     """
 
-    module: ClassVar[str]
+    plan: str
+    variant: str
+    seed: int
+    preset: str = "default"
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+    arms: int = 20
+    episodes: int = 100
+    evaluate_every: int = 5
+    location: str = ""
+    goal_size: float = 5.0
+    reward_every: int = 1
+    clock: bool = False
+    learner: str = "DDPG"
+    bug: str = ""
+    library: str = ""
+    keep_best: bool = False
+    engine: str = "compiled"
+
+    def __str__(self) -> str:
+        return f"{self.plan}/{self.variant}, seed {self.seed}"
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        return ()
+    def goals(self) -> dict[str, float]:
+        """What `open_environment` takes: only the arms have goals."""
+        return {} if self.location else {"goal_size": self.goal_size}
 
-    @property
-    def file_name(self) -> str:
-        raise NotImplementedError
-
-    def columns(self, table: str) -> tuple[str, ...]:
-        """Those of a table by its name."""
-        raise NotImplementedError
-
-    def train(self, out: Path) -> dict[str, bytes]:
-        """Train in a process of its own; return its lines as the content of tables, by name.
-
-        Args:
-            out: folder of logs.
-
-        Raises:
-            RuntimeError: it failed; with the end of what it said.
-        """
-        out.mkdir(parents=True, exist_ok=True)
-        log, order = out / f"{self.file_name}.log", json.dumps(dataclasses.asdict(self))
-        with tempfile.TemporaryFile() as lines, open(log, "wb") as told:
-            failed = call_apart(
-                [sys.executable, "-m", self.module, *self.arguments, "--train", order],
-                cwd=PROJECT,
-                stdout=lines,
-                stderr=told,
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
-            )
-            lines.seek(0)
-            content = lines.read()
-        if failed:
-            raise RuntimeError(f"{self}: {log.read_text()[-2000:]}")
-        return {name: text.encode() for name, text in json.loads(content).items()}
-
-    def store(self, files: dict[str, bytes], results: Path) -> None:
-        """Add the lines to the tables, in order, one process or thread at a time."""
-        results.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(results / ".lock"):
-            for name, content in files.items():
-                lines = read_lines(results / name, self.columns(name))
-                lines += csv.reader(content.decode().splitlines())
-                lines.sort(key=lambda line: [(int(x) if x.isdigit() else -1, x) for x in line])
-                write_whole(results / name, as_csv([self.columns(name), *lines]).encode())
+    def hyperparameters(self, cells: Any, threshold: float | None = 30.0) -> Any:
+        """The notebook's, checked."""
+        overrides, has_mirrors = dict(self.overrides), not self.location
+        return cells.make_hyperparameters(self.preset, overrides, threshold, has_mirrors)
 
 
-def print_tables(train: Callable[[], Mapping[str, str]]) -> int:
-    """What a run's process does: train, and print nothing but the lines, table by table."""
-    with contextlib.redirect_stdout(sys.stderr):
-        tables = train()
-    json.dump(tables, sys.stdout)
-    return 0
+OPTIONS = [field.name for field in dataclasses.fields(Training)][3:]
 
 
-def read_lines(path: Path, columns: tuple[str, ...]) -> list[list[str]]:
-    """Lines of a table, without its head; none where there is no table yet."""
-    if not path.exists():
-        return []
-    head, *lines = csv.reader(path.read_text().splitlines())
-    if tuple(head) != columns:
-        raise ValueError(f"{path} does not begin with the columns {','.join(columns)}")
-    return lines
+def make_training(plan: str, variant: str, seed: int, changes: Mapping[str, Any]) -> Training:
+    """A training that differs by fields of `Training` and by hyperparameters, both by name."""
+    fields = {name: value for name, value in changes.items() if name in OPTIONS}
+    overrides = {name: value for name, value in changes.items() if name not in OPTIONS}
+    fields["overrides"] = {**fields.get("overrides", {}), **overrides}
+    return Training(plan, variant, seed, **fields)
 
 
-def as_csv(lines: Iterable[Iterable]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(lines)
-    return file.getvalue()
+def check(training: Training) -> None:
+    """Raise ValueError where a setting is not allowed, before anything is trained."""
+    if training.learner not in LEARNERS:
+        raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
+    for name in ("arms", "episodes", "reward_every"):
+        if getattr(training, name) < 1:
+            raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
+    if not training.library:
+        training.hyperparameters(notebook.definitions())
 
 
-def train_agent(
-    environment: Any,
-    settings: Any,
-    arms: int,
-    seed: int,
-    episodes: int,
-    after_episode: Callable[[Any, list[float], float], None],
-    scale: np.ndarray | None = None,
-    reward_threshold: float | None = SOLVED_SCORE,
-    engine: str = "compiled",
-    definitions: Any = None,
-    action_size: int = 4,
-    learner: Any = None,
-) -> Any:
-    """Train an agent as section 6 of the notebook does, all episodes, and keep none of its files.
+def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
+    """Train, with evaluations beside; return a row for each episode.
+
+    `score` is the mean over the arms of an episode with noise, as long as the agent learns.
+    `evaluation` and `worst_arm` are of an episode without noise after it, on goals that are the
+    same in every training. `seconds` are those of training so far, without evaluations.
+    """
+    torch.set_num_threads(1)
+    if training.library:
+        from research import libraries  # whose packages few have
+
+        return libraries.train(training, clock)
+    cells, learner = parts(training)
+    evaluate = make_evaluation(training)
+    rows: list[Row] = []
+    place = training.location, training.arms, training.seed, training.goals
+    with open_environment(*place) as environment:
+        threshold = reward_threshold_of(environment)
+        brain = environment.brains[environment.brain_names[0]]
+        scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
+        settings = training.hyperparameters(cells, threshold)
+        playing = LumpedRewards(environment, training.reward_every, training.clock)
+        began, scores, evaluating = clock(), [], 0.0
+        generator = seed_everything(training.seed)
+        given = scale, brain.vector_action_space_size, settings, generator, threshold
+        agent = make_agent(cells, learner, given, training.engine)
+        while len(scores) < training.episodes:
+            arms = cells.run_episode(playing, agent)
+            scores.append(float(arms.mean()))
+            getattr(agent, "schedules", agent).update_scores(scores, len(arms))
+            seconds = clock() - began - evaluating
+            found = evaluate(len(scores), agent)
+            evaluating = clock() - began - seconds
+            rows.append(row(training, len(scores), scores[-1], found, agent.num_updates, seconds))
+    return rows
+
+
+def row(
+    training: Training,
+    episode: int,
+    score: float,
+    arms: np.ndarray | None,
+    num_updates: int | str,
+    seconds: float,
+) -> Row:
+    """The numbers of an episode, in the order of COLUMNS; arms: scores of an evaluation."""
+    evaluated = ["", ""] if arms is None else [f"{arms.mean():.3f}", f"{arms.min():.2f}"]
+    ends = [str(num_updates), f"{seconds:.2f}"]
+    return [str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends]
+
+
+def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
+    """A function of episode and agent: scores (arms,) without noise, or None if none are due."""
+    judges, every = training.arms if training.location else EVALUATION_ARMS, training.evaluate_every
+    evaluation = open_evaluation(training.location, judges, training.goals, every)
+    kept: dict[str, Any] = {"score": -np.inf}
+
+    def scores(policy: Callable[[np.ndarray], np.ndarray], earlier: int) -> np.ndarray:
+        passed = itertools.count()
+
+        def with_clock(seen: np.ndarray) -> np.ndarray:
+            if training.clock:
+                seen[:, CLOCK] = next(passed) % training.reward_every / training.reward_every
+            return policy(seen)
+
+        return evaluation.scores(with_clock, earlier)
+
+    def evaluate(episode: int, agent: Any) -> np.ndarray | None:
+        if evaluation is None or episode % every:
+            return None
+        earlier = episode // every - 1
+        if not training.keep_best:
+            return scores(lambda seen: agent.act(seen, explore=False), earlier)
+        score = scores(lambda seen: agent.act(seen, explore=False), OTHER_GOALS).mean()
+        if score > kept["score"]:
+            kept.update(score=score, ddpg=copy.deepcopy(agent.ddpg))
+        return scores(lambda seen: kept["ddpg"].act(torch.from_numpy(seen)).numpy(), earlier)
+
+    return evaluate
+
+
+# ------------------------------------------------------------------------ what an agent is made of
+
+
+def parts(training: Training) -> tuple[Any, type]:
+    """The notebook's definitions, and the class that learns."""
+    if training.bug:
+        cells = buggy_cells(training.bug)
+        return cells, cells.DDPG
+    cells = notebook.definitions()
+    if training.learner == "NoLayerNorm":
+        return cells, without_layer_norm(cells.DDPG)
+    return cells, getattr(
+        cells if training.learner == "DDPG" else notebook.extensions(), training.learner
+    )
+
+
+@functools.cache
+def buggy_cells(name: str) -> Any:
+    """The notebook's definitions with a bug, one copy in a process."""
+    if hasattr(bugs, "cells_with"):
+        return bugs.cells_with(name)
+    return notebook.load_definitions(NOTEBOOK, bugs.BUGS[name].edits)  # until bugs are subclasses
+
+
+def without_layer_norm(ddpg: type) -> type:
+    """A learner whose networks have no layer normalization."""
+
+    class NoLayerNorm(ddpg):  # type: ignore[misc, valid-type]
+        def __init__(self, *arguments):
+            with mock.patch.object(nn, "LayerNorm", lambda units: nn.Identity()):
+                super().__init__(*arguments)
+
+    return NoLayerNorm
+
+
+def make_agent(cells: Any, learner: type, given: tuple, engine: str) -> Any:
+    """The notebook's agent with a learner."""
+    if "learner" in inspect.signature(cells.Agent).parameters:
+        return cells.Agent(*given, engine=engine, learner=learner)
+    with mock.patch.dict(vars(cells), DDPG=learner):  # until the notebook's Agent takes a learner
+        return cells.Agent(*given, engine=engine)
+
+
+class LumpedRewards:
+    """Rewards that are held back and paid every so many decisions, and at the end of an episode.
+
+    The sum of an episode stays the same, so the best policy does, too.
 
     Args:
-        environment: open, and seeded.
-        settings: the notebook's `Hyperparameters`.
-        arms: of the environment.
-        seed: of networks and noise.
-        after_episode: called with the agent, the scores so far, and the seconds of training, those
-            of these calls left out.
-        scale: usual sizes of the observations; None: the notebook's.
-        reward_threshold: the score that counts as solved, or None.
-        engine: as the notebook's parameter.
-        definitions: of an edited notebook; None: those of the notebook.
-        action_size: numbers of an action.
-        learner: class of the learner; None: the notebook's `DDPG`.
-
-    Raises:
-        KeyboardInterrupt: by Ctrl-C, which the notebook takes for the end of a training.
+        environment: with the interface of `unityagents`; its agents end their episodes together.
+        every: decisions from one payment to the next.
+        clock: whether observation CLOCK says which share of them has passed.
     """
-    definitions = definitions or notebook.definitions()
-    generator = seed_everything(seed)
-    agent = definitions.Agent(
-        definitions.OBSERVATION_SCALE if scale is None else scale,
-        action_size,
-        settings,
-        generator,
-        reward_threshold,
-        learner=learner or definitions.DDPG,
-        engine=engine,
-    )
-    start, spent = time.perf_counter(), 0.0
 
-    def timed(agent: Any, scores: list[float]) -> None:
-        nonlocal spent
-        began = time.perf_counter()
-        after_episode(agent, scores, began - start - spent)
-        spent += time.perf_counter() - began
+    def __init__(self, environment: Any, every: int, clock: bool = False) -> None:
+        self.environment, self.every, self.clock = environment, every, clock
 
-    with tempfile.TemporaryDirectory() as folder:
-        scores = definitions.train_agent(
-            environment,
-            agent,
-            Path(folder) / "run",
-            episodes,
-            stop_when_solved=False,
-            save_every=10**6,
-            after_episode=timed,
-        )
-    if len(scores) < episodes:
-        raise KeyboardInterrupt(f"after {len(scores)} of {episodes} episodes")
-    return agent
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.environment, name)
+
+    def reset(self, **options: Any) -> dict[str, Any]:
+        self.passed, self.held = 0, 0.0
+        [(name, answer)] = self.environment.reset(**options).items()
+        return {name: self.answered(answer, answer.rewards)}
+
+    def step(self, actions: np.ndarray) -> dict[str, Any]:
+        [(name, answer)] = self.environment.step(actions).items()
+        self.passed, self.held = self.passed + 1, self.held + np.array(answer.rewards)
+        paid = np.zeros_like(self.held)
+        if self.passed % self.every == 0 or any(answer.local_done):
+            paid, self.held = self.held, 0.0
+        return {name: self.answered(answer, paid.tolist())}
+
+    def answered(self, answer: Any, rewards: list[float]) -> Any:
+        """The same answer with these rewards and, if wanted, the clock."""
+        if self.clock:
+            answer.vector_observations[:, CLOCK] = self.passed % self.every / self.every
+        return dataclasses.replace(answer, rewards=rewards)

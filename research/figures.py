@@ -1,0 +1,184 @@
+"""Figures of the evidence pages, from the stored results: `python -m research figures`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from reacher.task import MAX_SCORE, SOLVED_SCORE
+from research.bugs import BUGS
+from research.plans import FACTORS, PLANS, STUDY
+from research.results import Variant
+from research.statistics import judged, mean_interval
+from research.tables import effects_of, read, told
+from tutorial.paths import DOC
+from tutorial.scores import first_at
+
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # of Okabe and Ito
+COLORS = ["0.45", BLUE, ORANGE, GREEN]
+SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
+LETTERS = "ABCDEFGHIJK"
+
+
+def effects(name: str) -> Figure:
+    """What each variant of a plan changes against its base, and each of its runs."""
+    plan, variants = PLANS[name], read(name)
+    found = judged(effects_of(plan, variants))
+    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(found)), layout="constrained")
+    for row, (effect, (one, other)) in enumerate(zip(found, plan.differences(), strict=True)):
+        values = plan.values(one, variants[one]) - plan.values(other, variants[other]).mean()
+        near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(values))
+        axes.plot(values, near, ".", color="0.75", markersize=4)
+        axes.plot([effect["low"], effect["high"]], [row, row], color=BLUE, linewidth=3)
+        axes.plot(effect["effect"], row, "o", color=BLUE)
+        text, place = f"{told(effect)}, {effect['verdict']}", ("axes fraction", "data")
+        axes.annotate(text, (1.02, row), xycoords=place, verticalalignment="center")
+    axes.axvline(0, color="0.4", linewidth=1)
+    axes.set_yticks(range(len(found)), [one.replace("_", " ") for one, _ in plan.differences()])
+    axes.invert_yaxis()
+    axes.set_xlabel("points gained or lost, of 40")
+    return figure
+
+
+def study() -> Figure:
+    """All eight cells of every task of the study: mean curves, and the mean of every run.
+
+    Under the points, n, p and N stand for n-step returns, prioritized replay and NoisyNet.
+    """
+    variants = read("study")
+    options = {"figsize": (11, 5.6), "layout": "constrained"}
+    figure, panels = plt.subplots(2, 4, gridspec_kw={"height_ratios": [1, 1.15]}, **options)
+    places = [*np.ndindex(2, 2, 2)]
+    for (above, below), task in zip(panels.T, STUDY, strict=True):
+        for k, place in enumerate(places):
+            levels = [pair[on] for pair, on in zip(FACTORS, place, strict=True)]
+            variant = variants["{}_n_{}_{}_{}".format(task, *levels)]
+            color, episodes = COLORS[2 * place[1] + place[2]], variant["episode"][0]
+            scores, style = variant["evaluation"], "-" if place[0] else "--"
+            label = " + ".join(np.array(["n = 3", "prioritized", "NoisyNet"])[np.array(place) > 0])
+            above.plot(episodes, scores.mean(axis=0), style, color=color, label=label or "none")
+            if place in SHADED:
+                _, *ends = np.array([mean_interval(column) for column in scores.T]).T
+                above.fill_between(episodes, *ends, color=color, alpha=0.15, linewidth=0)
+            means = scores.mean(axis=1) / MAX_SCORE
+            near = k + np.linspace(-0.25, 0.25, len(means))
+            below.plot(near, means, "o", color=color, markersize=3, alpha=0.6)
+            middle, low, high = mean_interval(means)
+            below.plot([k, k], [low, high], color=color, linewidth=2)
+            below.plot([k - 0.35, k + 0.35], [middle, middle], color=color, linewidth=2)
+        title = task.replace("_", " ")
+        above.set(title=title, xlabel="episode", ylim=(0, MAX_SCORE), xlim=(0, episodes[-1]))
+        names = ["\n".join(np.where(place, [*"npN"], "·")) for place in places]
+        below.set(ylim=(0, 0.85), xticks=range(8), xticklabels=names)
+    for axes in panels[:, 1:].ravel():
+        axes.set_yticklabels([])
+    panels[0, 0].set_ylabel("score without noise")
+    panels[1, 0].set_ylabel("mean evaluation, share of the maximum")
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def baselines() -> Figure:
+    """Episodes and seconds until an evaluation is first 30, a point for each seed."""
+    agents, colors = read("baselines"), {"sbx": BLUE, "sb3": GREEN}
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for row, (agent, found) in enumerate(agents.items()):
+        firsts = [first_at(row) for row in found["evaluation"]]
+        pairs = zip(firsts, found["seconds"], strict=True)
+        seconds = [times[first - 1] if first else np.inf for first, times in pairs]
+        near = row + np.linspace(-0.25, 0.25, len(firsts))
+        for axes, values in zip(
+            panels, ([first or np.inf for first in firsts], seconds), strict=True
+        ):
+            color = colors.get(agent[:3], ORANGE)
+            axes.plot(values, near, "o", color=color, alpha=0.6, markersize=4)
+            axes.plot(np.median(values), row, "|", color=color, markersize=14, mew=2.5)
+    panels[0].set_yticks(range(len(agents)), [agent.replace("_", " ") for agent in agents])
+    panels[0].invert_yaxis()
+    panels[0].set_xlabel("first evaluation of 30: episode")
+    panels[1].set_xlabel("the same, seconds of training")
+    ticks = [1, 2, 3, 5, 10, 20, 40], [5, 10, 20, 50, 100, 200, 500]
+    for axes, marks in zip(panels, ticks, strict=True):
+        axes.set_xscale("log")
+        axes.set_xticks(marks, marks)
+        axes.minorticks_off()
+        axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
+def bugs(titles: Mapping[str, str], same_base: bool = False) -> Figure:
+    """Training scores with each bug over the range of the runs without it.
+
+    Args:
+        titles: of the panels by variant, in their order.
+        same_base: show the range of `default` in every panel, since another one would betray bugs.
+    """
+    variants, columns = read("bugs"), 4
+    rows = -(-len(titles) // columns)
+    options = {"sharex": True, "sharey": True, "layout": "constrained"}
+    figure, panels = plt.subplots(rows, columns, figsize=(10.4, 2.2 * rows), **options)
+    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
+        base = variants["default" if same_base else BUGS[name].base]
+        episodes, scores = base["episode"][0], base["score"]
+        ends = scores.min(axis=0), scores.max(axis=0)
+        axes.fill_between(episodes, *ends, color="0.85", label="range without the bug")
+        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
+        axes.axhline(SOLVED_SCORE, color="0.4", linestyle="--", linewidth=1, label="30, solved")
+        axes.set_title(title, fontsize=9)
+        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
+        axes.minorticks_off()
+    for axes in panels.flat[len(titles) :]:
+        axes.axis("off")
+    handles = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
+    return figure
+
+
+def curves(variants: Mapping[str, Variant]) -> Figure:
+    """Means over seeds of the training scores of variants, with their 95 % t-intervals."""
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for name, variant in variants.items():
+        bands = np.array([mean_interval(column) for column in variant["score"].T]).T
+        [line] = axes.plot(variant["episode"][0], bands[0], label=name)
+        axes.fill_between(variant["episode"][0], *bands[1:], color=line.get_color(), alpha=0.2)
+    axes.set(xlabel="episode", ylabel="training score")
+    axes.legend(frameon=False)
+    return figure
+
+
+def quiz_order() -> Sequence[str]:
+    """The bugs in the order of the notebook's quiz, the same in every process."""
+    names = [name for name, bug in BUGS.items() if bug.why]
+    return [names[k] for k in np.random.default_rng(4).permutation(len(names))]
+
+
+FIGURES = {
+    "leave_one_out": lambda: effects("leave_one_out"),
+    "study": study,
+    "baselines": baselines,
+    "bugs": lambda: bugs(
+        {name: bug.title for name, bug in BUGS.items() if bug.why or name == "crossq"}
+    ),
+    "bugs_quiz": lambda: bugs(dict(zip(quiz_order(), LETTERS, strict=True)), same_base=True),
+}
+
+
+def draw(name: str, folder: Path = DOC) -> Path:
+    """Draw a figure of FIGURES into a folder."""
+    path = folder / f"{name}.png"
+    figure = FIGURES[name]()
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+    return path

@@ -1,1 +1,0 @@
-"""Tables and figures of what was trained."""

@@ -1,0 +1,121 @@
+"""Intervals, tests and power, by hand and beside SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from research.plans import factorial
+from research.statistics import (
+    detectable,
+    difference,
+    effect_of_seeds,
+    holm,
+    judged,
+    mean_interval,
+    permutation_p,
+)
+
+
+def scipys_p(one, other):
+    """p by listing all divisions of the seeds."""
+    test = stats.permutation_test(
+        (one, other),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        vectorized=True,
+        n_resamples=200_000,
+    )
+    return test.pvalue
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shift", "digits"),
+    [((5, 7), 0, 1), ((10, 10), 1, 3), ((3, 9), 2, 1), ((5, 5), 5, 3), ((8, 9), 0.5, 2)],
+)
+def test_the_permutation_test_counts_as_scipy_does(sizes, shift, digits):
+    """Values are rounded to one in 4,000 of their range, so some divisions become ties: p may be
+    larger by their share."""
+    generator = np.random.default_rng(1)
+    one, other = (generator.normal(k * shift, 1, n).round(digits) for k, n in enumerate(sizes))
+    exact = scipys_p(one, other)
+    assert exact <= permutation_p(one, other) + 1e-12 <= 1.01 * exact + 1e-9
+
+
+def test_the_permutation_test_of_sixty_seeds_agrees_with_draws():
+    generator = np.random.default_rng(0)
+    one, other = generator.normal(0, 1, 30), generator.normal(0.6, 1, 30)
+    draws = scipys_p(one, other)
+    error = np.sqrt(draws / 200_000)  # of a share near 0, one standard deviation; p is twice a tail
+    assert permutation_p(one, other) == pytest.approx(draws, abs=6 * error)
+
+
+def test_equal_groups_have_no_p():
+    assert permutation_p(np.ones(4), np.ones(5)) == 1
+
+
+def test_a_difference_has_welchs_intervals():
+    one, other = np.array([1.0, 2, 4, 7]), np.array([0.0, 1, 1, 2, 0])
+    found, welch = difference(one, other, margin=1.0), stats.ttest_ind(one, other, equal_var=False)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(welch.confidence_interval(0.95)))
+    assert found["effect"] == pytest.approx(3.5 - 0.8)
+    assert not found["alike"]
+    assert difference(one, other, margin=100)["alike"]
+
+
+def test_flips_of_sign_by_hand():
+    found = effect_of_seeds([1.0, 2.0, 3.0, 4.0])
+    assert found["p"] == 2 / 2**4  # only all signs as they are, or all turned, are as far from 0
+    assert found["effect"] == 2.5
+
+
+def test_the_interval_of_equal_numbers_has_no_width():
+    assert mean_interval([2.0, 2.0, 2.0]) == (2, 2, 2)
+    assert mean_interval([5.0]) == (5, 5, 5)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_verdicts():
+    def verdicts(*effects):
+        return [one["verdict"] for one in judged([{"p": p, "alike": a} for p, a in effects])]
+
+    assert verdicts((0.01, False), (0.04, False), (0.3, False)) == [
+        "shown",
+        "suggested",
+        "not shown",
+    ]
+    assert verdicts((0.001, True)) == ["shown, alike"]
+    assert verdicts((0.2, True)) == ["alike"]
+
+
+def test_a_test_finds_what_can_be_detected_in_four_of_five_cases():
+    generator = np.random.default_rng(0)
+    size = detectable(generator.normal(size=(2, 10)))
+    spread = detectable([np.array([-1.0, 1.0] * 5)] * 2)  # standard deviation sqrt(10 / 9)
+    runs = generator.normal(size=(4_000, 2, 10)) * np.sqrt(10 / 9)
+    runs[:, 0] += spread
+    p = stats.ttest_ind(runs[:, 0], runs[:, 1], axis=1).pvalue
+    assert np.mean(p < 0.05) == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 4_000))
+    assert size > 0
+    assert detectable([np.arange(5.0)] * 2, tests=10) > detectable([np.arange(5.0)] * 2)
+
+
+def test_effects_of_a_factorial_by_hand():
+    """n = 3 alone adds 2, NoisyNet 1 and both together 8, whatever the replay is."""
+    values = {
+        f"{n}_{replay}_{noise}": value
+        for replay in ("uniform", "prioritized")
+        for n, noise, value in [(1, "plain", 1), (3, "plain", 3), (1, "noisy", 2), (3, "noisy", 9)]
+    }
+
+    def effect(*changed):
+        weights = factorial("{}_{}_{}", changed)
+        return sum(weights[name] * value for name, value in values.items())
+
+    assert effect(0) == ((3 - 1) + (9 - 2)) / 2
+    assert effect(2) == ((2 - 1) + (9 - 3)) / 2
+    assert effect(0, 2) == 9 - 3 - 2 + 1
+    assert effect(1) == effect(0, 1, 2) == 0

@@ -1,0 +1,165 @@
+"""A training gives the same rows wherever it is trained, and what it may change."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from torch import nn
+
+from reacher import ReacherEnvironment
+from research import results, runner
+from research.training import (
+    CLOCK,
+    COLUMNS,
+    LumpedRewards,
+    Training,
+    make_training,
+    parts,
+    train,
+)
+from tutorial.paths import PROJECT
+
+SMALL = {  # on a pendulum, in a second or two
+    "location": "gymnasium:Pendulum-v1",
+    "arms": 1,
+    "evaluate_every": 1,
+    "engine": "torch",
+    "actor_hidden": [8, 8],
+    "critic_hidden": [8, 8],
+    "learning_starts": 20,
+    "batch_size": 16,
+    "gradient_steps": 2,
+    "replay_capacity": 5_000,
+    "noise_schedule": "constant",
+    "anneal_episodes": None,
+}
+
+
+def small(seed=0, variant="small", **changes):
+    return make_training("plan", variant, seed, {**SMALL, "episodes": 2, **changes})
+
+
+def numbers(rows):
+    """Rows without their seconds."""
+    return [row[:-1] for row in rows]
+
+
+def stored_numbers(folder, variant="small"):
+    lines = (folder / "plan" / f"{variant}.csv").read_text().splitlines()
+    return [line.split(",")[:-1] for line in lines[1:]]
+
+
+def test_a_training_gives_the_same_rows_after_another_one():
+    first = train(small(1))
+    train(small(2, noisy_layers=False))
+    assert numbers(train(small(1))) == numbers(first)
+    assert numbers(train(small(3))) != numbers(first)
+    assert len(first) == 2 and len(first[0]) == len(COLUMNS)
+    assert int(first[-1][COLUMNS.index("num_updates")]) > 0
+
+
+def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
+    trainings = [small(seed) for seed in (5, 4)]
+    assert runner.run_trainings(trainings, tmp_path, workers=1) == 0
+    assert stored_numbers(tmp_path) == numbers(train(small(4)) + train(small(5)))
+    assert capsys.readouterr().out.count(": done") == 2
+    assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
+    assert capsys.readouterr().out == ""
+
+
+def start(*words):
+    options = {"cwd": PROJECT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], **options)
+
+
+def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
+    """A scheduler and two workers as processes of their own. When the first training is stored,
+    both workers are at other trainings, and one of them is killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    processes = [start("scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")]
+    processes += [start(*words) for _ in range(2)]
+    good = [small(seed, episodes=5) for seed in range(4)]
+    bad = small(0, "bad", mirrors="samples")  # which a pendulum has not; `check` would have said so
+    killed = []
+
+    def keep(job, rows):
+        results.store(runner.path_of(job, tmp_path), rows)
+        if not killed:
+            [worker] = [one for one, jobs in client.processing().items() if jobs][:1]
+            os.kill(pids[worker], signal.SIGKILL)
+            killed.append(pids[worker])
+
+    try:
+        with runner.connect(address) as client:
+            client.wait_for_workers(2, timeout=60)
+            pids = client.run(os.getpid)
+            assert runner.run([*good, bad], train, keep, address) == 1
+            assert len(client.scheduler_info()["workers"]) == 1
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert killed
+    assert stored_numbers(tmp_path) == numbers([row for one in good for row in train(one)])
+    told = capsys.readouterr().out
+    assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 4
+
+
+# --------------------------------------------------------------------------- what trainings change
+
+
+def test_lumps_are_paid_in_time_and_the_clock_tells_it():
+    environment = LumpedRewards(Paying([1.0, 2, 3, 4, 5, 6, 7]), every=3, clock=True)
+    answers = [environment.reset(), *(environment.step(None) for _ in range(7))]
+    paid = [answer["brain"].rewards[0] for answer in answers[1:]]
+    assert paid == [0, 0, 6, 0, 0, 15, 7]  # and at the end what is left
+    clock = [answer["brain"].vector_observations[0, CLOCK] for answer in answers]
+    assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 1 / 3])
+
+
+class Paying:
+    """An environment of two arms that pays these rewards."""
+
+    def __init__(self, rewards):
+        self.rewards = rewards
+        with ReacherEnvironment(2, seed=0) as arms:
+            self.answer = arms.reset()[arms.brain_names[0]]
+
+    def reset(self):
+        self.decision = -1
+        return self.step(None)
+
+    def step(self, actions):
+        reward = self.rewards[self.decision] if self.decision >= 0 else 0.0
+        self.decision += 1
+        ends = [self.decision == len(self.rewards)] * 2
+        seen = self.answer.vector_observations.copy()
+        kind = type(self.answer)
+        known = vars(self.answer) | {"rewards": [reward] * 2, "local_done": ends}
+        return {"brain": kind(**known | {"vector_observations": seen})}
+
+
+def test_keeping_the_best_changes_evaluations_only():
+    usual, kept = (train(small(6, episodes=6, keep_best=keep)) for keep in (False, True))
+    score, evaluation = COLUMNS.index("score"), COLUMNS.index("evaluation")
+    assert [row[score] for row in usual] == [row[score] for row in kept]
+    assert usual[0][evaluation] == kept[0][evaluation]  # the first weights are the best so far
+    assert [row[evaluation] for row in usual] != [row[evaluation] for row in kept]
+
+
+def test_a_learner_without_layer_normalization_has_none(defaults):
+    cells, learner = parts(Training("plan", "variant", 0, learner="NoLayerNorm"))
+    settings = defaults(actor_hidden=(8, 8), critic_hidden=(8, 8))
+    for kind, there in ((cells.DDPG, True), (learner, False)):
+        ddpg = kind(np.ones(33, np.float32), 4, settings)
+        layers = [*ddpg.actor.modules(), *ddpg.critic.modules()]
+        assert any(isinstance(layer, nn.LayerNorm) for layer in layers) == there
