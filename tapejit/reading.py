@@ -26,6 +26,7 @@ import random
 import re
 import sys
 import types
+import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -236,6 +237,8 @@ class Reading:
             self.see_attributes(value, path, group)
         elif isinstance(value, types.ModuleType):
             self.see_module_of_python(value, path)
+        elif isinstance(value, weakref.ref):
+            self.visit(value(), f"{path}()", group)
         elif isinstance(value, DESCRIPTORS):
             pass
         elif callable(value) and not hasattr(value, "__dict__"):  # written in C
@@ -376,7 +379,7 @@ class Reading:
                 name
                 for name, value in vars(each).items()
                 if name in self.names
-                or self.dynamic
+                or (self.dynamic and name[:2] != "__")
                 or name in IMPLICIT
                 or (isinstance(value, types.FunctionType) and name[:2] == "__")
             )

@@ -295,8 +295,13 @@ class Mine(nn.Module):
         self.inner = inner
     def forward(self, observations, *others):
         return self.inner(nn.ReLU()(torch.sqrt(2.0 - observations.abs())), *others)
-{CRITIC}
-        self.critic, self.critic_optimizer = self.target_critic.inner, self.critic_optimizer
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.target_critic = Mine(self.target_critic)
+    def update_targets(self):
+        soft_update(self.target_critic.inner, self.critic, self.tau)
+        soft_update(self.target_actor, self.actor, self.tau)
 
 # an index beyond a table: raises IndexError
 class Edited(DDPG):
@@ -345,3 +350,582 @@ def table(text: str) -> dict[str, tuple[str, str]]:
             code = code.replace("{" + each + "}", globals()[each].strip("\n"))
         found[name] = outcome, code
     return found
+
+
+# Other things that people do to a learner.
+OWN = """
+# targets follow at every third step, by a counter of the learner: torch
+class Edited(DDPG):
+    steps = 0
+    def update_targets(self):
+        self.steps += 1
+        if self.steps % 3 == 0:
+            super().update_targets()
+
+# a schedule outside of the learner: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.5)
+def after(d, k):
+    d.schedule.step()
+
+# a schedule inside of the learner: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.9)
+    def learn(self, *arguments):
+        result = super().learn(*arguments)
+        self.schedule.step()
+        return result
+
+# a running normalizer that learn updates, a new tensor each time: compiled
+class Normalizer:
+    def __init__(self):
+        self.mean, self.square = torch.zeros(3), torch.ones(3)
+    def update(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        self.square = 0.9 * self.square + 0.1 * x.square().mean(0)
+    def __call__(self, x):
+        return (x - self.mean) / (self.square - self.mean.square()).clamp(min=1e-2).sqrt()
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.normalizer = Normalizer()
+    def learn(self, rows, *others):
+        self.normalizer.update(rows[:, :3])
+        return super().learn(torch.cat([self.normalizer(rows[:, :3]), rows[:, 3:]], 1), *others)
+    def act(self, observations, noise=None):
+        return super().act(self.normalizer(observations), noise)
+
+# returns are divided by a running size in NumPy: torch
+class Edited(DDPG):
+    size = np.ones(1, np.float32)
+    def learn(self, rows, *others):
+        self.size = 0.9 * self.size + 0.1 * np.abs(rows[:, 5].numpy()).mean()
+        return super().learn(rows, *others)
+
+# gradients are clipped by their norm: compiled
+class Edited(DDPG):
+    def learn_critic(self, batch, weights=1.0):
+        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
+        loss = critic_loss(errors, weights)
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.critic.parameters(), 0.05)
+        self.critic_optimizer.step()
+        return errors.detach(), loss.detach()
+
+# gradients are clipped by value, and an L1 penalty: compiled
+class Edited(DDPG):
+    def learn_critic(self, batch, weights=1.0):
+        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
+        loss = critic_loss(errors, weights) + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_value_(self.critic.parameters(), 1e-2)
+        self.critic_optimizer.step()
+        return errors.detach(), loss.detach()
+
+# a penalty of the critic's gradient by the action: compiled
+class Edited(DDPG):
+    def learn_critic(self, batch, weights=1.0):
+        actions = batch.actions.clone().requires_grad_()
+        slope = torch.autograd.grad(self.critic(batch.observations, actions).sum(), actions, create_graph=True)[0]
+        loss = slope.square().sum(1).mean()
+        descend(loss, self.critic_optimizer)
+        return super().learn_critic(batch, weights)
+
+# two critics in a plain list, clipped double Q: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.critics = [self.critic, Critic(np.ones(3, np.float32), 2, self.settings)]
+        self.targets = copy.deepcopy(self.critics)
+        self.optimizers = {k: torch.optim.Adam(c.parameters(), eps=1e-2) for k, c in enumerate(self.critics)}
+    def learn_critic(self, batch, weights=1.0):
+        with torch.no_grad():
+            after = self.target_actor(batch.next_observations)
+            values = [target(batch.next_observations, after) for target in self.targets]
+            y = batch.returns + batch.discounts * torch.stack(values).amin(0)
+        for k, critic in enumerate(self.critics):
+            errors = td_error(batch, critic, y)
+            loss = critic_loss(errors, weights)
+            descend(loss, self.optimizers[k])
+        for target, critic in zip(self.targets, self.critics):
+            soft_update(target, critic, 0.05)
+        return errors.detach(), loss.detach()
+
+# the entropy's temperature is learned: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.log_alpha = torch.zeros(1, requires_grad=True)
+        self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=1e-2)
+    def learn_actor(self, batch, noise=None):
+        actions = self.actor(batch.observations)
+        loss = (self.log_alpha.exp().detach() * actions.square().sum(1) - self.critic(batch.observations, actions)).mean()
+        descend(loss, self.actor_optimizer)
+        descend(-(self.log_alpha * (actions.detach().square().sum(1) - 0.1)).mean(), self.alpha_optimizer)
+        return loss.detach()
+
+# an average of the actor's weights in a dict: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.averages = {name: p.detach().clone() for name, p in self.actor.named_parameters()}
+    def update_targets(self):
+        super().update_targets()
+        with torch.no_grad():
+            for name, p in self.actor.named_parameters():
+                self.averages[name].mul_(0.9).add_(p, alpha=0.1)
+
+# the same in new tensors: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.averages = {name: p.detach().clone() for name, p in self.actor.named_parameters()}
+    @torch.no_grad()
+    def update_targets(self):
+        super().update_targets()
+        for name, p in self.actor.named_parameters():
+            self.averages[name] = 0.9 * self.averages[name] + 0.1 * p
+
+# AveragedModel of PyTorch: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.average = torch.optim.swa_utils.AveragedModel(self.actor)
+    def update_targets(self):
+        super().update_targets()
+        self.average.update_parameters(self.actor)
+
+# a distributional critic, quantile loss: compiled
+class Quantiles(nn.Module):
+    def __init__(self, inputs):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(inputs, 16), nn.SiLU(), nn.Linear(16, 5))
+    def all(self, s, a):
+        return self.layers(torch.cat([s, a], -1))
+    def forward(self, s, a):
+        return self.all(s, a).mean(1)
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.critic, self.taus = Quantiles(5), torch.linspace(0.1, 0.9, 5)
+        self.target_critic = copy.deepcopy(self.critic)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters())
+    def learn_critic(self, batch, weights=1.0):
+        with torch.no_grad():
+            after = self.target_critic.all(batch.next_observations, self.target_actor(batch.next_observations))
+            y = batch.returns[:, None] + batch.discounts[:, None] * after
+        errors = y[:, None, :] - self.critic.all(batch.observations, batch.actions)[:, :, None]
+        loss = (F.huber_loss(errors, 0 * errors, reduction="none") * (self.taus[:, None] - (errors < 0).float()).abs()).mean()
+        descend(loss, self.critic_optimizer)
+        return errors.detach().mean((1, 2)), loss.detach()
+
+# dropout: compiled
+class Mine(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.dropout = inner, nn.Dropout(0.3)
+    def forward(self, s, *others):
+        return self.inner(self.dropout(s), *others)
+{CRITIC}
+
+# smoothed target actions: compiled
+class Edited(DDPG):
+    def learn_critic(self, batch, weights=1.0):
+        with torch.no_grad():
+            a = self.target_actor(batch.next_observations)
+            a = (a + (0.2 * torch.randn_like(a)).clamp(-0.5, 0.5)).clamp(-1, 1)
+            y = batch.returns + batch.discounts * self.target_critic(batch.next_observations, a)
+        errors = td_error(batch, self.critic, y)
+        loss = critic_loss(errors, weights)
+        descend(loss, self.critic_optimizer)
+        return errors.detach(), loss.detach()
+
+# random numbers of a torch.Generator of one's own: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.chance = torch.Generator().manual_seed(0)
+    def learn(self, rows, *others):
+        return super().learn(rows + 0.1 * torch.randn(rows.shape, generator=self.chance), *others)
+
+# sampled actions of a distribution: compiled
+class Edited(DDPG):
+    def learn_actor(self, batch, noise=None):
+        mean = self.actor(batch.observations)
+        actions = torch.distributions.Normal(mean, 0.1, validate_args=False).rsample()
+        loss = -self.critic(batch.observations, actions).mean()
+        descend(loss, self.actor_optimizer)
+        return loss.detach()
+
+# batch normalization in the critic: compiled
+class Mine(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.norm = inner, nn.BatchNorm1d(3)
+    def forward(self, s, *others):
+        return self.inner(self.norm(s), *others)
+{CRITIC}
+        self.critic.eval(), self.target_critic.eval()
+
+# group normalization: either
+class Mine(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.norm = inner, nn.GroupNorm(3, 3)
+    def forward(self, s, *others):
+        return self.inner(self.norm(s), *others)
+{CRITIC}
+
+# weight normalization: either
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        nn.utils.parametrizations.weight_norm(self.critic.output)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-3)
+        self.target_critic = copy.deepcopy(self.critic)
+
+# spectral normalization: either
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        nn.utils.parametrizations.spectral_norm(self.critic.output)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-3)
+        self.target_critic = copy.deepcopy(self.critic)
+
+# layers are reset at each second phase: compiled
+class Edited(DDPG):
+    pass
+def after(d, k):
+    if k % 2:
+        d.actor.apply(lambda m: m.reset_parameters() if isinstance(m, nn.Linear) else None)
+
+# the optimizer is swapped: compiled
+class Edited(DDPG):
+    pass
+def after(d, k):
+    if k == 3:
+        d.critic_optimizer = torch.optim.SGD(d.critic.parameters(), lr=1e-2)
+
+# the whole critic is another object: compiled
+class Edited(DDPG):
+    pass
+def after(d, k):
+    if k == 3:
+        d.critic = copy.deepcopy(d.critic)
+        d.critic_optimizer = torch.optim.Adam(d.critic.parameters(), lr=1e-2, eps=1e-2)
+
+# the target is a new copy in each phase: compiled
+class Edited(DDPG):
+    pass
+def after(d, k):
+    d.target_critic = copy.deepcopy(d.critic)
+
+# the loss is another function from a phase on: compiled
+def my_loss(errors, weights):
+    return (weights * errors.square()).mean()
+class Edited(DDPG):
+    def learn_critic(self, batch, weights=1.0):
+        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
+        loss = my_loss(errors, weights)
+        descend(loss, self.critic_optimizer)
+        return errors.detach(), loss.detach()
+def after(d, k):
+    global my_loss
+    if k == 3:
+        my_loss = lambda errors, weights: (weights * errors.abs()).mean()
+
+# a default that is changed: compiled
+def scale(x, options={"by": 1.0}):
+    return options["by"] * x
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, scale(weights), *others)
+def after(d, k):
+    if k == 3:
+        scale.__defaults__[0]["by"] = 3.0
+
+# a class attribute that is changed: compiled
+class Config:
+    scale = 1.0
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, Config.scale * weights, *others)
+def after(d, k):
+    if k == 3:
+        Config.scale = 3.0
+
+# a dataclass with a property: compiled
+import dataclasses
+@dataclasses.dataclass
+class Config:
+    base: float = 1.0
+    @property
+    def scale(self):
+        return 2 * self.base
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.config = Config()
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, self.config.scale * weights, *others)
+def after(d, k):
+    if k == 3:
+        d.config = Config(3.0)
+
+# an object with slots: compiled
+class Config:
+    __slots__ = ("scale",)
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.config = Config()
+        self.config.scale = 1.0
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, self.config.scale * weights, *others)
+def after(d, k):
+    if k == 3:
+        d.config.scale = 3.0
+
+# a name that is put together: compiled
+class Edited(DDPG):
+    scale_of_critic = 1.0
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, getattr(self, "scale_of_" + "critic") * weights, *others)
+def after(d, k):
+    if k == 3:
+        d.scale_of_critic = 3.0
+
+# a partial and a lambda: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.options = [1.0]
+        self.scale = functools.partial(lambda options, x: options[0] * x, self.options)
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, self.scale(weights), *others)
+def after(d, k):
+    if k == 3:
+        d.options[0] = 3.0
+import functools
+
+# a cache: torch
+import functools
+@functools.lru_cache
+def scale_of(k):
+    return SCALES[k]
+SCALES = [1.0]
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, scale_of(0) * weights, *others)
+def after(d, k):
+    if k == 3:
+        SCALES[0] = 3.0
+        scale_of.cache_clear()
+
+# a number that is annealed in each phase: either
+class Edited(DDPG):
+    scale = 1.0
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, self.scale * weights, *others)
+def after(d, k):
+    d.scale *= 0.9
+
+# time: torch
+import time
+START = time.time()
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, weights * (1.0 + (time.time() < START)), *others)
+
+# an environment variable: torch
+import os
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, weights * float(os.environ.get("SCALE", "1.0")), *others)
+def before(d, k):
+    os.environ["SCALE"] = str(1.0 + (k > 3))
+
+# a file: torch
+class Edited(DDPG):
+    def learn(self, *arguments):
+        with open(os.devnull, "a") as file:
+            file.write("learned")
+        return super().learn(*arguments)
+import os
+
+# a print now and then: torch
+class Edited(DDPG):
+    def learn(self, *arguments):
+        result = super().learn(*arguments)
+        print(f"loss {result[1]:.3f}")
+        return result
+
+# stop early if the loss is small: torch
+class Edited(DDPG):
+    def learn_actor(self, batch, noise=None):
+        loss = actor_loss(batch.observations, self.actor, self.critic, noise)
+        if loss < -0.05:
+            return loss.detach()
+        descend(loss, self.actor_optimizer)
+        return loss.detach()
+
+# a history of losses: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.history = []
+    def learn(self, *arguments):
+        result = super().learn(*arguments)
+        self.history.append(result[1])
+        return result
+
+# the last loss is kept: compiled
+class Edited(DDPG):
+    last = None
+    def learn(self, *arguments):
+        result = super().learn(*arguments)
+        self.last = result[1]
+        return result
+def act(d, fast, observations):
+    return d.last.numpy()
+
+# a loss that depends on the one before: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.scale = torch.ones(())
+    def learn(self, rows, weights, *others):
+        result = super().learn(rows, weights / self.scale, *others)
+        self.scale = 0.9 * self.scale + 0.1 * result[1].sqrt()
+        return result
+
+# a custom function of autograd: compiled
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+    @staticmethod
+    def backward(context, gradient):
+        return -0.5 * gradient
+class Edited(DDPG):
+    def learn_actor(self, batch, noise=None):
+        loss = Reversed.apply(self.critic(batch.observations, self.actor(batch.observations))).mean()
+        descend(loss, self.actor_optimizer)
+        return loss.detach()
+
+# a hook with a counter: torch
+SEEN = []
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.critic.register_forward_hook(lambda module, given, result: SEEN.append(1) or result)
+
+# a hook that changes gradients: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        for parameter in self.critic.parameters():
+            parameter.register_hook(lambda gradient: 0.5 * gradient.sign())
+
+# operations in place: compiled
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        rows[:, 5].clamp_(-0.5, 0.5).mul_(2)
+        weights[:4] = 0.5
+        return super().learn(rows, weights, *others)
+
+# gradients are not set to zero: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.actor_optimizer.zero_grad = lambda *given, **more: None
+
+# a delayed actor, by a flag of the step: compiled
+class Edited(DDPG):
+    pass
+def learn(d, fast, rows, weights, noise):
+    return fast.scan("learn", rows, weights, noise, np.arange(len(rows)) % 2 == 0)
+
+# two states that share memory: torch
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.target_critic.output.bias.data = self.critic.output.bias.data
+
+# an auxiliary loss with a network of its own: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.others = {"model": [nn.Linear(5, 3)]}
+        self.others["optimizer"] = torch.optim.RMSprop(self.others["model"][0].parameters(), eps=1e-2)
+    def learn(self, rows, *others):
+        guess = self.others["model"][0](rows[:, :5])
+        loss = F.mse_loss(guess, rows[:, 7:10])
+        descend(loss, self.others["optimizer"])
+        return (*super().learn(rows, *others), {"model": loss.detach(), "nothing": None})
+def learn(d, fast, *arguments):
+    *found, more = fast.scan("learn", *arguments)
+    assert more["nothing"] is None
+    return [*found, more["model"]]
+
+# an embedding of a whole number: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.table = nn.Embedding(4, 1)
+    def learn(self, rows, weights, *others):
+        index = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
+        return super().learn(rows, weights * (1 + self.table(index).detach()[:, 0].abs()), *others)
+
+# numbers of double precision: compiled
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        exact = weights.double() / weights.double().sum() * len(weights)
+        return super().learn(rows, exact.float(), *others)
+
+# weight decay, Nesterov and another rate for each layer: compiled
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        groups = [{"params": [p], "lr": 1e-2 / (1 + k)} for k, p in enumerate(self.critic.parameters())]
+        self.critic_optimizer = torch.optim.SGD(groups, 1e-2, momentum=0.9, nesterov=True, weight_decay=1e-2)
+        super().set_learning_rates
+    def set_learning_rates(self, factor):
+        pass
+
+# modes of training that stay: either
+class Edited(DDPG):
+    def learn(self, *arguments):
+        result = super().learn(*arguments)
+        self.actor.train()
+        return result
+
+# learn flips a flag: torch
+class Edited(DDPG):
+    flag = False
+    def learn(self, rows, weights, *others):
+        self.flag = not self.flag
+        return super().learn(rows, weights * (2.0 if self.flag else 1.0), *others)
+
+# a generator: torch
+def numbers():
+    k = 0
+    while True:
+        yield 1.0 + k
+        k = (k + 1) % 5
+NUMBERS = numbers()
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, weights * next(NUMBERS), *others)
+
+# another dtype by default: either
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows, weights * torch.tensor([0.1, 0.2]).sum(), *others)
+"""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+import types
 
 import numpy as np
 import torch
@@ -28,10 +30,10 @@ class Counted:
 
 def tensors_in(value, known=None):
     """All tensors of a learner, whatever holds them."""
-    known = set() if known is None else known
+    known = {} if known is None else known
     if id(value) in known:
         return
-    known.add(id(value))
+    known[id(value)] = value  # kept, or another object could get its id
     if isinstance(value, torch.Tensor):
         yield value.detach()
     elif isinstance(value, torch.nn.Module):
@@ -49,7 +51,9 @@ def tensors_in(value, known=None):
 
 def make(notebook, code):
     """The namespace of an edit, and its learner."""
-    space = dict(vars(notebook), __name__="the_edit")
+    module = sys.modules["the_edit"] = types.ModuleType("the_edit")  # where a dataclass looks
+    space = vars(module)
+    space |= {name: value for name, value in vars(notebook).items() if name[:2] != "__"}
     exec(compile(code, "the edit", "exec"), space)
     torch.manual_seed(0), np.random.seed(0), random.seed(0)
     settings = notebook.make_hyperparameters("default", SMALL, has_mirrors=False)
