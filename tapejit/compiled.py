@@ -96,8 +96,10 @@ class Entry(NamedTuple):
 
     def bound(self, reading: Reading) -> Entry:
         """The same for a learner that has other objects in its places."""
-        trial = self.trial._replace(reading=reading)
-        return Entry(trial, self.free, Guard(reading, self.free))
+        trial, free = self.trial._replace(reading=reading), dict(self.free)
+        for path in free.keys() & reading.places.keys():
+            free[path] = Tensor(free[path].tensor, free[path].group, *reading.places[path])
+        return Entry(trial, free, Guard(reading, free))
 
 
 class Learner:
@@ -243,8 +245,7 @@ class Learner:
         reading = trials[0].reading
         return jax_setup.phases().Phase(
             [trial.recorded for trial in trials],
-            {path: place for each in trials for path, place in each.replaced.items()}
-            | reading.tensors,
+            reading.tensors | {path: x for entry in entries for path, x in entry.free.items()},
             reading.shared,
             {path for each in trials for path in each.replaced},
             reading.rates,

@@ -23,7 +23,6 @@ from tapejit.to_jax import (
     Translation,
     check,
     is_wide,
-    may_fail,
     number_type,
     wide,
 )
@@ -102,7 +101,7 @@ def compiled(program: Program) -> Any:
         failed = [jnp.bool_(False)] if program.faulty else []
         return jax.lax.fori_loop(0, steps, body, (vectors, results, failed))
 
-    return jax.jit(call, compiler_options=options())
+    return jax.jit(call, compiler_options=options(bool(program.columns)))
 
 
 class Phase:
@@ -162,10 +161,18 @@ class Phase:
             tuple(nodes[path] for path in singles),
             tuple(numbers),
             scan,
-            any(map(may_fail, recordings)),
+            any([check(recorded) for recorded in recordings]),
         )
         self.function = compiled(self.program)
         self.wide = is_wide(recordings)
+        self.numbers_after, self.after = [], {}
+        for paths, group in zip(self.written, self.groups, strict=True):
+            memory = torch.empty(group.size, dtype=group.dtype)
+            self.numbers_after.append(memory.numpy())
+            for path, piece in zip(paths, group.pieces(memory), strict=True):
+                self.after |= dict.fromkeys(shared.get(path, [path]), piece)
+        self.kept = [path for path in self.after if path not in replaced]
+        self.kept_after = [self.after[path] for path in self.kept]
         with wide(self.wide):
             self.pieces = [
                 [] if new else [memory_in_jax(places[path].tensor) for path in paths]
@@ -201,7 +208,8 @@ class Phase:
             )
         if failed and failed[0]:
             raise ArithmeticError
-        return [np.array(one if which is None else one[:steps]) for one in results], vectors
+        rows = ... if which is None else slice(steps)
+        return [np.array(np.asarray(one)[rows]) for one in results], vectors
 
     def draw(self, which: np.ndarray, steps: int) -> list[list[np.ndarray]]:
         """All random numbers of a phase, in the order in which PyTorch's steps would draw them."""
@@ -217,23 +225,20 @@ class Phase:
 
     def numbers_of(self, vectors: Sequence) -> dict[str, torch.Tensor]:
         """What the tensors that change would be afterwards, by name."""
-        found = {}
-        for paths, group, vector in zip(self.written, self.groups, vectors, strict=True):
-            pieces = group.pieces(torch.from_dlpack(vector))
-            for path, piece in zip(paths, pieces, strict=True):
-                found |= dict.fromkeys(self.shared.get(path, [path]), piece)
-        return found
+        for numbers, vector in zip(self.numbers_after, vectors, strict=True):
+            numbers[...] = np.asarray(vector)
+        return self.after
 
     @torch.no_grad()
     def write(self, vectors: Sequence) -> None:
         """Let the learner's tensors have these numbers."""
         found = self.numbers_of(vectors)
-        for path in self.replaced & found.keys():
+        for path in self.replaced:
             place = self.places[path]
-            place.tensor = found.pop(path).clone()
+            place.tensor = found[path].clone()
             place.box.put(place.key, place.tensor)
-        if found:
-            copy_all([self.places[path].tensor for path in found], list(found.values()))
+        if self.kept:
+            copy_all([self.places[path].tensor for path in self.kept], self.kept_after)
 
 
 def memory_in_jax(tensor: torch.Tensor) -> Callable[[], Any]:
