@@ -64,7 +64,7 @@ def check(owner: Any, method: str, call: Any, entries: Any, phase: Any, which: A
         return numbers(result, {path: place.now() for path, place in places.items()})
 
     with saved.undone(), no_printing():
-        arrays, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+        arrays, vectors = phase.run(call.arrays(), which, steps)
         old = numbers(None, {path: place.tensor for path, place in reading.tensors.items()})
         result = owner.result(entries[0].trial, arrays, call.steps and steps)
         found = old | numbers(result, phase.numbers_of(vectors))

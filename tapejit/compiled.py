@@ -20,7 +20,8 @@ from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
 from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences, told
 from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
-TRIES = 5  # calls until two in succession must have been the same; recordings made anew
+TRIES = 5  # calls until two in succession must have been the same
+RENEWALS = 3  # recordings made anew because something has changed
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 
 
@@ -50,6 +51,10 @@ class Given(NamedTuple):
 
     def arguments(self, leaves: list) -> Sequence:
         return leaves if self.structure is None else tree_unflatten(leaves, self.structure)
+
+    def arrays(self) -> list[np.ndarray]:
+        found = [self.leaves[k] for k in self.numbers]
+        return [x.detach().numpy() if isinstance(x, torch.Tensor) else x for x in found]
 
     def variants(self) -> list[tuple[bool, ...]]:
         """What the flags are in each call."""
@@ -195,7 +200,7 @@ class Learner:
         try:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entries, phase, which, min(tried, steps))
-            results, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+            results, vectors = phase.run(call.arrays(), which, steps)
         except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
             if chance is not None:
                 torch.set_rng_state(chance)
@@ -266,7 +271,7 @@ class Learner:
                 return known[k]
         if known:
             self.renewed[method] += 1
-            if self.renewed[method] > TRIES:
+            if self.renewed[method] > RENEWALS:
                 raise CannotRecord(f"{changed[0]}, which {method} reads, changes again and again")
         known.append(self.record(reading, method, call, variant))
         return known[-1]
@@ -417,7 +422,7 @@ def capacity(steps: int) -> int:
 
 
 def array_of(value: Any) -> Any:
-    return np.array(value.detach()) if isinstance(value, torch.Tensor) else value
+    return value.detach().numpy().copy() if isinstance(value, torch.Tensor) else value
 
 
 def stacked(values: Sequence) -> Any:

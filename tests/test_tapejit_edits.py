@@ -1,13 +1,25 @@
-"""Edits that people make to a learner, each as a class `Edited(DDPG)` and functions around it.
+"""Edits that people make to a learner train the same with either engine, or a line says why not.
 
-`before(d, k)` and `after(d, k)` run around update phase k, `act(d, fast, observations)` and
-`learn(d, fast, *arguments)` take the place of the compiled calls. `EVERY_7TH` copies a network at
-each seventh step.
+Each edit is a class `Edited(DDPG)`, made of the notebook's learner, and functions around it:
+`before(d, k)` and `after(d, k)` run around phase k, and `act(d, fast, observations)` and
+`learn(d, fast, *arguments)` take the place of the compiled calls. Behind its name stands what
+computes it in the end: compiled, torch, either, or an error that it raises. `~ x` multiplies the
+weights of the loss by x.
+
+How far may the engines lie apart? Optimizers get a large epsilon, so that no rounding of a gradient
+grows; then all numbers agree to some ten roundings of each of 21 steps.
 """
 
 from __future__ import annotations
 
 import re
+
+import numpy as np
+import pytest
+from tapejit_training import train
+
+import tapejit
+from tapejit import jax_setup
 
 EVERY_7TH = """
 def hard_update(d, count):
@@ -25,6 +37,21 @@ class Edited(DDPG):
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-3)
 """
 ACTOR = CRITIC.replace("critic", "actor")
+INIT = """
+class Edited(DDPG):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+"""
+MINE = """
+class Mine(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+    def forward(self, observations, *others):
+"""
+WEIGHTED = r"""    def learn(self, rows, weights, *others):
+        return super().learn(rows, weights * (\1), *others)"""
+ERRORS = "td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))"
 LEARN = """
 class Edited(DDPG):
     def learn(self, *arguments):
@@ -40,7 +67,6 @@ COUNT = {"n": 0}
         COUNT["n"] += 1
         hard_update(self, COUNT["n"])
         return result
-
 # counter in a global list: torch
 COUNT = [0]
 {EVERY_7TH}
@@ -48,14 +74,12 @@ COUNT = [0]
         COUNT[0] += 1
         hard_update(self, COUNT[0])
         return result
-
 # itertools.count: torch
 COUNT = itertools.count(1)
 {EVERY_7TH}
 {LEARN}
         hard_update(self, next(COUNT))
         return result
-
 # counter in an object of the learner: torch
 class Clock:
     ticks = 0
@@ -63,14 +87,11 @@ class Clock:
         self.ticks += 1
         return self.ticks
 {EVERY_7TH}
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.clock = Clock()
     def learn(self, *arguments):
         hard_update(self, self.clock.tick())
         return super().learn(*arguments)
-
 # counter in a closure: torch
 {EVERY_7TH}
 def make():
@@ -84,7 +105,6 @@ TICK = make()
 {LEARN}
         hard_update(self, TICK())
         return result
-
 # counter in an array of NumPy: torch
 COUNT = np.zeros(1, int)
 {EVERY_7TH}
@@ -92,7 +112,6 @@ COUNT = np.zeros(1, int)
         COUNT[0] += 1
         hard_update(self, COUNT[0])
         return result
-
 # counter as attribute of a function: torch
 {EVERY_7TH}
 def step(d):
@@ -101,20 +120,17 @@ def step(d):
 {LEARN}
         step(self)
         return result
-
 # random.random: torch
 import random
 {LEARN}
         if random.random() < 0.8:
             soft_update(self.target_actor, self.actor, 0.5)
         return result
-
 # np.random.rand: torch
 {LEARN}
         if np.random.rand() < 0.8:
             soft_update(self.target_actor, self.actor, 0.5)
         return result
-
 # a random.Random of one's own: torch
 import random
 CHANCE = random.Random(0)
@@ -122,31 +138,23 @@ CHANCE = random.Random(0)
         if CHANCE.random() < 0.8:
             soft_update(self.target_actor, self.actor, 0.5)
         return result
-
 # whole numbers beyond 32 bits: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
         bucket = (rows[:, 0] * 1e9).long() * 16 % 7
         return super().learn(rows, weights * (1 + bucket.float()), *others)
-
 # a dict of the learner is changed: compiled
 class Edited(DDPG):
     options = {"scale": 1.0}
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * self.options["scale"], *others)
+    ~ self.options["scale"]
 def before(d, k):
     d.options["scale"] = 3.0 if k > 3 else 1.0
-
 # a tensor of the learner is changed in place: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.scale = torch.ones(1)
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * self.scale, *others)
+    ~ self.scale
 def before(d, k):
     d.scale.fill_(1.0 + k)
-
 # a gain of the network is annealed: compiled
 class Mine(nn.Module):
     def __init__(self, inner):
@@ -157,36 +165,24 @@ class Mine(nn.Module):
 {CRITIC}
 def before(d, k):
     d.critic.gain = 2.0 if k > 3 else 1.0
-
 # a global number is changed: compiled
 SCALE_OF_LOSS = 1.0
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * SCALE_OF_LOSS, *others)
+~ SCALE_OF_LOSS
 def before(d, k):
     global SCALE_OF_LOSS
     SCALE_OF_LOSS = 1.0 + (k > 3)
-
 # a global dict is changed: compiled
 OPTIONS = {"scale": 1.0}
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * OPTIONS["scale"], *others)
+~ OPTIONS["scale"]
 def before(d, k):
     OPTIONS["scale"] = 1.0 + (k > 3)
-
 # a layer is frozen from a phase on: compiled
-class Edited(DDPG):
-    pass
 def before(d, k):
     if k == 4:
         for parameter in d.critic.blocks.parameters():
             parameter.requires_grad_(False)
-
 # a running mean of the observations: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.mean = torch.zeros(3)
     def act(self, observations, noise=None):
         return super().act(observations - self.mean, noise)
@@ -194,48 +190,29 @@ class Edited(DDPG):
         return super().learn(torch.cat([rows[:, :3] - self.mean, rows[:, 3:]], 1), *others)
 def before(d, k):
     d.mean.lerp_(torch.full((3,), 1.0 + k), 0.1)
-
 # parameter noise: compiled
-class Edited(DDPG):
-    pass
 def before(d, k):
     with torch.no_grad():
         for parameter in d.actor.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-
 # the last layer is reset: compiled
-class Edited(DDPG):
-    pass
 def before(d, k):
     d.critic.output.reset_parameters()
-
 # targets are loaded at the end of an episode: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     d.target_critic.load_state_dict(d.critic.state_dict())
-
 # a new critic is loaded: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     new = Critic(np.ones(3, np.float32), 2, d.settings)
     d.critic.load_state_dict(new.state_dict())
-
 # weights are clipped after a phase, by data: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     for parameter in d.critic.parameters():
         parameter.data.clamp_(-0.2, 0.2)
-
 # the optimizer's state is cleared: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     if k in (3, 4):
         d.critic_optimizer.state.clear()
-
 # a running statistic as buffer: compiled
 class Mine(nn.Module):
     def __init__(self, inner):
@@ -247,78 +224,43 @@ class Mine(nn.Module):
 {ACTOR}
 def before(d, k):
     d.actor.mean += 0.1
-
 # the learner acts, called directly: compiled
-class Edited(DDPG):
-    pass
 def act(d, fast, observations):
     return d.act(torch.from_numpy(observations)).numpy()
-
 # the learner rates, called directly: compiled
-class Edited(DDPG):
-    pass
 def act(d, fast, observations):
     return d.td_errors(torch.from_numpy(np.tile(observations, (1, 4))[:, :10])).numpy()
-
 # a loop over learn of one's own: compiled
-class Edited(DDPG):
-    pass
 def learn(d, fast, rows, weights, noise):
     if len(fast.calls) % 2:
         return fast.scan("learn", rows, weights, noise)
     for k in range(len(rows)):
         result = d.learn(*map(torch.from_numpy, (rows[k], weights[k], noise[k])))
     return [np.array(each) for each in result]
-
 # no number through a ReLU of the critic: compiled
-class Mine(nn.Module):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-    def forward(self, observations, *others):
+{MINE}
         return self.inner(F.relu(torch.sqrt(2.0 - observations.abs())), *others)
 {CRITIC}
-
 # no number through a ReLU of the actor: compiled
-class Mine(nn.Module):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-    def forward(self, observations, *others):
+{MINE}
         return self.inner(torch.relu(torch.sqrt(2.0 - observations.abs())), *others)
 {ACTOR}
-
 # no number through a ReLU of the target: compiled
-class Mine(nn.Module):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner = inner
-    def forward(self, observations, *others):
+{MINE}
         return self.inner(nn.ReLU()(torch.sqrt(2.0 - observations.abs())), *others)
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.target_critic = Mine(self.target_critic)
     def update_targets(self):
         soft_update(self.target_critic.inner, self.critic, self.tau)
         soft_update(self.target_actor, self.actor, self.tau)
-
 # an index beyond a table: raises IndexError
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.table = torch.linspace(1, 2, 3)
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * self.table[rows[:, 0].abs().long()], *others)
-
+    ~ self.table[rows[:, 0].abs().long()]
 # an index beyond an axis: raises RuntimeError
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.table = torch.linspace(1, 2, 3)
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * self.table.gather(0, rows[:, 0].abs().long()), *others)
-
+    ~ self.table.gather(0, rows[:, 0].abs().long())
 # the arguments are changed in place: compiled
 class Edited(DDPG):
     def learn(self, rows, *others):
@@ -328,7 +270,6 @@ def act(d, fast, observations):
     rows = np.tile(observations, (1, 4))[:, :10].copy()
     fast.call("learn", rows, np.ones(len(rows), np.float32))
     return rows
-
 # a global counter: torch
 COUNT = 0
 {EVERY_7TH}
@@ -339,19 +280,6 @@ COUNT = 0
         return result
 """
 
-
-def table(text: str) -> dict[str, tuple[str, str]]:
-    """Name, outcome and code of each edit."""
-    found = {}
-    for part in re.split(r"^# (?=.*: (?:compiled|torch|raises|either)\b)", text, flags=re.M)[1:]:
-        head, _, code = part.partition("\n")
-        name, _, outcome = head.rpartition(": ")
-        for each in ("EVERY_7TH", "CRITIC", "ACTOR", "LEARN"):
-            code = code.replace("{" + each + "}", globals()[each].strip("\n"))
-        found[name] = outcome, code
-    return found
-
-
 # Other things that people do to a learner.
 OWN = """
 # targets follow at every third step, by a counter of the learner: torch
@@ -361,25 +289,18 @@ class Edited(DDPG):
         self.steps += 1
         if self.steps % 3 == 0:
             super().update_targets()
-
 # a schedule outside of the learner: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.5)
 def after(d, k):
     d.schedule.step()
-
 # a schedule inside of the learner: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.9)
     def learn(self, *arguments):
         result = super().learn(*arguments)
         self.schedule.step()
         return result
-
 # a running normalizer that learn updates, a new tensor each time: compiled
 class Normalizer:
     def __init__(self):
@@ -389,61 +310,55 @@ class Normalizer:
         self.square = 0.9 * self.square + 0.1 * x.square().mean(0)
     def __call__(self, x):
         return (x - self.mean) / (self.square - self.mean.square()).clamp(min=1e-2).sqrt()
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.normalizer = Normalizer()
     def learn(self, rows, *others):
         self.normalizer.update(rows[:, :3])
         return super().learn(torch.cat([self.normalizer(rows[:, :3]), rows[:, 3:]], 1), *others)
     def act(self, observations, noise=None):
         return super().act(self.normalizer(observations), noise)
-
 # returns are divided by a running size in NumPy: torch
 class Edited(DDPG):
     size = np.ones(1, np.float32)
     def learn(self, rows, *others):
         self.size = 0.9 * self.size + 0.1 * np.abs(rows[:, 5].numpy()).mean()
         return super().learn(rows, *others)
-
 # gradients are clipped by their norm: compiled
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
-        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
+        errors = {ERRORS}
         loss = critic_loss(errors, weights)
         self.critic_optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.critic.parameters(), 0.05)
         self.critic_optimizer.step()
         return errors.detach(), loss.detach()
-
 # gradients are clipped by value, and an L1 penalty: compiled
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
-        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
-        loss = critic_loss(errors, weights) + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
+        errors = {ERRORS}
+        loss = critic_loss(errors, weights)
+        loss = loss + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
         self.critic_optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_value_(self.critic.parameters(), 1e-2)
         self.critic_optimizer.step()
         return errors.detach(), loss.detach()
-
 # a penalty of the critic's gradient by the action: compiled
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         actions = batch.actions.clone().requires_grad_()
-        slope = torch.autograd.grad(self.critic(batch.observations, actions).sum(), actions, create_graph=True)[0]
+        value = self.critic(batch.observations, actions).sum()
+        (slope,) = torch.autograd.grad(value, actions, create_graph=True)
         loss = slope.square().sum(1).mean()
         descend(loss, self.critic_optimizer)
         return super().learn_critic(batch, weights)
-
 # two critics in a plain list, clipped double Q: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.critics = [self.critic, Critic(np.ones(3, np.float32), 2, self.settings)]
         self.targets = copy.deepcopy(self.critics)
-        self.optimizers = {k: torch.optim.Adam(c.parameters(), eps=1e-2) for k, c in enumerate(self.critics)}
+        parameters = [critic.parameters() for critic in self.critics]
+        self.optimizers = {c: torch.optim.Adam(parameters[c], eps=1e-2) for c in (0, 1)}
     def learn_critic(self, batch, weights=1.0):
         with torch.no_grad():
             after = self.target_actor(batch.next_observations)
@@ -456,51 +371,25 @@ class Edited(DDPG):
         for target, critic in zip(self.targets, self.critics):
             soft_update(target, critic, 0.05)
         return errors.detach(), loss.detach()
-
 # the entropy's temperature is learned: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.log_alpha = torch.zeros(1, requires_grad=True)
         self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=1e-2)
     def learn_actor(self, batch, noise=None):
         actions = self.actor(batch.observations)
-        loss = (self.log_alpha.exp().detach() * actions.square().sum(1) - self.critic(batch.observations, actions)).mean()
+        size, values = actions.square().sum(1), self.critic(batch.observations, actions)
+        loss = (self.log_alpha.exp().detach() * size - values).mean()
         descend(loss, self.actor_optimizer)
-        descend(-(self.log_alpha * (actions.detach().square().sum(1) - 0.1)).mean(), self.alpha_optimizer)
+        descend(-(self.log_alpha * (size.detach() - 0.1)).mean(), self.alpha_optimizer)
         return loss.detach()
-
 # an average of the actor's weights in a dict: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.averages = {name: p.detach().clone() for name, p in self.actor.named_parameters()}
     def update_targets(self):
         super().update_targets()
         with torch.no_grad():
             for name, p in self.actor.named_parameters():
                 self.averages[name].mul_(0.9).add_(p, alpha=0.1)
-
-# the same in new tensors: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.averages = {name: p.detach().clone() for name, p in self.actor.named_parameters()}
-    @torch.no_grad()
-    def update_targets(self):
-        super().update_targets()
-        for name, p in self.actor.named_parameters():
-            self.averages[name] = 0.9 * self.averages[name] + 0.1 * p
-
-# AveragedModel of PyTorch: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.average = torch.optim.swa_utils.AveragedModel(self.actor)
-    def update_targets(self):
-        super().update_targets()
-        self.average.update_parameters(self.actor)
-
 # a distributional critic, quantile loss: compiled
 class Quantiles(nn.Module):
     def __init__(self, inputs):
@@ -510,21 +399,20 @@ class Quantiles(nn.Module):
         return self.layers(torch.cat([s, a], -1))
     def forward(self, s, a):
         return self.all(s, a).mean(1)
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.critic, self.taus = Quantiles(5), torch.linspace(0.1, 0.9, 5)
         self.target_critic = copy.deepcopy(self.critic)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters())
     def learn_critic(self, batch, weights=1.0):
         with torch.no_grad():
-            after = self.target_critic.all(batch.next_observations, self.target_actor(batch.next_observations))
+            s = batch.next_observations
+            after = self.target_critic.all(s, self.target_actor(s))
             y = batch.returns[:, None] + batch.discounts[:, None] * after
         errors = y[:, None, :] - self.critic.all(batch.observations, batch.actions)[:, :, None]
-        loss = (F.huber_loss(errors, 0 * errors, reduction="none") * (self.taus[:, None] - (errors < 0).float()).abs()).mean()
+        huber = F.huber_loss(errors, 0 * errors, reduction="none")
+        loss = (huber * (self.taus[:, None] - (errors < 0).float()).abs()).mean()
         descend(loss, self.critic_optimizer)
         return errors.detach().mean((1, 2)), loss.detach()
-
 # dropout: compiled
 class Mine(nn.Module):
     def __init__(self, inner):
@@ -533,7 +421,6 @@ class Mine(nn.Module):
     def forward(self, s, *others):
         return self.inner(self.dropout(s), *others)
 {CRITIC}
-
 # smoothed target actions: compiled
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
@@ -545,15 +432,11 @@ class Edited(DDPG):
         loss = critic_loss(errors, weights)
         descend(loss, self.critic_optimizer)
         return errors.detach(), loss.detach()
-
 # random numbers of a torch.Generator of one's own: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.chance = torch.Generator().manual_seed(0)
     def learn(self, rows, *others):
         return super().learn(rows + 0.1 * torch.randn(rows.shape, generator=self.chance), *others)
-
 # sampled actions of a distribution: compiled
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
@@ -562,7 +445,6 @@ class Edited(DDPG):
         loss = -self.critic(batch.observations, actions).mean()
         descend(loss, self.actor_optimizer)
         return loss.detach()
-
 # batch normalization in the critic: compiled
 class Mine(nn.Module):
     def __init__(self, inner):
@@ -572,7 +454,6 @@ class Mine(nn.Module):
         return self.inner(self.norm(s), *others)
 {CRITIC}
         self.critic.eval(), self.target_critic.eval()
-
 # group normalization: either
 class Mine(nn.Module):
     def __init__(self, inner):
@@ -581,57 +462,38 @@ class Mine(nn.Module):
     def forward(self, s, *others):
         return self.inner(self.norm(s), *others)
 {CRITIC}
-
 # weight normalization: either
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         nn.utils.parametrizations.weight_norm(self.critic.output)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-3)
         self.target_critic = copy.deepcopy(self.critic)
-
 # spectral normalization: either
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         nn.utils.parametrizations.spectral_norm(self.critic.output)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-3)
         self.target_critic = copy.deepcopy(self.critic)
-
 # layers are reset at each second phase: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     if k % 2:
         d.actor.apply(lambda m: m.reset_parameters() if isinstance(m, nn.Linear) else None)
-
 # the optimizer is swapped: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     if k == 3:
         d.critic_optimizer = torch.optim.SGD(d.critic.parameters(), lr=1e-2)
-
 # the whole critic is another object: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     if k == 3:
         d.critic = copy.deepcopy(d.critic)
         d.critic_optimizer = torch.optim.Adam(d.critic.parameters(), lr=1e-2, eps=1e-2)
-
 # the target is a new copy in each phase: compiled
-class Edited(DDPG):
-    pass
 def after(d, k):
     d.target_critic = copy.deepcopy(d.critic)
-
 # the loss is another function from a phase on: compiled
 def my_loss(errors, weights):
     return (weights * errors.square()).mean()
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
-        errors = td_error(batch, self.critic, td_targets(batch, self.target_actor, self.target_critic))
+        errors = {ERRORS}
         loss = my_loss(errors, weights)
         descend(loss, self.critic_optimizer)
         return errors.detach(), loss.detach()
@@ -639,27 +501,20 @@ def after(d, k):
     global my_loss
     if k == 3:
         my_loss = lambda errors, weights: (weights * errors.abs()).mean()
-
 # a default that is changed: compiled
 def scale(x, options={"by": 1.0}):
     return options["by"] * x
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, scale(weights), *others)
+~ scale(weights)
 def after(d, k):
     if k == 3:
         scale.__defaults__[0]["by"] = 3.0
-
 # a class attribute that is changed: compiled
 class Config:
     scale = 1.0
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, Config.scale * weights, *others)
+~ Config.scale
 def after(d, k):
     if k == 3:
         Config.scale = 3.0
-
 # a dataclass with a property: compiled
 import dataclasses
 @dataclasses.dataclass
@@ -668,89 +523,64 @@ class Config:
     @property
     def scale(self):
         return 2 * self.base
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.config = Config()
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, self.config.scale * weights, *others)
+    ~ self.config.scale
 def after(d, k):
     if k == 3:
         d.config = Config(3.0)
-
 # an object with slots: compiled
 class Config:
     __slots__ = ("scale",)
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.config = Config()
         self.config.scale = 1.0
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, self.config.scale * weights, *others)
+    ~ self.config.scale
 def after(d, k):
     if k == 3:
         d.config.scale = 3.0
-
 # a name that is put together: compiled
 class Edited(DDPG):
     scale_of_critic = 1.0
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, getattr(self, "scale_of_" + "critic") * weights, *others)
+    ~ getattr(self, "scale_of_" + "critic")
 def after(d, k):
     if k == 3:
         d.scale_of_critic = 3.0
-
 # a partial and a lambda: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.options = [1.0]
         self.scale = functools.partial(lambda options, x: options[0] * x, self.options)
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, self.scale(weights), *others)
+    ~ self.scale(weights)
 def after(d, k):
     if k == 3:
         d.options[0] = 3.0
 import functools
-
 # a cache: torch
 import functools
 @functools.lru_cache
 def scale_of(k):
     return SCALES[k]
 SCALES = [1.0]
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, scale_of(0) * weights, *others)
+~ scale_of(0)
 def after(d, k):
     if k == 3:
         SCALES[0] = 3.0
         scale_of.cache_clear()
-
 # a number that is annealed in each phase: either
 class Edited(DDPG):
     scale = 1.0
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, self.scale * weights, *others)
+    ~ self.scale
 def after(d, k):
     d.scale *= 0.9
-
 # time: torch
 import time
 START = time.time()
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * (1.0 + (time.time() < START)), *others)
-
+~ (1.0 + (time.time() < START))
 # an environment variable: torch
 import os
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * float(os.environ.get("SCALE", "1.0")), *others)
+~ float(os.environ.get("SCALE", "1.0"))
 def before(d, k):
     os.environ["SCALE"] = str(1.0 + (k > 3))
-
 # a file: torch
 class Edited(DDPG):
     def learn(self, *arguments):
@@ -758,14 +588,12 @@ class Edited(DDPG):
             file.write("learned")
         return super().learn(*arguments)
 import os
-
 # a print now and then: torch
 class Edited(DDPG):
     def learn(self, *arguments):
         result = super().learn(*arguments)
         print(f"loss {result[1]:.3f}")
         return result
-
 # stop early if the loss is small: torch
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
@@ -774,17 +602,13 @@ class Edited(DDPG):
             return loss.detach()
         descend(loss, self.actor_optimizer)
         return loss.detach()
-
 # a history of losses: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.history = []
     def learn(self, *arguments):
         result = super().learn(*arguments)
         self.history.append(result[1])
         return result
-
 # the last loss is kept: compiled
 class Edited(DDPG):
     last = None
@@ -794,17 +618,13 @@ class Edited(DDPG):
         return result
 def act(d, fast, observations):
     return d.last.numpy()
-
 # a loss that depends on the one before: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.scale = torch.ones(())
     def learn(self, rows, weights, *others):
         result = super().learn(rows, weights / self.scale, *others)
         self.scale = 0.9 * self.scale + 0.1 * result[1].sqrt()
         return result
-
 # a custom function of autograd: compiled
 class Reversed(torch.autograd.Function):
     @staticmethod
@@ -815,55 +635,38 @@ class Reversed(torch.autograd.Function):
         return -0.5 * gradient
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
-        loss = Reversed.apply(self.critic(batch.observations, self.actor(batch.observations))).mean()
+        values = self.critic(batch.observations, self.actor(batch.observations))
+        loss = Reversed.apply(values).mean()
         descend(loss, self.actor_optimizer)
         return loss.detach()
-
 # a hook with a counter: torch
 SEEN = []
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.critic.register_forward_hook(lambda module, given, result: SEEN.append(1) or result)
-
 # a hook that changes gradients: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         for parameter in self.critic.parameters():
             parameter.register_hook(lambda gradient: 0.5 * gradient.sign())
-
 # operations in place: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
         rows[:, 5].clamp_(-0.5, 0.5).mul_(2)
         weights[:4] = 0.5
         return super().learn(rows, weights, *others)
-
 # gradients are not set to zero: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.actor_optimizer.zero_grad = lambda *given, **more: None
-
 # a delayed actor, by a flag of the step: compiled
-class Edited(DDPG):
-    pass
 def learn(d, fast, rows, weights, noise):
     return fast.scan("learn", rows, weights, noise, np.arange(len(rows)) % 2 == 0)
-
 # two states that share memory: torch
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.target_critic.output.bias.data = self.critic.output.bias.data
-
 # an auxiliary loss with a network of its own: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.others = {"model": [nn.Linear(5, 3)]}
-        self.others["optimizer"] = torch.optim.RMSprop(self.others["model"][0].parameters(), eps=1e-2)
+        weights = self.others["model"][0].parameters()
+        self.others["optimizer"] = torch.optim.RMSprop(weights, eps=1e-2)
     def learn(self, rows, *others):
         guess = self.others["model"][0](rows[:, :5])
         loss = F.mse_loss(guess, rows[:, 7:10])
@@ -873,59 +676,57 @@ def learn(d, fast, *arguments):
     *found, more = fast.scan("learn", *arguments)
     assert more["nothing"] is None
     return [*found, more["model"]]
-
 # an embedding of a whole number: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+{INIT}
         self.table = nn.Embedding(4, 1)
     def learn(self, rows, weights, *others):
         index = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
         return super().learn(rows, weights * (1 + self.table(index).detach()[:, 0].abs()), *others)
-
 # numbers of double precision: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
         exact = weights.double() / weights.double().sum() * len(weights)
         return super().learn(rows, exact.float(), *others)
-
 # weight decay, Nesterov and another rate for each layer: compiled
-class Edited(DDPG):
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        groups = [{"params": [p], "lr": 1e-2 / (1 + k)} for k, p in enumerate(self.critic.parameters())]
-        self.critic_optimizer = torch.optim.SGD(groups, 1e-2, momentum=0.9, nesterov=True, weight_decay=1e-2)
-        super().set_learning_rates
+{INIT}
+        options = {"momentum": 0.9, "nesterov": True, "weight_decay": 1e-2}
+        layers = enumerate(self.critic.parameters())
+        groups = [{"params": [p], "lr": 1e-2 / (1 + k)} for k, p in layers]
+        self.critic_optimizer = torch.optim.SGD(groups, 1e-2, **options)
     def set_learning_rates(self, factor):
         pass
-
-# modes of training that stay: either
-class Edited(DDPG):
-    def learn(self, *arguments):
-        result = super().learn(*arguments)
-        self.actor.train()
-        return result
-
-# learn flips a flag: torch
-class Edited(DDPG):
-    flag = False
-    def learn(self, rows, weights, *others):
-        self.flag = not self.flag
-        return super().learn(rows, weights * (2.0 if self.flag else 1.0), *others)
-
-# a generator: torch
-def numbers():
-    k = 0
-    while True:
-        yield 1.0 + k
-        k = (k + 1) % 5
-NUMBERS = numbers()
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * next(NUMBERS), *others)
-
-# another dtype by default: either
-class Edited(DDPG):
-    def learn(self, rows, weights, *others):
-        return super().learn(rows, weights * torch.tensor([0.1, 0.2]).sum(), *others)
 """
+
+
+def table(text):
+    """Name, outcome and code of each edit."""
+    parts = re.split(r"^# (?=.*: (?:compiled|torch|raises|either))", text, flags=re.M)[1:]
+    for part in parts:
+        head, _, code = part.partition("\n")
+        name, _, outcome = head.rpartition(": ")
+        code = re.sub("{([A-Z0-9_]+)}", lambda match: globals()[match[1]].strip("\n"), code)
+        code = re.sub("^~", "class Edited(DDPG):\n    ~", code, flags=re.M)
+        code = re.sub("^    ~ (.*)$", WEIGHTED, code, flags=re.M)
+        yield pytest.param(outcome, code, id=name)
+
+
+@pytest.mark.parametrize("wanted, code", [*table(STRANGERS), *table(OWN)])
+def test_an_edit_counts_in_either_engine(notebook, monkeypatch, capsys, wanted, code):
+    quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    monkeypatch.setattr(jax_setup, "COMPILER_OPTIONS", jax_setup.COMPILER_OPTIONS | quick)
+    _, expected = train(notebook, code, lambda d: tapejit.compile(d, "torch"))
+    capsys.readouterr()
+    fast, found = train(notebook, code, tapejit.compile)
+    lines = [x for x in capsys.readouterr().out.splitlines() if x.startswith("engine: torch, ")]
+    assert len(found) == len(expected)
+    for one, other in zip(expected, found, strict=True):
+        if isinstance(one, Exception):
+            assert type(other) is type(one) and str(other) == str(one)
+            assert wanted == f"raises {type(one).__name__}"
+        else:
+            np.testing.assert_allclose(other, one, rtol=2e-5, atol=2e-5)
+    assert wanted in ("either", fast.engine) or (
+        wanted[:6] == "raises" and fast.engine == "compiled"
+    )
+    assert bool(lines) == (fast.engine == "torch") == (fast.reason is not None)
+    assert fast.engine == "torch" or fast.phases, "something was compiled"
