@@ -200,13 +200,12 @@ class Learner:
         try:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entries, phase, which, min(tried, steps))
-            results, vectors = phase.run(call.arrays(), which, steps)
+            results = phase.run(call.arrays(), which, steps)
         except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
-        if vectors:
-            phase.write(vectors)
+        phase.write()
         for entry in entries:
             for tensor in entry.trial.grads:
                 tensor.grad = None  # PyTorch's would be newer
