@@ -6,7 +6,6 @@ import json
 import re
 from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import papermill
@@ -14,7 +13,6 @@ import pytest
 import torch
 
 from tutorial.environments import open_environment
-from tutorial.figures import plot_scores
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.progress import show_progress
 from tutorial.randomness import seed_everything
@@ -134,22 +132,6 @@ def test_transitions_are_what_happened(notebook, defaults):
         np.testing.assert_array_equal(batch.actions[k], taken[number][k % 3])
 
 
-@pytest.mark.parametrize("by_time_limit", [True, False])
-def test_a_time_limit_is_no_terminal_state(notebook, defaults, by_time_limit):
-    environment = ShortEnvironment([1.0], decisions=6, by_time_limit=by_time_limit)
-    agent = make_agent(
-        notebook, defaults, n_step=4, discount=0.5, train_freq=1, learning_starts=1_000
-    )
-    notebook.run_episode(environment, agent)
-    notebook.store_new_transitions(agent)
-    batch = notebook.split_rows(agent.replay.rows[: len(agent.replay)], 33, 4)
-    if by_time_limit:  # five first decisions, all windows bootstrap, the last of them early
-        expected = [0.5**k for k in (4, 4, 3, 2, 1)]
-    else:  # all six, and those that reach the end have no future
-        expected = [0.5**4, 0.5**4, 0, 0, 0, 0]
-    assert batch.discounts.tolist() == [factor for factor in expected for _ in range(2)]
-
-
 def test_acting_and_learning_alternate_as_the_settings_say(notebook, defaults):
     """A phase after every 7 decisions, as soon as 20 transitions are held."""
     agent = make_agent(notebook, defaults, train_freq=7, gradient_steps=3, n_step=1)
@@ -195,18 +177,6 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
         )
     )
     assert same(best, second) and not same(best, last)
-
-
-def test_an_interrupt_leaves_everything_before_it(notebook, defaults, tmp_path, capsys):
-    environment = ShortEnvironment([1, 2, 3], interrupt=(3, 4))
-    scores = train(notebook, defaults, tmp_path, environment, 10)
-    assert scores == [5, 10]
-    assert "interrupted after 2 episodes" in capsys.readouterr().out
-    table = read_scores(tmp_path / "scores.csv")
-    assert table["score"].tolist() == [5, 10]
-    plt.close(plot_scores(table))
-    for name in ("actor_best", "actor_last"):
-        assert actor_in(notebook, defaults, tmp_path / f"{name}.safetensors")
 
 
 def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
