@@ -117,14 +117,15 @@ def test_killed_with_the_compiled_engine(apart, uncut, tmp_path):
     assert_same(left_by(tmp_path / "run"), whole)
 
 
-@pytest.mark.parametrize("limit", [300, 3_000, 30_000])
+@pytest.mark.parametrize("limit", [300, 60_000, 740_000])
 def test_a_disk_that_is_full(apart, uncut, tmp_path, limit):
     """No file may grow beyond a limit: the error names one, and with space it goes on."""
     folder = tmp_path / "run"
     assert apart(folder, file_limit=limit, evaluate=True) == 3
     told = (tmp_path / "run.log").read_text()
-    assert "cannot be written" in told and str(folder) in told and "train = 'resume'" in told
-    assert not list(folder.glob("*.tmp"))
+    assert "cannot be written" in told and str(folder) in told
+    has_state = (folder / "state.pt").exists()
+    assert not list(folder.glob("*.tmp")) and ("train = 'resume' goes on" in told) == has_state
     assert apart(folder, evaluate=True) == 0
     assert_same(left_by(folder), uncut())
 
@@ -551,6 +552,10 @@ def test_a_training_that_has_ended_leaves_no_state_and_says_so(small, tmp_path, 
 
 def test_nothing_to_resume_is_a_clear_error(small, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"hyperparameters\.json"):
+        train(tmp_path / "run", resume=True)
+    train(tmp_path / "run", environment=Stops(1))
+    (tmp_path / "run" / "state.pt").unlink()
+    with pytest.raises(ValueError, match=r"no .*state\.pt to resume from: begin again"):
         train(tmp_path / "run", resume=True)
 
 
