@@ -118,9 +118,3 @@ def test_crossq_asks_its_targets_nothing():
         rows, noise = torch.randn(64, 72), torch.zeros(1, ddpg.noise_size)
         found.append(ddpg.learn(rows, torch.ones(64), noise)[0])
     assert torch.equal(*found)
-
-
-def test_overrides_include_those_of_the_base():
-    assert overrides_of("biased_noise") == overrides_of("course_noise") == {"noisy_layers": False}
-    assert overrides_of("crossq") == {"tau": 1.0}
-    assert overrides_of("default") == {}

@@ -95,13 +95,6 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(course, defaults):
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
 
 
-def test_ornstein_uhlenbeck_noise_starts_at_zero_in_each_episode(course, defaults):
-    """One push from zero, not the stationary 0.38^2."""
-    agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
-    for _ in range(2):
-        assert_moments(played(agent, 5_000, 30)[0].astype(np.float64), 0.2**2)
-
-
 # --------------------------------------------------------------------------------------- schedules
 
 
@@ -257,21 +250,6 @@ def test_gradients_reach_mean_and_sigma(notebook):
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
     torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
     torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
-
-
-def test_noise_of_the_weights_forgets(notebook, defaults):
-    """What the learner gets in two decisions: rows for each arm, drawn anew."""
-    agent, found = notebook.Agent(SCALE, 2, defaults(), np.random.default_rng(0)), []
-    act = agent.ddpg.act
-    agent.ddpg.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
-    for _ in range(2):
-        agent.act(np.zeros((1_000, len(SCALE)), np.float32))
-    one, other = (noise[:, :10].astype(np.float64) for noise in found)
-    assert found[0].shape == (1_000, agent.ddpg.noise_size) and found[0].dtype == np.float32
-    for samples in (one, other):
-        assert_moments(samples, 1.0)
-        assert_white(samples)
-    assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 
 @pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])

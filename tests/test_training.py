@@ -203,19 +203,6 @@ def test_training_stops_when_solved_unless_told_to_go_on(
     assert len(read_scores(tmp_path / "scores.csv")["score"]) == episodes
 
 
-def test_the_same_seed_trains_the_same(notebook, defaults, tmp_path):
-    """Whole episodes of the real environment: scores and weights, bit for bit."""
-    results = []
-    for run, seed in enumerate((0, 0, 1)):
-        agent = make_agent(notebook, defaults, seed=seed)
-        with open_environment("", 2, seed) as environment:
-            scores = notebook.train_agent(environment, agent, tmp_path / str(run), 2)
-        results.append((scores, [p.detach().clone() for p in agent.ddpg.actor.parameters()]))
-    (scores, weights), (again, same_weights), (_, other) = results
-    assert scores == again and same(weights, same_weights)
-    assert not same(weights, other)
-
-
 def test_it_learns(notebook, defaults):
     """Five episodes of 20 arms reach 2.5.
 
@@ -305,14 +292,6 @@ def run_notebook(output, **parameters):
     return nbformat.read(output, as_version=4)
 
 
-def pictures(executed):
-    return sum(
-        "image/png" in output.get("data", {})
-        for cell in executed.cells
-        for output in cell.get("outputs", [])
-    )
-
-
 SMALL_RUN = {"overrides": {"actor_hidden": [16], "critic_hidden": [16], "gradient_steps": 2}}
 
 
@@ -350,7 +329,6 @@ def test_the_whole_notebook_runs_and_then_shows_what_has_ended(notebook, tmp_pat
     assert about["engine"] == parameters.get("engine", "compiled")
     settings = notebook.Hyperparameters(**about["hyperparameters"])
     assert settings.gradient_steps == parameters["overrides"]["gradient_steps"]
-    assert pictures(executed) >= 4
     if "gymnasium" not in parameters.get("env_location", ""):
         again = output_of(
             run_notebook(tmp_path / "again.ipynb", **parameters | {"train": "resume"})
