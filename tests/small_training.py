@@ -136,7 +136,7 @@ def train_apart(folder, killed_at=None, file_limit=None, **options) -> None:
         try:
             train(folder, environment=environment, **options)
         except OSError as error:
-            print(error, *error.__notes__, file=log)
+            print(error, *getattr(error, "__notes__", []), file=log)
             raise SystemExit(3) from None
 
 

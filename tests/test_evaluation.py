@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
-import gymnasium
 import numpy as np
 import pytest
 
@@ -15,7 +12,6 @@ from small_training import ARMS
 from tutorial import evaluation as evaluation_module
 from tutorial.environments import open_environment
 from tutorial.evaluation import Evaluation, open_evaluation
-from tutorial.randomness import seed_everything
 from tutorial.scores import read_scores
 
 
@@ -54,50 +50,6 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(monkeypatch, tmp
     left = small_training.left_by(tmp_path / "with", agent)
     del left["evaluation.csv"]
     small_training.assert_same(left, small_training.left_by(tmp_path / "without", other))
-
-
-class Drawing(gymnasium.Env):
-    """Draws from the global generators, which a training draws from, too."""
-
-    observation_space = gymnasium.spaces.Box(-10, 10, (2,), np.float64)
-    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
-
-    def observe(self):
-        return np.array([np.random.random(), random.random()])
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.observe(), {}
-
-    def step(self, action):
-        return self.observe(), float(np.random.normal() + action[0]), False, False, {}
-
-
-def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch, tmp_path):
-    """Evaluations take no numbers from a training, and meet the same ones in every training."""
-    name = "test/Drawing-v0"
-    gymnasium.register(name, entry_point=Drawing, max_episode_steps=14)
-    settings = notebook.make_hyperparameters("default", small_training.SMALL, has_mirrors=False)
-
-    def train(folder, every):
-        generator = seed_everything(0)
-        evaluation = open_evaluation(f"gymnasium:{name}", ARMS, every=every)
-        with open_environment(f"gymnasium:{name}", ARMS, 0) as environment:
-            scale = environment.observation_scale
-            agent = notebook.Agent(scale, 1, settings, generator)
-            scores = notebook.train_agent(
-                environment, agent, tmp_path / folder, 5, evaluation=evaluation
-            )
-        return scores, evaluation
-
-    try:
-        (scores, evaluation), (expected, _) = train("with", 2), train("without", 0)
-        assert scores == expected
-        first = evaluation.scores(lambda seen: seen[:, :1], earlier=1)
-        np.random.random(7)
-        np.testing.assert_array_equal(evaluation.scores(lambda seen: seen[:, :1], earlier=1), first)
-    finally:
-        del gymnasium.registry[name]
 
 
 def test_a_unity_build_and_nothing_wanted_give_no_evaluation(capsys):

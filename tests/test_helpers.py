@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import random
 import re
 
 import gymnasium
@@ -17,7 +16,6 @@ from safetensors.torch import save_file
 from torch import nn
 
 import helpers
-from reacher import ReacherEnvironment
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.settings import PRESETS
 
@@ -137,13 +135,6 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
 # ------------------------------------------------------------------------- environments and seeds
 
 
-def test_an_empty_location_is_the_embedded_environment():
-    with helpers.open_environment("", num_agents=3, seed=5) as env:
-        first = env.reset()[BRAIN].vector_observations
-    with ReacherEnvironment(num_agents=3, seed=5) as env:
-        np.testing.assert_array_equal(env.reset()[BRAIN].vector_observations, first)
-
-
 def test_a_location_that_is_no_environment_says_what_was_meant(tmp_path):
     for location, error, words in (
         ("Pendulum-v1", ValueError, "did you mean 'gymnasium:Pendulum-v1'"),
@@ -167,15 +158,6 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
     monkeypatch.setattr(gymnasium, "make", make)
     with pytest.raises(ModuleNotFoundError, match=rf'imageio.*gymnasium\[{extra}\]"'):
         helpers.open_environment(f"gymnasium:{name}", 1)
-
-
-def test_one_seed_seeds_every_source_of_chance():
-    def draw(seed):
-        generator = helpers.seed_everything(seed)
-        return generator.random(), random.random(), np.random.random(), torch.rand(1).item()
-
-    assert draw(3) == draw(3)
-    assert all(one != other for one, other in zip(draw(3), draw(4), strict=True))
 
 
 # ----------------------------------------------------------------------------------------- scores

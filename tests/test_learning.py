@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import types
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import small_training
 from reacher.episode import evaluate_policy
@@ -130,15 +127,6 @@ def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
     assert gradient.item() == -(6 * 0.5 * 2.5)
 
 
-def test_no_gradient_reaches_the_targets(notebook, defaults):
-    ddpg = make_agent(notebook, defaults).ddpg
-    targets = notebook.td_targets(make_batch(notebook), ddpg.target_actor, ddpg.target_critic)
-    assert not targets.requires_grad
-    learn(ddpg, make_rows())
-    for network in (ddpg.target_actor, ddpg.target_critic):
-        assert all(parameter.grad is None for parameter in network.parameters())
-
-
 def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
     ddpg, batch = make_agent(notebook, defaults).ddpg, make_batch(notebook)
@@ -209,16 +197,6 @@ def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, default
         assert float(loss) == pytest.approx(float((errors**2).mean()), rel=1e-4)
         losses.append(loss)
     assert losses[-1] < 0.5 * losses[0]
-
-
-def test_learning_steps_raise_the_value_of_the_actors_actions(notebook, defaults):
-    """With a critic that stays as it is, the actor climbs it."""
-    ddpg = make_agent(notebook, defaults, critic_learning_rate=1e-12).ddpg
-    rows, values = make_rows(64), []
-    for step in range(100):
-        values.append(-learn(ddpg, rows, 0 * ones(64), seed=step)[2])
-    # The noise in the weights makes single values jump, so ends of ten are compared.
-    assert np.mean(values[-10:]) > np.mean(values[:10]) + 0.01
 
 
 def test_importance_weights_count_in_the_critics_step(notebook, defaults):
@@ -309,42 +287,16 @@ def test_the_actor_learns_in_every_policy_delay_th_step(notebook, defaults, dela
         assert not same(critic, weights_of(agent.ddpg.critic))
 
 
-def test_late_phases_learn_at_the_late_rate(notebook, defaults):
-    """Adam's first step has the size of its learning rate, whatever the gradient.
-
-    Adam moves a weight by rate * g / (|g| + 1e-8) at first; gradients here are above 1e-6 for
-    the largest change, which is then the rate within 1 %.
-    """
-    changes = []
-    for best_score in (19.9, 20.0):
-        agent = make_agent(
-            notebook,
-            defaults,
-            policy_delay=1,
-            anneal_score=20.0,
-            anneal_episodes=4,
-            actor_learning_rate=1e-3,
-            critic_learning_rate=4e-3,
-        )
-        fill(notebook, agent)
-        schedules = agent.schedules
-        schedules.first_score, schedules.best_score = 0.0, best_score
-        schedules.annealed_episodes = 3 * schedules.is_annealing()
-        before = [copy.deepcopy(getattr(agent.ddpg, name)) for name in ("actor", "critic")]
+def test_a_phase_learns_at_the_rates_of_its_episode(notebook, defaults):
+    agent = make_agent(notebook, defaults, anneal_score=20.0, anneal_episodes=4)
+    fill(notebook, agent)
+    agent.schedules.first_score, agent.schedules.best_score = 0.0, 20.0
+    for annealed, share in ((0, 1.0), (3, 0.25)):
+        agent.schedules.annealed_episodes = annealed
         notebook.learning_phase(agent, 1)
-        changes.append(
-            [
-                max(
-                    (new - old).abs().max().item()
-                    for new, old in zip(
-                        getattr(agent.ddpg, name).parameters(), network.parameters(), strict=True
-                    )
-                )
-                for name, network in zip(("actor", "critic"), before, strict=True)
-            ]
-        )
-    assert changes[0] == pytest.approx([1e-3, 4e-3], rel=0.01)
-    assert changes[1] == pytest.approx([0.25e-3, 1e-3], rel=0.01)
+        for name in ("actor", "critic"):
+            [group] = getattr(agent.ddpg, f"{name}_optimizer").param_groups
+            assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
 
 
 def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
@@ -411,41 +363,15 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     assert agent.log["noise"] == 0
 
 
-@given(
-    arms=st.integers(1, 100),
-    train_freq=st.integers(1, 100),
-    steps=st.integers(0, 1000),
-    batch=st.integers(2, 512),
-    ratio=st.floats(0.01, 1000),
-)
-def test_transitions_are_not_drawn_more_often_than_replay_ratio(
-    notebook, defaults, arms, train_freq, steps, batch, ratio
-):
-    """On average over a phase; it may begin one step too many, which makes one batch."""
-    settings = defaults(
-        gradient_steps=steps, train_freq=train_freq, batch_size=batch, max_samples_per_insert=ratio
-    )
-    new = arms * train_freq
-    found = notebook.Schedules(settings, 30.0).num_gradient_steps(arms)
-    assert 0 <= found <= steps and (found - 1) * batch < ratio * new
-    assert found == steps or found * batch >= ratio * new
-
-
 # ------------------------------------------------------------------------------ every option works
 
 OPTIONS = [
     {},
     {"actor_hidden": (16,), "critic_hidden": (8,)},
     {"actor_hidden": (8, 4, 6)},
-    {"critic_hidden": (16, 16, 16)},
     {"gaussian_sigma": 0.0},
     {"noisy_layers": False},
-    {"noise_schedule": "constant"},
-    {"reward_scale": 0.1},
-    {"replay": "uniform"},
     {"replay": "uniform", "n_step": 1},
-    {"priority_exponent": 0.0},
-    {"n_step": 1},
     {"n_step": 10},
     {"discount": 0.0},
     {"tau": 1.0},
@@ -486,49 +412,7 @@ def acts_and_learns(notebook, defaults, overrides=types.MappingProxyType({})):
     assert agent.log["noise"] > 0
 
 
-def test_the_fixed_scale_divides_observations_and_not_actions(notebook, defaults):
-    x, a = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[0.5, -0.5]])
-    critic, seen = notebook.Critic(SCALE, 2, defaults(**SMALL)), []
-    for block in critic.blocks:
-        block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    critic(x, a)
-    assert seen[0].tolist() == [[1, 1, 1, 0.5, -0.5]]
-    assert seen[1].shape[1] == 16
-
-
-def test_a_hidden_layer_is_normalized_and_rectified(notebook):
-    """By hand: 3 and 5 have mean 4 and deviation 1, up to LayerNorm's epsilon of 1e-5."""
-    layer = notebook.block(1, 2)
-    with torch.no_grad():
-        layer[0].weight.copy_(torch.tensor([[3.0], [5.0]])), layer[0].bias.zero_()
-        np.testing.assert_allclose(layer(torch.ones(1, 1)), [[0, 1]], atol=1e-5)
-
-
 # ------------------------------------------------------------------------------------------ acting
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {},
-        {"gaussian_sigma": 0.0},
-        {"noisy_layers": False},
-    ],
-    ids=str,
-)
-def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(
-    notebook, defaults, overrides
-):
-    agent = make_agent(notebook, defaults, arms=10, **overrides)
-    observations = np.tile(seen_by(1, np.random.default_rng(0)), (10, 1))
-    agent.begin_episode()
-    explored = agent.act(observations)
-    assert len(np.unique(explored, axis=0)) == 10  # every arm has noise of its own
-    assert not np.array_equal(agent.act(observations), explored)  # and every decision
-    greedy = agent.act(observations, explore=False)
-    # One batch may round the same row differently in different places, so not bit for bit.
-    np.testing.assert_allclose(greedy, np.tile(greedy[:1], (10, 1)), atol=1e-6)
-    np.testing.assert_array_equal(agent.act(observations, explore=False), greedy)
 
 
 def test_action_noise_is_scaled_by_its_factor(notebook, defaults):

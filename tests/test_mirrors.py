@@ -90,11 +90,7 @@ def test_mirrored_samples_are_drawn_evenly(notebook, defaults):
     np.testing.assert_allclose(share, 0.25, atol=0.035)
 
 
-def test_what_has_no_mirrors_is_trained_without(notebook):
-    quiet = notebook.make_hyperparameters("default", {}, has_mirrors=False)
-    assert quiet.mirrors == "none"
-    with pytest.raises(ValueError, match="the arms' mirrors: choose 'none' here"):
-        notebook.make_hyperparameters("default", {"mirrors": "canonical"}, has_mirrors=False)
+def test_an_environment_without_mirrors_is_a_clear_error(notebook):
+    settings = notebook.make_hyperparameters("default", {"mirrors": "canonical"})
     with pytest.raises(ValueError, match="this has 3: set mirrors to 'none'"):
-        settings = notebook.make_hyperparameters("default", {"mirrors": "canonical"})
         notebook.DDPG(np.ones(3, np.float32), 1, settings)

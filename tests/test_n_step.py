@@ -145,13 +145,6 @@ def constant(arms, value):
     return np.full((arms, 1), value, dtype=np.float32)
 
 
-def test_one_step_is_the_plain_transition(notebook):
-    buffer = notebook.NStepBuffer(n_step=1, discount=0.9)
-    assert buffer.append(constant(2, 0), constant(2, 10), [1.0, 2.0]) == []
-    (block,) = buffer.append(constant(2, 1), constant(2, 11), [3.0, 4.0])
-    np.testing.assert_allclose(block, [[0, 10, 1, 0.9, 1], [0, 10, 2, 0.9, 1]])
-
-
 def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
     """Rewards 1, 2, 4 and gamma = 1/2, by hand."""
     for terminal, expected in (
@@ -167,13 +160,3 @@ def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
         for block, row in zip(blocks, expected, strict=True):
             known = [value for value in row if value is not None]
             np.testing.assert_array_equal(block[0, : len(known)], known)
-
-
-def test_later_changes_of_the_callers_arrays_of_rewards_do_not_matter(notebook):
-    """The training loop passes the environment's list of rewards; arrays may be reused."""
-    buffer = notebook.NStepBuffer(n_step=1, discount=0.5)
-    rewards = [1.0]
-    buffer.append(constant(1, 0), constant(1, 0), rewards)
-    rewards[0] = 99.0
-    (block,) = buffer.append(constant(1, 1), constant(1, 0), rewards)
-    assert block[0, 2] == 1

@@ -95,33 +95,6 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(course, defaults):
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
 
 
-def test_ornstein_uhlenbeck_noise_is_independent_for_every_arm_and_torque(course, defaults):
-    """Its pushes, x' - 0.85 x, are white, centered and as large as sigma."""
-    agent = agent_of(course, defaults, 3, noise_schedule="constant")
-    path = played(agent, 3, 20_000).reshape(20_000, -1).astype(np.float64)
-    pushes = path[1:] - 0.85 * path[:-1]
-    assert_moments(pushes, 0.2**2)
-    assert_white(pushes)
-
-
-def test_ornstein_uhlenbeck_noise_starts_at_zero_in_each_episode(course, defaults):
-    """One push from zero, not the stationary 0.38^2."""
-    agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
-    for _ in range(2):
-        assert_moments(played(agent, 5_000, 30)[0].astype(np.float64), 0.2**2)
-
-
-def test_without_sigma_no_noise_is_added_and_none_is_drawn(notebook, defaults):
-    """The generator is left as it was, so that what it draws next is the same."""
-    agent, observations = agent_of(notebook, defaults, 5, gaussian_sigma=0.0), np.ones((5, 3), "f4")
-    before = agent.generator.bit_generator.state
-    actions = agent.act(observations)
-    np.testing.assert_array_equal(actions, agent.act(observations, explore=False))
-    assert actions.dtype == np.float32
-    assert agent.generator.bit_generator.state == before
-    assert not hasattr(agent, "action_noise")
-
-
 # --------------------------------------------------------------------------------------- schedules
 
 
@@ -277,21 +250,6 @@ def test_gradients_reach_mean_and_sigma(notebook):
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
     torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
     torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
-
-
-def test_noise_of_the_weights_forgets(notebook, defaults):
-    """What the learner gets in two decisions: rows for each arm, drawn anew."""
-    agent, found = notebook.Agent(SCALE, 2, defaults(), np.random.default_rng(0)), []
-    act = agent.ddpg.act
-    agent.ddpg.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
-    for _ in range(2):
-        agent.act(np.zeros((1_000, len(SCALE)), np.float32))
-    one, other = (noise[:, :10].astype(np.float64) for noise in found)
-    assert found[0].shape == (1_000, agent.ddpg.noise_size) and found[0].dtype == np.float32
-    for samples in (one, other):
-        assert_moments(samples, 1.0)
-        assert_white(samples)
-    assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 
 @pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])

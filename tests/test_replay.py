@@ -252,23 +252,6 @@ def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults)
     np.testing.assert_allclose(leaves[:held], own, rtol=1e-4)
 
 
-def test_update_changes_only_the_priorities_of_its_places(notebook, defaults):
-    replay = memory(notebook, defaults, capacity=8, priority_exponent=1.0, epsilon=0.5)
-    replay.add(rows_of(0, 1, 2, 3), np.array([1.0, 2.0, 3.0, 4.0]))
-    replay.update(np.array([2, 0]), np.array([-7.0, 0.0], dtype=np.float32))
-    np.testing.assert_array_equal(leaves_of(replay.tree), [0.5, 2.5, 7.5, 4.5, 0, 0, 0, 0])
-    np.testing.assert_array_equal(replay.rows[:4], rows_of(0, 1, 2, 3))
-
-
-def test_a_vanishing_error_is_still_drawn(notebook, defaults):
-    """Epsilon keeps every transition in play."""
-    replay = memory(notebook, defaults, capacity=4, priority_exponent=1.0, epsilon=0.25)
-    replay.add(rows_of(0, 1), np.array([0.0, 0.75]))
-    drawn = np.concatenate([replay.sample(2, beta=0.4)[0] for _ in range(2_000)])
-    # P(0) = 1/4 / (1/4 + 1); five binomial standard deviations of 4000 draws are 0.032.
-    assert abs((drawn == 0).mean() - 0.2) < 0.032
-
-
 def test_rows_are_split_where_they_were_joined(notebook):
     rows = np.arange(24, dtype=np.float32).reshape(2, 12)  # 4 observed, 2 actions, 1, 1, 4 observed
     batch = notebook.split_rows(rows, observation_size=4, action_size=2)

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import gymnasium
+
 from reacher import ReacherEnvironment
 from reacher.task import SOLVED_SCORE
 
@@ -47,7 +49,7 @@ def open_environment(
         return ReacherEnvironment(num_agents, seed, **goals)
     if location.startswith(GYMNASIUM):
         return open_gymnasium(location.removeprefix(GYMNASIUM), num_agents, seed)
-    if not Path(location).exists() and is_registered(location):
+    if not Path(location).exists() and location in gymnasium.registry:
         raise ValueError(f"no Unity build {location!r}: did you mean {GYMNASIUM + location!r}?")
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 
@@ -61,19 +63,9 @@ def open_gymnasium(env_id: str, num_agents: int, seed: int) -> Any:
     try:
         return UnityWrapper(env_id, num_agents, seed)
     except ModuleNotFoundError as error:
-        import gymnasium
-
-        folder = str(gymnasium.registry[env_id].entry_point).split(".")[2:3]
-        extra = {"mujoco": "mujoco", "box2d": "box2d"}.get(*folder) if folder else None
-        hint = f'; pip install "gymnasium[{extra}]"' if extra else ""
-        raise ModuleNotFoundError(f"{error}{hint}") from error
-
-
-def is_registered(name: str) -> bool:
-    """Whether Gymnasium has an environment of this name."""
-    import gymnasium
-
-    return name in gymnasium.registry
+        package, _, rest = str(gymnasium.registry[env_id].entry_point).partition("gymnasium.envs.")
+        extra = f'; pip install "gymnasium[{rest.partition(".")[0]}]"' if not package else ""
+        raise ModuleNotFoundError(f"{error}{extra}") from error
 
 
 def reward_threshold_of(environment: Any) -> float | None:

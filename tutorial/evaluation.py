@@ -12,7 +12,6 @@ import numpy as np
 
 from reacher.episode import Policy, rollout
 from tutorial.environments import GYMNASIUM, open_environment
-from tutorial.randomness import own_randomness
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
 
@@ -38,9 +37,7 @@ def open_evaluation(
         print("no evaluation beside the training: a Unity build cannot go back to the same goals")
         return None
     try:
-        with own_randomness(SEED):
-            environment = open_environment(location, num_agents, SEED, goals)
-            return Evaluation(environment, every)
+        return Evaluation(open_environment(location, num_agents, SEED, goals), every)
     except RuntimeError as error:  # an environment of Gymnasium with a memory of its own
         print(f"no evaluation beside the training: {error}")
         return None
@@ -73,11 +70,10 @@ class Evaluation:
         Args:
             earlier: evaluations before this one, whose goals are passed over.
         """
-        with own_randomness(SEED):  # an environment may draw from what the training draws from
-            self.environment.restore(self._start)
-            for _ in range(earlier):
-                self.environment.reset(train_mode=True)
-            return list(rollout(self.environment, policy))
+        self.environment.restore(self._start)
+        for _ in range(earlier):
+            self.environment.reset(train_mode=True)
+        return list(rollout(self.environment, policy))
 
     def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
         """Each agent's sum of rewards over such an episode, (agents,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -32,20 +32,6 @@ def restore_random_states(states: Mapping[str, Any]) -> None:
     random.setstate(states["python"])
     np.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])
-
-
-@contextlib.contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """A context in which `seed_everything`'s generators begin at a seed; after it, where they were.
-
-    So what runs in it draws the same numbers each time, and takes none from anybody.
-    """
-    states = random_states()
-    seed_everything(seed)
-    try:
-        yield
-    finally:
-        restore_random_states(states)
 
 
 PACKAGES = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")

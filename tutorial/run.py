@@ -213,6 +213,8 @@ class TrainingRun:
             self.has_ended = True
             print(f"this training has ended; what follows comes from {self.folder}")
             return
+        if not path.is_file():
+            raise ValueError(f"no {path} to resume from: begin again with train = True")
         try:
             if zipfile.ZipFile(path).testzip():
                 raise ValueError("its checksum is wrong")
@@ -259,6 +261,13 @@ class TrainingRun:
         if told:
             warnings.warn(f"numbers may be rounded otherwise than before: {text}", stacklevel=2)
 
+    def end(self) -> None:
+        """Note that the training has ended: nothing is left to resume."""
+        if not self.has_ended:
+            self.write("hyperparameters.json", self.about(episodes=len(self.scores)))
+            for path in self.folder.glob("state.pt*"):
+                path.unlink()
+
 
 def environment_state(environment: Any) -> str | None:
     """What an environment's `restore` takes, as JSON, or None where it cannot go on exactly."""
@@ -266,6 +275,17 @@ def environment_state(environment: Any) -> str | None:
         return json.dumps(environment.state())
     except (AttributeError, RuntimeError):  # a Unity build; one with a memory of its own
         return None
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a lock beside a folder, which the system releases when the process ends, however."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with filelock.FileLock(folder.with_name(f".{folder.name}.lock"), blocking=False):
+            yield
+    except filelock.Timeout:
+        raise ValueError(f"another training runs in {folder}: choose another out_dir") from None
 
 
 @contextlib.contextmanager
@@ -286,22 +306,15 @@ def training_run(
         FloatingPointError, OSError: as the training raised them, with where and how to go on.
     """
     run = TrainingRun(Path(folder), agent, environment, max_episodes, **options)
-    run.folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(run.folder.with_name(f".{run.folder.name}.lock"))
-    try:
-        lock.acquire(blocking=False)
-    except filelock.Timeout:
-        raise ValueError(f"another training runs in {folder}: choose another out_dir") from None
-    try:
+    with locked(run.folder):
         run.resume() if resume else run.begin()
-        yield run
-        if not run.has_ended:
-            run.write("hyperparameters.json", run.about(episodes=len(run.scores)))
-            (run.folder / "state.pt").unlink()
-    except KeyboardInterrupt:
-        print(f"interrupted after {len(run.scores)} episodes, which are in {folder}")
-    except (FloatingPointError, OSError) as error:
-        error.add_note(f"after {len(run.scores)} episodes of {folder}; train = 'resume' goes on")
-        raise
-    finally:
-        lock.release()
+        try:
+            yield run
+            run.end()
+        except (FloatingPointError, OSError) as error:
+            error.add_note(
+                f"after {len(run.scores)} episodes of {folder}; train = 'resume' goes on"
+            )
+            raise
+        except KeyboardInterrupt:
+            print(f"interrupted after {len(run.scores)} episodes, which are in {folder}")

@@ -68,10 +68,7 @@ def state_of(value: Any, *new: Any) -> Any:
 def pack(value: Any, name: str, known: dict, left_out: list[str]) -> Any:
     """A number or text as it is, anything else as a dict, each object once.
 
-    Args:
-        name: where the value is, such as "agent.replay".
-        known: objects that are packed already, by id; empty at first.
-        left_out: takes the names of what cannot be packed.
+    `known` has what is packed already, by id; `left_out` takes the names of what cannot be.
     """
     if type(value) in PLAIN:
         return value
@@ -112,11 +109,7 @@ def packed_numbers(value: Any) -> dict[str, Any]:
 
 
 def unpack(packed: Any, built: Any, name: str, known: dict) -> Any:
-    """What was packed: the built object with its content, or a new tensor or container.
-
-    Args:
-        built: what the cells have built in its place.
-        known: what is unpacked already; empty at first.
+    """What was packed: the object that the cells have built with its content, or a new container.
 
     Raises:
         ValueError: the built object is of another kind; says where.
@@ -147,7 +140,7 @@ def assembled(kind: str, parts: dict, built: Any) -> Any:
         return built
     if kind == "tuple":
         return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
-    built = {"dict": dict, "list": list, "set": set}[kind]() if built is None else built
+    built = {"dict": {}, "list": [], "set": set()}[kind] if built is None else built
     built.clear()
     (built.extend if kind == "list" else built.update)(parts if kind == "dict" else parts.values())
     return built
