@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import nn
 
+# The engine
+import tapejit
+
 # The environment, and policies that play in it
-from reacher import columns
+from reacher import DelayedRewards, columns
 from reacher.compiling import njit
 from reacher.episode import evaluate_policy, rollout
 from reacher.task import OBSERVATION_SIZE, SOLVED_SCORE
-
-# The engine
-from tapejit import compiled
 
 # Figures, tables and exercises
 from tutorial import exercises, figures, results, summaries, tables
@@ -37,19 +37,19 @@ from tutorial.run import load_network, load_run, require_finite, run_folder, tra
 from tutorial.scores import moving_average, read_runs, read_scores, solved_at
 from tutorial.settings import Settings, Sizes, check_parameters, make_settings, setting
 from web import interactive
-from web.live import live_arms, show_arms
+from web.live import live_arms, show_arms, show_learner
 
 __all__ = [
     "CHECKPOINTS",
     "GYMNASIUM",
     "PROJECT",
     "SOLVED_SCORE",
+    "DelayedRewards",
     "FixedScale",
     "Settings",
     "Sizes",
     "check_parameters",
     "columns",
-    "compiled",
     "definitions",
     "evaluate_policy",
     "exercises",
@@ -77,11 +77,12 @@ __all__ = [
     "setting",
     "share_of_threshold",
     "show_arms",
+    "show_learner",
     "solved_at",
     "summaries",
     "tables",
+    "tapejit",
     "training_run",
-    "values_over_torques",
     "versions",
 ]
 
@@ -154,23 +155,3 @@ def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
     while discount**unknown > 0.01:
         unknown += 1
     return returns[:-unknown]
-
-
-def values_over_torques(
-    critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray, torques: np.ndarray
-) -> np.ndarray:
-    """What a critic says of one observation, with the first two torques of an action varied.
-
-    Args:
-        observation, action: (observations,) and (actions,), float32.
-        torques: (k,), float32.
-
-    Returns:
-        Values Q (k, k): second torque, first torque.
-    """
-    varied = np.tile(action, (len(torques), len(torques), 1))
-    varied[..., 0], varied[..., 1] = np.meshgrid(torques, torques)
-    seen = np.tile(observation, (len(torques) ** 2, 1))
-    with torch.no_grad():
-        values = critic(*map(torch.from_numpy, (seen, varied.reshape(len(seen), -1))))
-    return values.numpy().reshape(len(torques), len(torques))

@@ -114,8 +114,22 @@ def check_n_step(n_step_return: Callable) -> None:
     passed(5, "With one reward it is the target of exercise 2.")
 
 
+def check_weights(weights: Callable) -> None:
+    """Exercise 6: importance weights, divided by the largest of the batch."""
+    hint = (
+        "N cancels when you divide by the largest weight, which belongs to the smallest "
+        "probability."
+    )
+    for probabilities, beta in (([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7)):
+        expected = (np.array(probabilities) / min(probabilities)) ** -beta
+        case = f"the probabilities {probabilities} and a beta of {beta}"
+        if not verdict(6, weights(np.array(probabilities), beta), expected, case, hint):
+            return
+    passed(6, "Equal probabilities have weights of 1, so then nothing is corrected.")
+
+
 def check_find(find: Callable) -> None:
-    """Exercise 6: the walk down a sum tree."""
+    """Exercise 7: the walk down a sum tree."""
     hint = (
         "if the number is below the left child's sum, go left. Otherwise subtract that sum, and go "
         "right."
@@ -131,23 +145,9 @@ def check_find(find: Callable) -> None:
         for number in generator.integers(0, 2 * int(ends[-1]), 20) / 2:
             expected = int(np.searchsorted(ends, number, side="right"))
             case = f"the priorities {priorities.astype(int).tolist()} and the number {number:g}"
-            if not verdict(6, find(tree, number), expected, case, hint):
+            if not verdict(7, find(tree, number), expected, case, hint):
                 return
-    passed(6, "Your walk needs one comparison a level.")
-
-
-def check_weights(weights: Callable) -> None:
-    """Exercise 7: importance weights, divided by the largest of the batch."""
-    hint = (
-        "N cancels when you divide by the largest weight, which belongs to the smallest "
-        "probability."
-    )
-    for probabilities, beta in (([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7)):
-        expected = (np.array(probabilities) / min(probabilities)) ** -beta
-        case = f"the probabilities {probabilities} and a beta of {beta}"
-        if not verdict(7, weights(np.array(probabilities), beta), expected, case, hint):
-            return
-    passed(7, "Equal probabilities have weights of 1, so then nothing is corrected.")
+    passed(7, "Your walk needs one comparison a level.")
 
 
 def check_noise(noise_matrix: Callable) -> None:
@@ -159,3 +159,22 @@ def check_noise(noise_matrix: Callable) -> None:
     if not verdict(8, noise_matrix(noise_in, noise_out), expected, case, hint):
         return
     passed(8, "Five numbers made the noise of six weights.")
+
+
+def check_probe(probe: Callable, buffer: type) -> None:
+    """Exercise 9: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+
+    class OnePowerTooMany(buffer):  # type: ignore[misc]
+        def window(self, final_observations: np.ndarray, discount: float) -> np.ndarray:
+            return super().window(final_observations, discount * self.discount)
+
+    hint = (
+        "append decisions with a reward of 1 until rows come out. A row holds the observation, the "
+        "action, the return, the discount, and the observation that followed."
+    )
+    for n_step in (1, 3):
+        for kind, expected in ((buffer, True), (OnePowerTooMany, False)):
+            case = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
+            if not verdict(9, probe(kind(n_step, 0.97), 0.97), expected, case, hint):
+                return
+    passed(9, "It found gamma to the power n + 1, which no learning curve showed.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Markdown, display
 from matplotlib.ticker import MaxNLocator
 
 from reacher import ReacherEnvironment
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
-    from tutorial.results import Effect, Variant
+    from tutorial.results import Variant
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 BLUE, ORANGE, GREEN, PURPLE = PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -82,35 +83,6 @@ def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
     )
 
 
-def plot_presets(trainings: Mapping, evaluations: Mapping) -> Figure:
-    """Training scores of presets against episode and seconds, and evaluations without noise.
-
-    Args:
-        trainings, evaluations: runs by preset and seed, as `read_runs` returns them.
-    """
-    figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    seconds = np.arange(0, 61)
-    for (name, runs), color in zip(trainings.items(), itertools.cycle(PALETTE), strict=False):
-        first = [run["score"][:100] for run in runs.values()]
-        timed = [np.interp(seconds, run["seconds"], run["score"]) for run in runs.values()]
-        evaluated = [run["score"] for run in evaluations[name].values()]
-        evaluated_at = next(iter(evaluations[name].values()))["episode"]
-        band(panels[0], np.arange(1, 101), first, color, name)
-        band(panels[1], seconds, timed, color, name)
-        band(panels[2], evaluated_at, evaluated, color, name)
-    for axes in panels:
-        threshold_line(axes)
-        axes.set(xlabel="episode", xlim=(1, None), ylim=(0, 41), title="training scores")
-    for axes in panels[::2]:
-        axes.set_xscale("log")
-        axes.set_xticks(EPISODES, EPISODES)
-    panels[0].set_ylabel("score (sum of rewards)")
-    panels[1].set_xlabel("seconds of training")
-    panels[1].legend(loc="lower right", frameon=False)
-    panels[2].set(ylim=(38.5, 40), title="without noise, from 38.5")
-    return figure
-
-
 def plot_with_and_without(
     curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
     label: str,
@@ -136,14 +108,26 @@ def plot_with_and_without(
     return figure
 
 
-def plot_growth(scores: Sequence[float], episodes: int) -> Figure:
-    """The learning curve of a training that is going on, by episodes so far out of `episodes`."""
-    figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-    axes.plot(range(1, len(scores) + 1), scores, "o-", color=BLUE)
-    axes.set(
-        xlabel="episode", ylabel="score (sum of rewards)", xlim=(0, episodes + 1), ylim=(0, 41)
-    )
-    return figure
+class GrowingCurve:
+    """The learning curve of a training that is going on, in a cell's output.
+
+    Args: episodes, of the whole training.
+    """
+
+    def __init__(self, episodes: int) -> None:
+        self.episodes, self.scores = episodes, list[float]()
+        self.output = display(Markdown("first episode ..."), display_id=True)
+
+    def add(self, score: float) -> None:
+        """Draw the curve with the score of one more episode."""
+        self.scores.append(score)
+        figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
+        axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE)
+        axes.set(xlim=(0, self.episodes + 1), ylim=(0, 41))
+        axes.set(xlabel="episode", ylabel="score (sum of rewards)")
+        if self.output:  # None outside of a notebook
+            self.output.update(figure)
+        plt.close(figure)
 
 
 def record_frames(
@@ -223,63 +207,6 @@ def plot_one_decision(
     return figure
 
 
-def plot_action_values(
-    moments: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    torques: np.ndarray,
-    names: tuple[str, str],
-) -> Figure:
-    """What a critic says of two torques, and what the actor chose.
-
-    Args:
-        moments: by title the values Q (len(torques), len(torques)) of second by first torque, and
-            the actor's choice of both, (2,).
-        torques: of both axes.
-        names: of both torques.
-    """
-    size = (3.5 * len(moments), 3.1)
-    figure, panels = plt.subplots(
-        1, len(moments), figsize=size, sharex=True, sharey=True, layout="constrained"
-    )
-    dot = {"markeredgecolor": "black", "markersize": 9, "clip_on": False}
-    for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
-        drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
-        second, first = np.unravel_index(values.argmax(), values.shape)
-        top = torques[first], torques[second]
-        axes.plot(*top, "^", color="white", label="largest Q", **dot)
-        axes.plot(*chosen, "o", color=ORANGE, label="actor's choice", **dot)
-        axes.set(title=title, xlabel=names[0], aspect="equal")
-        figure.colorbar(drawn, ax=axes, shrink=0.8)
-    panels[0].set_ylabel(names[1])
-    panels[0].legend(loc="lower left", fontsize=8)
-    return figure
-
-
-def plot_effects(effects: Mapping[str, Mapping[str, Effect]], margin: float = 0.0) -> Figure:
-    """Effects by group and name: mean, 95 % interval, and single seeds; filled where one is shown.
-
-    Args:
-        effects: as `tutorial.results` finds them; a panel for each group, with the same names.
-        margin: points to either side of 0 that count as small; 0: none.
-    """
-    figure, panels = plt.subplots(
-        1, len(effects), figsize=(9, 2.6), sharex=True, sharey=True, layout="constrained"
-    )
-    for axes, (title, by_name) in zip(np.atleast_1d(panels), effects.items(), strict=True):
-        axes.axvspan(-margin, margin, color="0.92", linewidth=0)
-        axes.axvline(0, color="0.4", linewidth=1)
-        for row, effect in enumerate(by_name.values()):
-            near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(effect.runs))
-            axes.plot(effect.runs, near, ".", color="0.75", markersize=4)
-            axes.plot([effect.low, effect.high], [row, row], color=BLUE, linewidth=3)
-            face = BLUE if effect.verdict.startswith("shown") else "white"
-            axes.plot(effect.mean, row, "o", color=BLUE, markersize=7, markerfacecolor=face)
-        axes.set_yticks(range(len(by_name)), by_name)
-        axes.set_title(title, fontsize=10)
-    axes.invert_yaxis()
-    figure.supxlabel("points gained or lost, of 40", fontsize=10)
-    return figure
-
-
 def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
     """Training scores of variants, one panel each, over the range of the runs of `default`.
 
@@ -287,9 +214,9 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
         variants: of the plan `bugs`, as `read_plan` returns them.
         titles: of the panels by variant, in their order.
     """
-    rows = -(-len(titles) // 4)
+    rows = -(-len(titles) // 3)
     figure, panels = plt.subplots(
-        rows, 4, figsize=(10.4, 2.2 * rows), sharex=True, sharey=True, layout="constrained"
+        rows, 3, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
     )
     episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
     for axes in panels.flat:

@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,22 @@ def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
         return
     content = watch_page(folder, arms=min(arms, MOST_ARMS), embedded=True, **goals)
     display(HTML(inline(content, STILL.read_bytes(), "The arms of this run")))
+
+
+def show_learner(ddpg: Any, scores: Sequence[float], arms: int) -> None:
+    """Show arms to play with, by the actor of a learner, beside the scores of its training.
+
+    Args: ddpg has `actor`, and `act` for a tensor of observations (arms, 33).
+    """
+    try:
+        network = shown_network(SimpleNamespace(ddpg=ddpg)).packed()
+    except ValueError as error:
+        print(error)
+        return
+    actors = [{"label": "0", "network": None, "episode": 0}]
+    actors += [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
+    content = page(actors, None, list(scores), min(arms, MOST_ARMS), embedded=True)
+    display(HTML(inline(content, STILL.read_bytes(), "Arms to play with")))
 
 
 @contextlib.contextmanager
