@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython import get_ipython
 from IPython.display import Markdown, display
 from matplotlib.ticker import MaxNLocator
 
@@ -116,7 +117,8 @@ class GrowingCurve:
 
     def __init__(self, episodes: int) -> None:
         self.episodes, self.scores = episodes, list[float]()
-        self.output = display(Markdown("first episode ..."), display_id=True)
+        in_notebook = hasattr(get_ipython(), "kernel")
+        self.output = display(Markdown("..."), display_id=True) if in_notebook else None
 
     def add(self, score: float) -> None:
         """Draw the curve with the score of one more episode."""
@@ -125,7 +127,7 @@ class GrowingCurve:
         axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE)
         axes.set(xlim=(0, self.episodes + 1), ylim=(0, 41))
         axes.set(xlabel="episode", ylabel="score (sum of rewards)")
-        if self.output:  # None outside of a notebook
+        if self.output:
             self.output.update(figure)
         plt.close(figure)
 
