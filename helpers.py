@@ -6,6 +6,8 @@ small functions that only cells need. Figures, tables and exercises keep their m
 `helpers.figures`, `helpers.tables`, `helpers.exercises` and so on.
 """
 
+# ruff: noqa: F401
+
 from __future__ import annotations
 
 import math
@@ -41,56 +43,6 @@ from tutorial.run import load_network, load_run, require_finite, run_folder, tra
 from tutorial.scores import moving_average, read_runs, read_scores, solved_at
 from tutorial.settings import Settings, Sizes, check_parameters, make_settings, setting
 from web.live import live_arms, show_arms
-
-__all__ = [
-    "CHECKPOINTS",
-    "GYMNASIUM",
-    "PROJECT",
-    "SOLVED_SCORE",
-    "FixedScale",
-    "Settings",
-    "Sizes",
-    "bugs",
-    "check_parameters",
-    "columns",
-    "compiled",
-    "definitions",
-    "diagrams",
-    "evaluate_policy",
-    "exercises",
-    "figures",
-    "hand_to_goal",
-    "interactive",
-    "live_arms",
-    "load_network",
-    "load_run",
-    "log_means",
-    "make_settings",
-    "moving_average",
-    "njit",
-    "open_environment",
-    "open_evaluation",
-    "read_runs",
-    "read_scores",
-    "require_finite",
-    "require_mirrors",
-    "returns_that_followed",
-    "reward_threshold_of",
-    "rollout",
-    "run_folder",
-    "seed_everything",
-    "setting",
-    "share_of_threshold",
-    "show_arms",
-    "solved_at",
-    "study",
-    "summaries",
-    "tables",
-    "training_run",
-    "trials",
-    "values_over_torques",
-    "versions",
-]
 
 
 class FixedScale(nn.Module):

@@ -317,7 +317,7 @@ def output_of(executed):
 def test_the_whole_notebook_runs_and_then_shows_what_has_ended(notebook, tmp_path, parameters):
     """From the first cell to the last, and again with `train = "resume"`, which trains nothing."""
     parameters = {"max_episodes": 5, "out_dir": str(tmp_path / "runs"), **parameters}
-    executed = run_notebook(tmp_path / "run.ipynb", **parameters)
+    run_notebook(tmp_path / "run.ipynb", **parameters)
     folder = tmp_path / "runs" / "default" / f"seed{parameters.get('seed', 0)}"
     files = {path.name for path in folder.iterdir()}
     assert files >= {"scores.csv", "evaluation.csv", "hyperparameters.json", "scores.png"}
