@@ -6,6 +6,8 @@ small functions that only cells need. Figures, tables and exercises keep their m
 `helpers.figures`, `helpers.tables`, `helpers.exercises` and so on.
 """
 
+# ruff: noqa: F401
+
 from __future__ import annotations
 
 import math
@@ -38,53 +40,6 @@ from tutorial.scores import moving_average, read_runs, read_scores, solved_at
 from tutorial.settings import Settings, Sizes, check_parameters, make_settings, setting
 from web import interactive
 from web.live import live_arms, show_arms, show_learner
-
-__all__ = [
-    "CHECKPOINTS",
-    "GYMNASIUM",
-    "PROJECT",
-    "SOLVED_SCORE",
-    "DelayedRewards",
-    "FixedScale",
-    "Settings",
-    "Sizes",
-    "check_parameters",
-    "columns",
-    "definitions",
-    "evaluate_policy",
-    "exercises",
-    "figures",
-    "interactive",
-    "live_arms",
-    "load_network",
-    "load_run",
-    "log_means",
-    "make_settings",
-    "moving_average",
-    "njit",
-    "open_environment",
-    "open_evaluation",
-    "read_runs",
-    "read_scores",
-    "require_finite",
-    "require_mirrors",
-    "results",
-    "returns_that_followed",
-    "reward_threshold_of",
-    "rollout",
-    "run_folder",
-    "seed_everything",
-    "setting",
-    "share_of_threshold",
-    "show_arms",
-    "show_learner",
-    "solved_at",
-    "summaries",
-    "tables",
-    "tapejit",
-    "training_run",
-    "versions",
-]
 
 
 class FixedScale(nn.Module):

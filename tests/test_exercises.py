@@ -16,9 +16,10 @@ NAMES = (
     "my_loss",
     "my_signs",
     "my_n_step_target",
-    "my_find",
     "my_weights",
+    "my_find",
     "my_noise",
+    "my_probe",
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy import stats
 
 from tutorial import figures, results, summaries
 
@@ -23,9 +22,6 @@ def stored(tmp_path, monkeypatch):
     return tmp_path
 
 
-# ----------------------------------------------------------------------------------------- effects
-
-
 def test_a_plan_is_read_by_variant_and_seed(stored):
     (stored / "plan").mkdir()
     lines = "seed,episode,score,evaluation\n1,1,10,\n1,2,20,21\n2,1,30,\n2,2,40,41\n"
@@ -39,83 +35,13 @@ def test_a_plan_is_read_by_variant_and_seed(stored):
         results.read_plan("plam")
 
 
-def study_table(score):
-    """A task of the study with five seeds; score of n_step, replay, noisy_layers as 0 or 1."""
-    lines = ["setting,n_step,replay,noisy_layers,seed,episode,score"]
-    for cell in np.ndindex(2, 2, 2):
-        levels = [pair[k] for pair, k in zip(results.LEVELS.values(), cell, strict=True)]
-        for seed in range(5):
-            lines += [
-                ",".join(map(str, ["", *levels, seed, episode, score(*cell, seed)]))
-                for episode in (2, 4)
-            ]
-    return "\n".join(lines) + "\n"
-
-
-def test_the_effects_of_a_factorial_are_those_that_were_put_in(stored):
-    """n = 3 adds 3, replay 5 (8 where both are on), and seeds differ; NoisyNet does nothing."""
-    (stored / "study").mkdir()
-    table = study_table(lambda n, replay, noisy, seed: 3 * n + 5 * replay * (1 + 0.6 * n) + seed)
-    for task in results.TASKS:
-        (stored / "study" / f"{task}.csv").write_text(table)
-    for effects in results.study_effects().values():
-        n_step, replay, noisy = effects.values()
-        assert n_step.mean == pytest.approx(3 + 0.5 * 3) and replay.mean == pytest.approx(5 + 1.5)
-        assert noisy.mean == 0 and noisy.verdict.endswith("alike")
-    episodes, scores = results.study_curve("one_arm", 3, "prioritized", False)
-    assert episodes.tolist() == [2, 4]
-    np.testing.assert_allclose(scores[:, 1], 11 + np.arange(5))
-
-
-def test_what_is_left_out_is_compared_with_default(stored):
-    (stored / "leave_one_out").mkdir()
-    noise = np.random.default_rng(0).normal(size=(6, 20))
-    for lost, spread, name in zip(
-        (0, 0, 0, 2, 5, 0), noise, ["default", *results.LEFT_OUT], strict=True
-    ):
-        lines = [f"{seed},1,{30 - lost + 0.3 * spread[seed]:.6f}" for seed in range(20)]
-        text = "\n".join(["seed,episode,evaluation", *lines])
-        (stored / "leave_one_out" / f"{name}.csv").write_text(text + "\n")
-    effects = results.left_out_effects()
-    assert [effect.verdict for effect in effects.values()] == [
-        "alike",
-        "alike",
-        "shown",
-        "shown",
-        "alike",
-    ]
-    one, base = 28 + 0.3 * noise[3], 30 + 0.3 * noise[0]
-    ends = stats.ttest_ind(one, base, equal_var=False).confidence_interval()
-    found = effects["no NoisyNet"]
-    assert (found.mean, found.low, found.high) == pytest.approx((one.mean() - base.mean(), *ends))
-
-
-def test_permutations_by_hand():
-    """Three differences have eight signs; two against two have six divisions."""
-    assert results.permutation_p(np.array([1.0, 2.0, 3.0])) == pytest.approx(2 / 8)
-    assert results.permutation_p(np.array([1.0, 2.0]), np.array([5.0, 6.0])) == pytest.approx(2 / 6)
-    corrected = results.holm([0.04, 0.01, 0.03])
-    np.testing.assert_allclose(corrected, [0.06, 0.03, 0.06])
-
-
-def test_the_stored_tables_say_what_the_pages_say():
-    """The verdicts of section 7, which doc/ gives, too."""
-    study = results.study_effects()
-    shown = [
-        (task, name)
-        for task, effects in study.items()
-        for name, effect in effects.items()
-        if effect.verdict == "shown"
-    ]
-    assert shown == [
-        ("small_goals", "prioritized replay"),
-        ("delayed_rewards", "prioritized replay"),
-    ]
-    assert str(results.left_out_effects()["no mirrors"]) == "-3.1 (-3.7 to -2.5), shown"
-    assert set(results.QUIZ) < results.read_plan("bugs").keys()
-
-
-# --------------------------------------------------------------------------------- tables and text
+def test_late_rewards_are_those_of_the_page():
+    """The four means that doc/ingredients.md gives for delayed rewards, and one gain by hand."""
+    found = results.late_rewards()
+    assert [round(points.mean(), 1) for points in found.values()] == [7.2, 12.8, 17.9, 20.3]
+    gain, low, high = results.gain(np.array([3.0, 4, 5]), np.array([1.0, 2, 3]))
+    half = 2.776 * np.sqrt(2 / 3)  # t of four degrees of freedom; both variances are 1
+    np.testing.assert_allclose([gain, low, high], [2, 2 - half, 2 + half], atol=1e-3)
 
 
 def test_a_training_that_reached_the_mark_and_was_not_solved():

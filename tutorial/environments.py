@@ -20,7 +20,7 @@ def open_environment(
     location: str | os.PathLike = "",
     num_agents: int = 20,
     seed: int = 0,
-    goals: Mapping[str, float] = MappingProxyType({}),
+    goals: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 

@@ -93,7 +93,6 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
     notebook = nbformat.read(path, as_version=4)
-    original = [cell.source for cell in notebook.cells]
     edit_cells(notebook, edits)
     # Edited definitions leave alone what `import Continuous_Control` finds.
     module = NotebookDefinitions(path.stem + "_edited" * bool(edits))
@@ -102,7 +101,7 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
         if cell.cell_type != "code":
             continue
         name = f"ipykernel_definitions/{path.name}, cell {number}"  # numba caches cells so named
-        name += "" if cell.source == original[number] else ", edited"
+        name += ", edited" * bool(edits)  # what it caches of other cells names their module
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
         tree.body = [statement for statement in tree.body if is_definition(statement)]

@@ -111,8 +111,8 @@ class TrainingRun:
     def __post_init__(self) -> None:
         self.tables = {name: [HEADS[name]] for name in list(HEADS)[: 2 if self.evaluation else 1]}
         self.best: dict[str, dict[str, torch.Tensor]] = {}  # weights by the name of the network
-        self.has_ended, self.left_out, self.start = False, [], time.perf_counter()
-        self.versions = versions()
+        self.has_ended, self.versions, self.start = False, versions(), time.perf_counter()
+        self.left_out: list[str] = []
 
     @property
     def is_over(self) -> bool:

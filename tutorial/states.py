@@ -21,11 +21,16 @@ import torch
 from pydantic import BaseModel
 
 PLAIN = (type(None), bool, int, float, str)
-CONTAINERS = {"dict": dict, "list": (list, collections.deque), "tuple": tuple, "set": set}
+CONTAINERS: dict[str, Any] = {
+    "dict": dict,
+    "list": (list, collections.deque),
+    "tuple": tuple,
+    "set": set,
+}
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 # What the cells build again, and what does not change.
-CONSTANT = (types.FunctionType, types.MethodType, types.ModuleType, type, BaseModel, Path)
-CONSTANT += (torch.dtype, torch.device, np.dtype, range, slice)
+CONSTANT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type)
+CONSTANT += (BaseModel, Path, torch.dtype, torch.device, np.dtype, range, slice)
 BLOCK = 2**17  # numbers, which are left out where all are 0, because a replay buffer fills slowly
 
 
@@ -74,7 +79,7 @@ def pack(value: Any, name: str, known: dict, left_out: list[str]) -> Any:
         return value
     if id(value) not in known:
         kind = kind_of(value)
-        known[id(value)] = value, (packed := {"kind": kind})  # the value, or ids would come back
+        known[id(value)] = value, (packed := dict[str, Any](kind=kind))  # or ids come back
         if kind == "numbers":
             packed |= packed_numbers(value)
         elif kind == "state":
