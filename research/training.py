@@ -129,7 +129,8 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
         settings = training.hyperparameters(cells, threshold)
         playing = LumpedRewards(environment, training.reward_every, training.clock)
-        began, scores, evaluating = clock(), [], 0.0
+        scores: list[float] = []
+        began, evaluating = clock(), 0.0
         generator = seed_everything(training.seed)
         given = scale, brain.vector_action_space_size, settings, generator, threshold
         agent = make_agent(cells, learner, given, training.engine)
@@ -172,7 +173,7 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
                 seen[:, CLOCK] = next(passed) % training.reward_every / training.reward_every
             return policy(seen)
 
-        return evaluation.scores(with_clock, earlier)
+        return evaluation.scores(with_clock, earlier) if evaluation else np.zeros(judges)
 
     def evaluate(episode: int, agent: Any) -> np.ndarray | None:
         if evaluation is None or episode % every:
@@ -249,7 +250,7 @@ class LumpedRewards:
         return getattr(self.environment, name)
 
     def reset(self, **options: Any) -> dict[str, Any]:
-        self.passed, self.held = 0, 0.0
+        self.passed, self.held = 0, np.zeros(1)
         [(name, answer)] = self.environment.reset(**options).items()
         return {name: self.answered(answer, answer.rewards)}
 
@@ -258,7 +259,7 @@ class LumpedRewards:
         self.passed, self.held = self.passed + 1, self.held + np.array(answer.rewards)
         paid = np.zeros_like(self.held)
         if self.passed % self.every == 0 or any(answer.local_done):
-            paid, self.held = self.held, 0.0
+            paid, self.held = self.held, np.zeros(1)
         return {name: self.answered(answer, paid.tolist())}
 
     def answered(self, answer: Any, rewards: list[float]) -> Any:
