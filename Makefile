@@ -1,22 +1,15 @@
-# make run, make test, ...: tutorial/tasks.py says what there is, and works without make, too.
-# Another Python: make run PYTHON=python3.12. Options for the program behind: OPTIONS="...".
+# make help says what there is; tutorial/commands.py does it, and works without make, too.
+# Another Python: make run PYTHON=python3.12. Options of a command: make run OPTIONS="-p seed 3".
 
 PYTHON ?= python3
-TASKS := run demo test test-extras lab lint experiments study watch pdf site pictures bench constraints clean
-NAMES := $(filter-out help $(TASKS),$(MAKECMDGOALS))# what follows a command: make watch runs/default/seed0
-
-.PHONY: help $(TASKS) $(NAMES)
-
-help:
-	@$(PYTHON) -m tutorial.tasks help
-
-$(TASKS):
-	@$(PYTHON) -m tutorial.tasks $@ $(NAMES) $(OPTIONS)
-
-ifneq ($(filter $(TASKS),$(MAKECMDGOALS)),)
-$(NAMES):
-	@:
-else
-$(NAMES): # no command: say so
-	@$(PYTHON) -m tutorial.tasks $@
+WORDS := $(or $(MAKECMDGOALS),help)
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+ifneq ($(filter-out PYTHON OPTIONS,$(GIVEN)),)
+$(error $(filter-out PYTHON OPTIONS,$(GIVEN)) is no option of make: try OPTIONS="-p NAME VALUE")
 endif
+
+.PHONY: $(WORDS)
+$(firstword $(WORDS)):
+	@$(PYTHON) -m tutorial.commands $(WORDS) $(OPTIONS)
+$(wordlist 2,99,$(WORDS)):
+	@:

@@ -1,52 +1,176 @@
-"""All of this project's that the notebook's cells call: environments, seeds, files, figures.
+"""What the notebook's cells call: environments, settings, a training's files, and figures.
 
-The agent itself (replay, networks, losses, training loop) is defined in the notebook; what these
-names stand for is in `reacher`, `tutorial.training` and `tutorial.report`, none of which imports
-this module.
+The agent itself (replay, networks, losses, training loop) is defined in the notebook. Here are the
+names that its cells use: what stands in `reacher` and `tutorial` under the same name, and below
+small functions that only cells need. Figures, tables and exercises keep their modules:
+`helpers.figures`, `helpers.tables`, `helpers.exercises` and so on.
 """
-# ruff: noqa: F401
 
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+# The environment, and policies that play in it
+from reacher import columns
 from reacher.compiling import njit
-from reacher.drawing import hand_to_goal
 from reacher.episode import evaluate_policy, rollout
+from reacher.task import OBSERVATION_SIZE, SOLVED_SCORE
+
+# The engine
 from tapejit import compiled
-from tutorial import diagrams, exercises, figures, interactive, summaries, tables
+
+# Figures, tables and exercises
+from tutorial import exercises, figures, results, summaries, tables
+
+# Settings, the training and its files
 from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of
-from tutorial.evaluation import (
-    open_evaluation,
-    returns_that_followed,
-    values_over_torques,
-)
-from tutorial.figures import animated_png, plot_scores, record_frames
-from tutorial.health import require_finite, require_healthy, require_observations
-from tutorial.layers import FixedScale
+from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
-from tutorial.parameters import check_parameters
 from tutorial.paths import CHECKPOINTS, PROJECT
-from tutorial.progress import log_means, tensorboard_curves
-from tutorial.randomness import normal_numbers, seed_everything, versions
-from tutorial.run import training_run
-from tutorial.run_files import (
-    has_ended,
-    load_hyperparameters,
-    load_network,
-    require_pretrained,
-    require_same_run,
-    run_folder,
-)
-from tutorial.scores import (
-    SOLVED_SCORE,
-    moving_average,
-    read_runs,
-    read_scores,
-    share_of_threshold,
-    solved_at,
-)
-from tutorial.settings import (
-    Settings,
-    Sizes,
-    make_settings,
-    require_mirrors,
-    setting,
-)
+from tutorial.randomness import seed_everything, versions
+from tutorial.run import load_network, load_run, require_finite, run_folder, training_run
+from tutorial.scores import moving_average, read_runs, read_scores, solved_at
+from tutorial.settings import Settings, Sizes, check_parameters, make_settings, setting
+from web import interactive
 from web.live import live_arms, show_arms
+
+__all__ = [
+    "CHECKPOINTS",
+    "GYMNASIUM",
+    "PROJECT",
+    "SOLVED_SCORE",
+    "FixedScale",
+    "Settings",
+    "Sizes",
+    "check_parameters",
+    "columns",
+    "compiled",
+    "definitions",
+    "evaluate_policy",
+    "exercises",
+    "figures",
+    "interactive",
+    "live_arms",
+    "load_network",
+    "load_run",
+    "log_means",
+    "make_settings",
+    "moving_average",
+    "njit",
+    "open_environment",
+    "open_evaluation",
+    "read_runs",
+    "read_scores",
+    "require_finite",
+    "require_mirrors",
+    "results",
+    "returns_that_followed",
+    "reward_threshold_of",
+    "rollout",
+    "run_folder",
+    "seed_everything",
+    "setting",
+    "share_of_threshold",
+    "show_arms",
+    "solved_at",
+    "summaries",
+    "tables",
+    "training_run",
+    "values_over_torques",
+    "versions",
+]
+
+
+class FixedScale(nn.Module):
+    """Divide each input by a constant.
+
+    Args: scale (inputs,), in which infinity leaves an input out.
+    """
+
+    factor: torch.Tensor
+
+    def __init__(self, scale: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("factor", torch.from_numpy(1.0 / scale))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factor
+
+
+def require_mirrors(observation_size: int) -> None:
+    """Raise ValueError for an environment that is not the arms'."""
+    if observation_size != OBSERVATION_SIZE:
+        raise ValueError(
+            f"only the arms, with {OBSERVATION_SIZE} observations, have mirrors that we know; this "
+            f"has {observation_size}: set mirrors to 'none'"
+        )
+
+
+def share_of_threshold(best: float | None, first: float | None, threshold: float | None) -> float:
+    """How far a best score has come on the way to a threshold, of which 1 is the whole.
+
+    The way begins at 0, or at a first score below 0. A score that has reached its threshold has a
+    share of at least 1. Without a score or a threshold it is minus infinity.
+    """
+    if best is None or first is None or threshold is None:
+        return -math.inf
+    begin = min(0.0, first)
+    share = (best - begin) / abs(threshold - begin) if threshold != begin else math.inf
+    return max(1.0, share) if best >= threshold else share
+
+
+def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
+    """Note in an agent's log the means of an update phase.
+
+    Args:
+        errors: TD errors (steps, batch).
+        losses: of critic and actor, (steps, 2).
+        with_actor: in which steps the actor learned, (steps,) of bool.
+    """
+    agent.log["critic loss"] = float(losses[:, 0].mean())
+    agent.log["TD error"] = float(np.abs(errors).mean())
+    if with_actor.any():
+        agent.log["Q"] = -float(losses[with_actor, 1].mean())
+
+
+def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
+    """Discounted sums of the rewards to come, without the end, whose future is cut off.
+
+    Args:
+        rewards: (decisions, agents) of one episode.
+
+    Returns:
+        (decisions - k, agents), with the smallest k after which less than 1 % of a reward counts.
+    """
+    returns, future = np.zeros_like(rewards), 0.0
+    for t in reversed(range(len(rewards))):
+        returns[t] = future = rewards[t] + discount * future
+    unknown = 1
+    while discount**unknown > 0.01:
+        unknown += 1
+    return returns[:-unknown]
+
+
+def values_over_torques(
+    critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray, torques: np.ndarray
+) -> np.ndarray:
+    """What a critic says of one observation, with the first two torques of an action varied.
+
+    Args:
+        observation, action: (observations,) and (actions,), float32.
+        torques: (k,), float32.
+
+    Returns:
+        Values Q (k, k): second torque, first torque.
+    """
+    varied = np.tile(action, (len(torques), len(torques), 1))
+    varied[..., 0], varied[..., 1] = np.meshgrid(torques, torques)
+    seen = np.tile(observation, (len(torques) ** 2, 1))
+    with torch.no_grad():
+        values = critic(*map(torch.from_numpy, (seen, varied.reshape(len(seen), -1))))
+    return values.numpy().reshape(len(torques), len(torques))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from reacher.checks import integer
 from reacher.environment import ReacherEnvironment
 from reacher.task import ACTION_SIZE, EPISODE_DECISIONS
 
@@ -19,17 +17,13 @@ Policy = Callable[[np.ndarray], np.ndarray]  # observations (agents, n) to actio
 def rollout(
     environment: Any, policy: Policy
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Play one episode from its reset on.
-
-    Args:
-        environment: with the interface of `unityagents`; it is reset.
-        policy: observations (agents, observations), float32, to actions (agents, actions).
+    """Play one episode of an environment with the interface of `unityagents`, from its reset on.
 
     Yields:
         For each decision the observations (agents, observations), float32, the actions (agents,
         actions) and the rewards (agents,), float64.
     """
-    [name] = environment.brain_names
+    (name,) = environment.brain_names
     answer = environment.reset(train_mode=True)[name]
     while True:
         observations = answer.vector_observations.astype(np.float32)
@@ -42,7 +36,7 @@ def rollout(
 
 def evaluate_policy(environment: Any, policy: Policy) -> np.ndarray:
     """Each agent's sum of rewards over one episode, (agents,), played as `rollout` does."""
-    return functools.reduce(np.add, (rewards for *_, rewards in rollout(environment, policy)))
+    return sum((rewards for *_, rewards in rollout(environment, policy)), np.zeros(()))
 
 
 class Episode(NamedTuple):
@@ -64,16 +58,7 @@ def play_episode(
     decisions: int = EPISODE_DECISIONS,
     **parameters: Any,
 ) -> Episode:
-    """Let a policy play the first episode of `ReacherEnvironment(arms, seed, **parameters)`.
-
-    Args:
-        decisions: 1 to 1001.
-        parameters: `goal_size` and `goal_speed`.
-
-    Raises:
-        TypeError, ValueError: a number out of range.
-    """
-    decisions = integer("decisions", decisions, 1, EPISODE_DECISIONS)
+    """Let a policy play the first decisions of `ReacherEnvironment(arms, seed, **parameters)`."""
     with ReacherEnvironment(arms, seed, **parameters) as environment:
         played = list(itertools.islice(rollout(environment, policy), decisions))
     observations, _, rewards = zip(*played, strict=True)
@@ -82,7 +67,5 @@ def play_episode(
 
 def random_torques(seed: int) -> Policy:
     """Clipped standard normal torques, as in the notebook's section 1.4."""
-    generator = np.random.default_rng(seed)
-    return lambda observations: generator.standard_normal((len(observations), ACTION_SIZE)).clip(
-        -1, 1
-    )
+    draw = np.random.default_rng(seed).standard_normal
+    return lambda observations: draw((len(observations), ACTION_SIZE)).clip(-1, 1)

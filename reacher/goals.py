@@ -1,10 +1,9 @@
 """Where the goals' random numbers come from: NumPy's generators, or a copy of Unity's.
 
-The Unity build draws all goals from one stream, `UnityEngine.Random`, which `unityagents`' seed
-initializes. With `goals="unity"` the embedded environment draws the same numbers in the same
-order, so that reset k of seed s has the goals that it has in Unity. `goals="own"` gives every arm
-a stream of its own by NumPy, as trainings want it: seeds are independent of each other, and what
-arm 3 sees does not depend on how many other arms there are.
+The Unity build draws all goals from one stream, which `unityagents`' seed initializes. With
+`goals="unity"` reset k of seed s has the goals that it has there. `goals="own"` gives every arm a
+stream of its own, as trainings want it: seeds are independent of each other, and what arm 3 sees
+does not depend on how many other arms there are.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import numpy as np
 
 from reacher.checks import MAX_SEED, integer
 
-GOALS = ("own", "unity")
 MAX_UNITY_SEED = 2**31 - 1  # the protocol sends it as an int32
 MASK = 2**32 - 1
 
@@ -23,21 +21,14 @@ MASK = 2**32 - 1
 class UnityRandom:
     """The numbers of `UnityEngine.Random` after `InitState(seed)`.
 
-    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003, section
-    4), whose four words are filled from the seed by MT19937's linear congruence. The two methods
-    are named as those of `numpy.random.Generator` that do the same.
-
-    Args:
-        seed: 0 to 2**31 - 1.
-
-    Attributes:
-        words: the state, four integers of 32 bits.
+    Marsaglia's xorshift128 ("Xorshift RNGs", Journal of Statistical Software 8(14), 2003), whose
+    four words are filled from the seed by MT19937's linear congruence. Names are NumPy's.
     """
 
     def __init__(self, seed: int) -> None:
-        self.words = [seed]
+        self._words = [seed]
         for _ in range(3):
-            self.words.append((1812433253 * self.words[-1] + 1) & MASK)
+            self._words.append((1812433253 * self._words[-1] + 1) & MASK)
 
     def integers(self, high: int) -> int:
         """Unity's `Range(0, high)`: a whole number below `high`."""
@@ -49,56 +40,21 @@ class UnityRandom:
         return share * low + (1 - share) * high
 
     def _next(self) -> int:
-        x, y, z, w = self.words
+        x, y, z, w = self._words
         x ^= (x << 11) & MASK
-        self.words = [y, z, w, w ^ (w >> 19) ^ x ^ (x >> 8)]
-        return self.words[-1]
+        self._words = [y, z, w, w ^ (w >> 19) ^ x ^ (x >> 8)]
+        return self._words[-1]
 
 
 def goal_generators(seed: int, num_agents: int, goals: str = "own") -> list[Any]:
-    """One generator for each arm, or one that all arms share, in a list.
-
-    That of arm 0 of `goals="own"` is `default_rng(seed)`, because NumPy fills up with zeros.
-
-    Args:
-        seed: 0 to 2**63 - 1; of Unity's goals to 2**31 - 1.
-        num_agents: number of arms.
-        goals: "own" or "unity".
+    """One generator for each arm, or one that all share; arm 0's own one is `default_rng(seed)`.
 
     Raises:
-        TypeError, ValueError: a bad seed, or another name.
+        TypeError, ValueError: no seed from 0 to 2**63 - 1 (Unity: 2**31 - 1), or other `goals`.
     """
-    if not isinstance(goals, str) or goals not in GOALS:
-        raise ValueError(f"goals must be 'own' or 'unity', not {goals!r}")
     if goals == "unity":
         return [UnityRandom(integer("seed of Unity's goals", seed, 0, MAX_UNITY_SEED))]
+    if goals != "own":
+        raise ValueError(f"goals must be 'own' or 'unity', not {goals!r}")
     seed = integer("seed", seed, 0, MAX_SEED)
     return [np.random.default_rng([seed, arm]) for arm in range(num_agents)]
-
-
-def generator_state(generator: np.random.Generator | UnityRandom) -> dict | list[int]:
-    """What `generator_from` makes the generator of again, as JSON can hold it."""
-    if isinstance(generator, UnityRandom):
-        return list(generator.words)
-    return dict(generator.bit_generator.state)
-
-
-def generator_from(
-    state: dict | list[int], present: np.random.Generator | UnityRandom
-) -> np.random.Generator | UnityRandom:
-    """A generator that goes on where `state`, which `generator_state` gave, was taken.
-
-    Args:
-        present: the one that it replaces, which must be of the same kind.
-
-    Raises:
-        KeyError, OverflowError, TypeError, ValueError: a damaged state, or one of the other kind.
-    """
-    if isinstance(present, UnityRandom):
-        generator = UnityRandom(0)
-        x, y, z, w = (int(word) for word in state)
-        generator.words = [x, y, z, w]
-        return generator
-    bits: Any = np.random.PCG64()
-    bits.state = state
-    return np.random.Generator(bits)

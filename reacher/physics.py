@@ -6,21 +6,18 @@ body. In each physics step of dt = 0.02 s it first moves every body's velocity a
     v* = v + dt g
     w* = cut((w + dt I^-1 torque) (1 - drag dt))        cut: |w*| to 7 rad/s at most
 
-then lets the joints turn (v*, w*) into the nearest velocities that they allow, nearest in the
-sense of kinetic energy, and last moves the bodies. Two habits of that scheme decide the scores:
-without the cut, arms spin up until nothing learned in Unity works; and because the velocities
-are brought to the joints' *new* directions in every step, motion loses energy, about as much as
-air would take. MuJoCo has neither. Both enter it as the force and torque on each body that have
-the same effect,
+then lets the joints turn (v*, w*) into the velocities that they allow, nearest in the sense of
+kinetic energy, and last moves the bodies. Two habits of that scheme decide the scores: the cut, and
+that velocities are brought to the joints' *new* directions, which loses energy, about as much as
+air would take. MuJoCo has neither. Both enter it as a force and a torque on each body,
 
     force_eff  = m (v* - v_joints) / dt
     torque_eff = I (w* - w_joints) / dt
 
-where v_joints and w_joints are the body velocities that the joint rates mean at the new
-position. MuJoCo's own velocity-dependent forces (Coriolis, centrifugal, gyroscopic), which
-stand for the same change of direction, are left out, so a step here is MuJoCo's own without that
-stage. It solves for the joint rates nearest to (v*, w*). A projection never adds kinetic energy
-and |w*| is bounded, so the arms cannot diverge, whatever the torques.
+where v_joints and w_joints are the body velocities that the joint rates mean at the new position.
+MuJoCo's own velocity-dependent forces (Coriolis, centrifugal, gyroscopic), which stand for the same
+change of direction, are left out: a step here is MuJoCo's own without that stage. A projection
+never adds kinetic energy and |w*| is bounded, so the arms cannot diverge, whatever the torques.
 
 Axes are Unity's: y points up, x and z lie in the plane of the floor.
 """
@@ -48,8 +45,8 @@ HAND_OFFSET = 3.0  # m, from the forearm's center along its own +y
 class Physics:
     """All arms in one MuJoCo model, stepped together.
 
-    After `reset` and after every `step` these arrays describe the present moment. Rows stand for
-    bodies: 2 i is the upper arm of arm i, 2 i + 1 its forearm. All are in world axes.
+    These arrays describe the present moment. Row 2 i is the upper arm of arm i, 2 i + 1 its
+    forearm. All are in world axes.
 
     Attributes:
         num_agents: number of arms.
@@ -72,31 +69,11 @@ class Physics:
         self.position = self.data.xpos[bodies]
         self.quaternion = self.data.xquat[bodies]
         self.rotation = self.data.xmat[bodies].reshape(-1, 3, 3)
-        self._center_of_mass = self.data.xipos[bodies]
-        self._axis = self.data.xaxis  # (2 * bodies, 3) two joints a body: x and z
-        self._anchor = self.data.xanchor  # (2 * bodies, 3) a point on the axis
-        self._rates = self.data.qvel  # (2 * bodies,) of the joints, rad/s
-        self._joint_torques = self.data.qfrc_applied  # (2 * bodies,) N m
-        self._mass = self.model.body_mass[bodies].copy()
-        self._inertia = self.model.body_inertia[bodies].copy()  # (bodies, 3), own axes
-
         self.velocity = np.zeros((2 * num_agents, 6))
+        self._bodies = self.model.body_mass[bodies], self.model.body_inertia[bodies]
+        data = self.data  # rates, axis, anchor, center_of_mass and joint_torque below
+        self._joints = data.qvel, data.xaxis, data.xanchor, data.xipos[bodies], data.qfrc_applied
         self.reset()
-
-    def __getstate__(self) -> dict:
-        """What decides the future. Views into MuJoCo's memory cannot be copied along with it."""
-        return {
-            "num_agents": self.num_agents,
-            "angles": self.data.qpos.copy(),
-            "rates": self._rates.copy(),
-            "velocity": self.velocity.copy(),
-        }
-
-    def __setstate__(self, state: dict) -> None:
-        Physics.__init__(self, state["num_agents"])
-        self.data.qpos[:], self._rates[:] = state["angles"], state["rates"]
-        self.velocity[:] = state["velocity"]
-        mujoco.mj_fwdPosition(self.model, self.data)
 
     def reset(self) -> None:
         """Hang every arm straight down, at rest."""
@@ -105,45 +82,27 @@ class Physics:
         self.velocity[:] = 0.0
 
     def step(self, torques: np.ndarray) -> None:
-        """Advance all arms by one physics step of 0.02 s.
-
-        Args:
-            torques: (2 * num_agents, 3) torque on each body about the world's axes, N m.
-        """
+        """Advance 0.02 s, with torques (2 * num_agents, 3), N m, on each body, world axes."""
         model, data = self.model, self.data
-        drive_joints(
-            torques,
-            self.velocity,
-            self._rates,
-            self.rotation,
-            self._axis,
-            self._anchor,
-            self._center_of_mass,
-            self._mass,
-            self._inertia,
-            self._joint_torques,
-        )
+        drive_joints(torques, self.velocity, self.rotation, *self._bodies, *self._joints)
         mujoco.mj_fwdAcceleration(model, data)
         mujoco.mj_fwdConstraint(model, data)  # there are none: qacc is what was just computed
         mujoco.mj_Euler(model, data)  # new joint rates, new joint angles
-        # Of the bodies, still at the old position.
-        body_velocities(self._rates, self._axis, self._anchor, self._center_of_mass, self.velocity)
+        body_velocities(*self._joints[:4], self.velocity)  # of the bodies, at the old position
         mujoco.mj_fwdPosition(model, data)
 
-    @property
-    def hand(self) -> np.ndarray:
-        """Centers of the hands, (num_agents, 3), m."""
-        return self.position[1::2] + HAND_OFFSET * self.rotation[1::2, :, 1]
+
+# Below, an arm has two bodies, and four joints: two of the shoulder, two of the elbow. `inertia`
+# (bodies, 3) is about a body's own axes, `rates` (joints,) are rad/s, `axis` and `anchor` (joints,
+# 3) a direction and a point on it. The rest is in world axes: `torques` (bodies, 3), N m, and
+# `wrench` (bodies, 6), force, N, and torque at the center of mass.
 
 
 @njit
 def drive_joints(
-    torques, velocity, rates, rotation, axis, anchor, center_of_mass, mass, inertia, joint_torque
+    torques, velocity, rotation, mass, inertia, rates, axis, anchor, center_of_mass, joint_torque
 ):
-    """Write the torques about the joints that have the effect of force_eff and torque_eff.
-
-    One compiled call; what each argument is stands in the three functions that it calls.
-    """
+    """Write the torques about the joints that have the effect of force_eff and torque_eff."""
     joint_velocity, wrench = np.empty_like(velocity), np.empty_like(velocity)
     body_velocities(rates, axis, anchor, center_of_mass, joint_velocity)  # at the new position
     effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench)
@@ -154,14 +113,7 @@ def drive_joints(
 def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inertia, wrench):
     """Write force_eff and torque_eff of the module's docstring into `wrench`.
 
-    Args:
-        torques: (bodies, 3) wanted torque, world axes, N m.
-        velocity: (bodies, 6) w and v of each body after the last step.
-        joint_velocity: (bodies, 6) w and v that the joint rates mean at the present position.
-        rotation: (bodies, 3, 3) matrix from body to world axes.
-        mass: (bodies,) kg.
-        inertia: (bodies, 3) principal moments of inertia, kg m^2.
-        wrench: (bodies, 6) written: force, N, and torque, N m, world axes.
+    `joint_velocity` (bodies, 6) is what the joint rates mean at the present position.
     """
     free = np.empty(3)  # w* and torque_eff in the body's own axes, where the inertia is diagonal
     own_torque = np.empty(3)
@@ -193,14 +145,7 @@ def effective_wrenches(torques, velocity, joint_velocity, rotation, mass, inerti
 
 @njit
 def joint_torques(wrench, axis, anchor, center_of_mass, torques):
-    """Write the torque about each joint's axis that the wrenches on the bodies amount to.
-
-    Args:
-        wrench: (2 * arms, 6) force, N, and torque, N m, at each body's center of mass.
-        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
-        center_of_mass: (2 * arms, 3) m.
-        torques: (4 * arms,) written, N m.
-    """
+    """Write the torque about each joint's axis, (joints,), N m, that the wrenches amount to."""
     for arm in range(len(wrench) // 2):
         upper_arm, forearm = 2 * arm, 2 * arm + 1
         for k in range(4):  # two joints of the shoulder, two of the elbow
@@ -222,14 +167,7 @@ def joint_torques(wrench, axis, anchor, center_of_mass, torques):
 
 @njit
 def body_velocities(rates, axis, anchor, center_of_mass, velocity):
-    """Write each body's angular velocity and the velocity of its center of mass.
-
-    Args:
-        rates: (4 * arms,) joint rates, rad/s: two of the shoulder, two of the elbow.
-        axis, anchor: (4 * arms, 3) direction of each joint and a point on it, world axes, m.
-        center_of_mass: (2 * arms, 3) m.
-        velocity: (2 * arms, 6) written: w, rad/s, and v = sum of w_joint x r, m/s.
-    """
+    """Write the velocity of each body that the joint rates mean: v = sum of w_joint x r."""
     for arm in range(len(velocity) // 2):
         for part in range(2):  # upper arm, forearm
             b = 2 * arm + part

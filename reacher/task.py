@@ -1,12 +1,9 @@
-"""The Reacher task: what the arms are asked to do, what they see and what they are paid.
+"""The Reacher task: what the arms are asked to do, what they see and what they earn.
 
-A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own.  Every physics
-step in which the hand, a sphere of radius 1, overlaps the goal pays 0.01.  An agent decides once
-in four physics steps, so a decision pays at most 0.04 and an episode of 1001 decisions 40.04.
-These numbers have names here, for whoever needs one of them.
-
-The end of an episode is a time limit (a truncation), not a terminal state: nothing in the world
-ends there, and an agent should go on counting on the rewards that would have followed.
+A goal, a sphere of radius 2.5, circles each arm at a constant speed of its own. Every physics step
+in which the hand, a sphere of radius 1, overlaps the goal gives 0.01. An agent decides once in four
+physics steps, so a decision gives at most 0.04 and an episode of 1001 decisions 40.04. The end of
+an episode is a time limit (a truncation), not a terminal state.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from reacher import columns
 from reacher.checks import number
 from reacher.compiling import njit
 from reacher.goals import goal_generators
@@ -36,6 +34,9 @@ GOAL_ORBIT = 8.0  # m, radius of the goal's circle
 GOAL_HEIGHT = -1.0  # m
 RESET_PARAMETERS = {"goal_size": 5.0, "goal_speed": 1.0}  # the Unity build's own defaults
 
+FOREARM, GOAL, HAND = columns.FOREARM.start, columns.GOAL.start, columns.HAND.start
+ORIENTATION, ANGULAR_VELOCITY = columns.ORIENTATION.start, columns.ANGULAR_VELOCITY.start
+
 # Unity's half turn about x is a single-precision one: its quaternion (x, y, z, w) is not
 # (1, 0, 0, 0) but (1, -0, -0, cos 90 deg in float32). That shows in the first observation only.
 HALF_TURN_W = -4.3711388e-08
@@ -47,8 +48,7 @@ class Task:
 
     Args:
         num_agents: number of arms, each with its own goal.
-        seed: seed of the goals.
-        goals: "own" or "unity", see `reacher.goals`.
+        seed, goals: those of `reacher.goals.goal_generators`.
 
     Attributes:
         parameters: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
@@ -69,13 +69,7 @@ class Task:
         self._torques = np.zeros((2 * num_agents, 3))  # N m, world axes
 
     def set_parameters(self, parameters: Mapping[str, float]) -> None:
-        """Change `goal_size` (diameter, m) or `goal_speed` (largest, degrees per physics step).
-
-        The new values hold from the next reset on.
-
-        Raises:
-            ValueError: an unknown name, or a value that is not a number from 0 to 1e6.
-        """
+        """Change some of `parameters` from the next reset on; or ValueError, see below."""
         self.parameters.update(checked_parameters(parameters))
 
     def reset(self) -> np.ndarray:
@@ -83,14 +77,18 @@ class Task:
         self.physics.reset()
         self.decisions = 0
         self._goal_radius = self.parameters["goal_size"] / 2
+        self.draw_goals()
+        move_goals(np.zeros(self.num_agents), self._goal_angle, self._goal)
+        observations = self.observe()
+        observations[:, NEGATIVE_ZEROS] = -0.0
+        return observations
+
+    def draw_goals(self) -> None:
+        """Draw an episode's angle and speed of every goal: two numbers of its generator."""
         for arm in range(self.num_agents):
             generator = self.generators[arm % len(self.generators)]
             self._goal_angle[arm] = generator.integers(360)
             self._goal_speed[arm] = generator.uniform(-1, 1) * self.parameters["goal_speed"]
-        place_goals(self._goal_angle, self._goal)
-        observations = self.observe()
-        observations[:, NEGATIVE_ZEROS] = -0.0
-        return observations
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Hold the actions for one decision (four physics steps, 0.08 s).
@@ -100,93 +98,40 @@ class Task:
                 x and z, forearm about x and z (world axes).
 
         Returns:
-            observations (agents, 33) float32, rewards (agents,) float64, and whether the time
-            limit is reached.
+            observations (agents, 33) float32, rewards (agents,) float64, whether this was the last.
         """
-        physics, reach = self.physics, self.reach
+        physics, reach = self.physics, HAND_RADIUS + self._goal_radius
         rewards = np.zeros(self.num_agents)
-        write_torques(actions, self._torques)
+        shares = np.asarray(actions, np.float64).clip(-1, 1)
+        self._torques[:, ::2] = MAX_TORQUE * shares.reshape(-1, 2)  # about x and z
         for _ in range(STEPS_PER_DECISION):
             # PhysX looks for overlaps before it moves the bodies, and the goal has moved by then.
-            move_goals_and_reward(
-                self._goal_speed,
-                physics.position,
-                physics.rotation,
-                reach,
-                self._goal_angle,
-                self._goal,
-                rewards,
-            )
+            move_goals(self._goal_speed, self._goal_angle, self._goal)
+            reward_touch(physics.position, physics.rotation, reach, self._goal, rewards)
             physics.step(self._torques)
         self.decisions += 1
         return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
 
-    @property
-    def distance(self) -> np.ndarray:
-        """From each hand's center to its goal's, (agents,), m."""
-        return np.linalg.norm(self.physics.hand - self._goal, axis=1)
-
-    @property
-    def reach(self) -> float:
-        """The sum of the radii of hand and goal, m: the distance within which they overlap."""
-        return HAND_RADIUS + self._goal_radius
-
     def observe(self) -> np.ndarray:
-        """Observations of all arms, (agents, 33) float32.
-
-        | index | meaning                                       | unit                     |
-        |-------|-----------------------------------------------|--------------------------|
-        | 0-2   | upper arm: position                           | m                        |
-        | 3-6   | upper arm: orientation, quaternion x, y, z, w | -                        |
-        | 7-9   | upper arm: angular velocity                   | rad/s                    |
-        | 10-12 | upper arm: velocity of its center of mass     | m/s                      |
-        | 13-25 | forearm: the same thirteen numbers            |                          |
-        | 26-28 | goal: position                                | m                        |
-        | 29-31 | hand as the forearm sees it, always 0, 1, 0   | of 3 m                   |
-        | 32    | goal: speed on its circle                     | degrees per physics step |
-
-        Positions are relative to the arm's own base; axes are Unity's, y up.
-        """
-        observations = np.empty((self.num_agents, OBSERVATION_SIZE), dtype=np.float32)
-        physics = self.physics
-        write_observations(
-            physics.position,
-            physics.quaternion,
-            physics.velocity,
-            self._goal,
-            self._goal_speed,
-            observations,
-        )
-        return observations
+        """Observations of all arms, (agents, 33) float32, in the order of `reacher.columns`."""
+        seen, physics = np.empty((self.num_agents, OBSERVATION_SIZE), np.float32), self.physics
+        bodies = physics.position, physics.quaternion, physics.velocity
+        write_observations(*bodies, self._goal, self._goal_speed, seen)
+        return seen
 
 
 def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
-    """Reset parameters as floats, or the ValueError of `Task.set_parameters`."""
-    for name in parameters:
-        if name not in RESET_PARAMETERS:
-            raise ValueError(
-                f"unknown reset parameter {name!r}; known are {', '.join(RESET_PARAMETERS)}"
-            )
-    return {
-        name: number(f"reset parameter {name!r}", value, 0, 1e6)
-        for name, value in parameters.items()
-    }
+    """Reset parameters as floats; ValueError: an unknown name, or not a number from 0 to 1e6."""
+    if unknown := parameters.keys() - RESET_PARAMETERS.keys():
+        raise ValueError(f"unknown reset parameters {unknown}; known are goal_size and goal_speed")
+    return {name: number(name, value, 0, 1e6) for name, value in parameters.items()}
 
 
 @njit
-def write_torques(actions, torques):
-    """Write the torques (2 * agents, 3), N m, of the actions (agents, 4), cut to [-1, 1]."""
-    for arm in range(len(actions)):
-        for part in range(2):  # upper arm, forearm; each about x and z
-            for k in range(2):
-                share = min(max(actions[arm, 2 * part + k], -1.0), 1.0)
-                torques[2 * arm + part, 2 * k] = MAX_TORQUE * share
-
-
-@njit
-def place_goals(angle, goal):
-    """Write the goals' positions (agents, 3), m, for their angles (agents,), degrees."""
+def move_goals(speed, angle, goal):
+    """Change angles (agents,), degrees, by a physics step, and write the goals (agents, 3), m."""
     for arm in range(len(angle)):
+        angle[arm] += speed[arm]
         radians = np.radians(angle[arm])
         goal[arm, 0] = GOAL_ORBIT * np.sin(radians)
         goal[arm, 1] = GOAL_HEIGHT
@@ -194,21 +139,9 @@ def place_goals(angle, goal):
 
 
 @njit
-def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards):
-    """Move the goals and pay where a hand overlaps its goal then.
-
-    Args:
-        speed: (agents,) of the goals, degrees per physics step.
-        position, rotation: those of `Physics`.
-        reach: the sum of the radii of hand and goal, m.
-        angle: (agents,) changed, degrees.
-        goal: (agents, 3) changed, m.
-        rewards: (agents,) what this physics step pays is added.
-    """
-    for arm in range(len(angle)):
-        angle[arm] += speed[arm]
-    place_goals(angle, goal)
-    for arm in range(len(angle)):
+def reward_touch(position, rotation, reach, goal, rewards):
+    """Add to `rewards` (agents,) where a hand overlaps its goal: is within `reach` of it, m."""
+    for arm in range(len(goal)):
         squared = 0.0
         for k in range(3):
             hand = position[2 * arm + 1, k] + HAND_OFFSET * rotation[2 * arm + 1, k, 1]
@@ -219,21 +152,15 @@ def move_goals_and_reward(speed, position, rotation, reach, angle, goal, rewards
 
 @njit
 def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
-    """Write what `Task.observe` describes into `observations` (agents, 33).
-
-    Args: those of `Physics`, two rows per arm, and goals (agents, 3), m, with speeds (agents,).
-    """
-    for arm in range(len(observations)):
-        row = observations[arm]
-        for part in range(2):  # upper arm, forearm
-            body, first = 2 * arm + part, 13 * part
-            for k in range(3):
-                row[first + k] = position[body, k]
-                row[first + 3 + k] = quaternion[body, 1 + k]  # from w, x, y, z to x, y, z, w
-            row[first + 6] = quaternion[body, 0] + HALF_TURN_W
-            for k in range(6):
-                row[first + 7 + k] = velocity[body, k]
+    """Write what `Task.observe` returns, of arrays of `Physics` and goals."""
+    for body in range(len(position)):
+        row = observations[body // 2, FOREARM * (body % 2) :]
         for k in range(3):
-            row[26 + k] = goal[arm, k]
-        row[29], row[30], row[31] = 0.0, 1.0, 0.0
-        row[32] = goal_speed[arm]
+            row[k] = position[body, k]
+            row[ORIENTATION + k] = quaternion[body, 1 + k]  # from w, x, y, z to x, y, z, w
+        row[ORIENTATION + 3] = quaternion[body, 0] + HALF_TURN_W
+        for k in range(6):
+            row[ANGULAR_VELOCITY + k] = velocity[body, k]
+    observations[:, GOAL : GOAL + 3] = goal
+    observations[:, HAND], observations[:, HAND + 1], observations[:, HAND + 2] = 0, 1, 0
+    observations[:, columns.GOAL_SPEED] = goal_speed

@@ -1,14 +1,22 @@
 """Famous bugs of DDPG, each as a small change of the present agent, for doc/bugs.md.
 
-A bug is a setting that exists, or an edit of the notebook's cells: pairs of old and new text, each
-of which must match exactly once. So a change of a cell that an edit needs is noticed at once.
+A bug is a setting that exists, or a subclass of the notebook's agent, learner or buffer; only where
+a line itself is the bug, it is an edit of the text, which must match exactly once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tutorial.notebook import load_definitions
+from tutorial.paths import NOTEBOOK
 
 
 @dataclass(frozen=True)
@@ -20,55 +28,182 @@ class Bug:
     number: str = ""  # that betrays it: a column of the tables of `research.trials`
     base: str = "default"  # the correct agent that it is compared with
     overrides: Mapping[str, Any] = field(default_factory=dict)  # beside those of its base
-    edits: tuple[tuple[str, str], ...] = ()  # old and new text
+    edits: tuple[tuple[str, str], ...] = ()  # old and new text, beside those of its base
+    # Classes that take the place of the notebook's, each made of the one that it inherits from.
+    classes: Mapping[str, Callable[[type], type]] = field(default_factory=dict)
     episode: int = 5  # of its number; 0: the last one of learning
 
 
-BATCH = ("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)")
-NORMAL = "self.normal(*actions.shape)"
-COURSE = (  # the process begins at 0 in each episode
-    (
-        "        self.windows.steps.clear()",
-        "        self.action_noise = np.float32(0)\n        self.windows.steps.clear()",
-    ),
-    (
-        "self.settings.gaussian_sigma * self.normal",
-        "np.float32(0.85) * self.action_noise + 0.2 * self.normal",
-    ),
-)
+def course_noise(agent: Any) -> type:
+    """The Ornstein-Uhlenbeck process of Udacity's course, which begins at 0 in each episode."""
 
-END_OF_INIT = "        self.set_learning_rates(1.0)"
-# The same as calling `zero_grad` after `step`: the critic's next gradient begins with what the
-# actor's loss has left. Gradients that stay cannot be compiled, so they wait among the networks.
-STALE = (
-    (
-        END_OF_INIT,
-        "        zeros = [torch.zeros_like(weight) for weight in critic.parameters()]\n"
-        "        self.stale = nn.ParameterList(zeros).requires_grad_(False)\n" + END_OF_INIT,
-    ),
-    (
-        "        descend(loss, self.critic_optimizer)\n",
-        "        self.critic_optimizer.zero_grad()\n"
-        "        loss.backward()\n"
-        "        for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):\n"
-        "            weight.grad += stale\n"
-        "        self.critic_optimizer.step()\n"
-        "        self.critic_optimizer.zero_grad()\n",
-    ),
-    (
-        "        descend(loss, self.actor_optimizer)\n",
-        "        descend(loss, self.actor_optimizer)\n"
-        "        for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):\n"
-        "            stale.copy_(weight.grad)\n",
-    ),
-)
+    class CourseNoise(agent):
+        def begin_episode(self):
+            super().begin_episode()
+            self.action_noise = np.float32(0)
+
+        def next_noise(self, shape):
+            return np.float32(0.85) * self.action_noise + 0.2 * self.push(shape)
+
+        def push(self, shape):
+            return self.normal(*shape)
+
+    return CourseNoise
+
+
+def biased_noise(agent: Any) -> type:
+    class BiasedNoise(agent):
+        def push(self, shape):
+            return self.generator.random(shape, np.float32)
+
+    return BiasedNoise
+
+
+def broadcast_critic(critic: Any) -> type:
+    class BroadcastCritic(critic):
+        def forward(self, observations, actions):
+            return super().forward(observations, actions)[:, None]
+
+    return BroadcastCritic
+
+
+def broadcast(ddpg: Any) -> type:
+    class Broadcast(ddpg):
+        def learn_critic(self, batch, weights=1.0):
+            errors, loss = super().learn_critic(batch, weights)
+            return errors.mean(dim=0), loss  # (batch, batch), which our learner would refuse
+
+    return Broadcast
+
+
+def terminal_at_limit(agent: Any) -> type:
+    class TerminalAtLimit(agent):
+        def end_episode(self, terminal):
+            super().end_episode(True)
+
+    return TerminalAtLimit
+
+
+def stale_gradients(ddpg: Any) -> type:
+    """The same as calling `zero_grad` after `step`: a gradient begins with what the last one left.
+
+    Gradients that stay cannot be compiled, so they wait among the networks.
+    """
+
+    class StaleGradients(ddpg):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            zeros = [torch.zeros_like(weight) for weight in self.critic.parameters()]
+            self.stale = nn.ParameterList(zeros).requires_grad_(False)
+
+        def learn_critic(self, batch, weights=1.0):
+            with torch.no_grad():
+                next_actions = self.target_actor(batch.next_observations)
+                next_values = self.target_critic(batch.next_observations, next_actions)
+            targets = batch.returns + batch.discounts * next_values
+            errors = targets - self.critic(batch.observations, batch.actions)
+            loss = (weights * errors.square()).mean()
+            self.critic_optimizer.zero_grad()
+            loss.backward()
+            for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):
+                weight.grad += stale
+            self.critic_optimizer.step()
+            self.critic_optimizer.zero_grad()
+            return errors.detach(), loss.detach()
+
+        def learn_actor(self, batch, noise=None):
+            loss = super().learn_actor(batch, noise)
+            for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):
+                stale.copy_(weight.grad)
+            return loss
+
+    return StaleGradients
+
+
+def gamma_power(buffer: Any) -> type:
+    class GammaPower(buffer):
+        def window(self, final_observations, discount):
+            whole = len(self.steps) == self.n_step
+            return super().window(final_observations, discount * (self.discount if whole else 1))
+
+    return GammaPower
+
+
+def one_noise(agent: Any) -> type:
+    class OneNoise(agent):
+        def normal(self, *shape):
+            arms_and_numbers = len(shape) == 2
+            return super().normal(*((1, shape[1]) if arms_and_numbers else shape))
+
+    return OneNoise
+
+
+def weighted_priorities(ddpg: Any) -> type:
+    class WeightedPriorities(ddpg):
+        def learn_critic(self, batch, weights=1.0):
+            errors, loss = super().learn_critic(batch, weights)
+            return weights * errors, loss
+
+    return WeightedPriorities
+
+
+def saturated_actor(actor: Any) -> type:
+    class SaturatedActor(actor):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            nn.init.normal_(self.layers[-2].weight)
+
+    return SaturatedActor
+
+
+class BatchStatistics(nn.BatchNorm1d):
+    """As after `train()`, but without running statistics, which nobody reads in a target."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.batch_norm(x, None, None, self.weight, self.bias, True)
+
+
+def training_targets(ddpg: Any) -> type:
+    class TrainingTargets(ddpg):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            for layer in nn.ModuleList([self.target_actor, self.target_critic]).modules():
+                if isinstance(layer, nn.BatchNorm1d):
+                    layer.__class__ = BatchStatistics
+
+    return TrainingTargets
+
+
+def crossq(ddpg: Any) -> type:
+    class CrossQ(ddpg):
+        def learn_critic(self, batch, weights=1.0):
+            self.actor.eval()
+            with torch.no_grad():
+                next_actions = self.actor(batch.next_observations)
+            self.actor.train()
+            values, next_values = self.critic(
+                torch.cat([batch.observations, batch.next_observations]),
+                torch.cat([batch.actions, next_actions]),
+            ).chunk(2)  # one pass, so that its statistics are of both
+            errors = batch.returns + batch.discounts * next_values.detach() - values
+            loss = (weights * errors.square()).mean()
+            self.critic_optimizer.zero_grad()
+            loss.backward()
+            self.critic_optimizer.step()
+            self.critic.eval()  # the actor's actions leave its statistics alone
+            return errors.detach(), loss.detach()
+
+    return CrossQ
+
+
+BATCH = (("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)"),)
 
 BUGS = {
     "default": Bug("The default, without a bug"),
     "course_noise": Bug(
         "Ornstein-Uhlenbeck noise instead of NoisyNet",
         overrides={"noisy_layers": False},
-        edits=COURSE,
+        classes={"Agent": course_noise},
     ),
     "biased_noise": Bug(
         "Noise with a bias",
@@ -77,7 +212,7 @@ BUGS = {
         "Udacity's course; Lillicrap et al., 2016, section 7, have values around 0).",
         "noise_mean",
         "course_noise",
-        edits=(*COURSE, (NORMAL, "self.generator.random(actions.shape, np.float32)")),
+        classes={"Agent": biased_noise},
     ),
     "broadcast": Bug(
         "Shapes that broadcast",
@@ -85,21 +220,14 @@ BUGS = {
         "critic learns the mean over the batch for every transition (PyTorch's rules of "
         "broadcasting; `mse_loss` warns of it).",
         "q_spread",
-        edits=(
-            ("return self.output(x).squeeze(1)  # (batch, 1) to (batch,)", "return self.output(x)"),
-            # Our learner refuses errors of shape (batch, batch); libraries that do not ask go on.
-            (
-                "return errors.detach(), loss.detach()",
-                "return errors.mean(dim=0).detach(), loss.detach()",
-            ),
-        ),
+        classes={"Critic": broadcast_critic, "DDPG": broadcast},
     ),
     "terminal_at_limit": Bug(
         "The time limit as an end",
         "The last targets of an episode say that no reward can follow, although only the time "
         "is up and no observation tells the time (Pardo et al., 2018, equation 6).",
         "terminal_share",
-        edits=(("self.windows.flush(terminal)", "self.windows.flush(True)"),),
+        classes={"Agent": terminal_at_limit},
     ),
     "stale_gradients": Bug(
         "Stale gradients",
@@ -107,7 +235,7 @@ BUGS = {
         "next step, which does not clear them first, raises Q as the actor wishes (Lillicrap et "
         "al., 2016, algorithm 1, keeps the two updates apart).",
         "Q",
-        edits=STALE,
+        classes={"DDPG": stale_gradients},
     ),
     "gamma_power": Bug(
         "Gamma to the power n + 1",
@@ -115,24 +243,21 @@ BUGS = {
         "power more shortens the horizon (Sutton and Barto, 2018, equation 7.1).",
         "Q",
         episode=0,
-        edits=(("self.discount**self.n_step)", "self.discount ** (self.n_step + 1))"),),
+        classes={"NStepBuffer": gamma_power},
     ),
     "one_noise": Bug(
         "One noise for all arms",
         "All arms try the same deviation at the same time, so twenty arms explore less "
         "than they could (Mnih et al., 2016, section 4, let parallel actors explore differently).",
         "noise_shared",
-        edits=(
-            (NORMAL, "self.normal(1, actions.shape[1])"),
-            ("self.normal(len(observations), self", "self.normal(1, self"),
-        ),
+        classes={"Agent": one_noise},
     ),
     "weighted_priorities": Bug(
         "Weights inside the priorities",
         "Importance weights belong into the loss alone, and a priority made of the weighted error "
         "undoes part of the prioritization (Schaul et al., 2016, algorithm 1, lines 11 to 13).",
         "priority_ratio",
-        edits=(("return errors.detach(), loss", "return (weights * errors).detach(), loss"),),
+        classes={"DDPG": weighted_priorities},
     ),
     "saturated_actor": Bug(
         "A saturated actor",
@@ -140,13 +265,7 @@ BUGS = {
         "slope of the critic hardly reaches the actor's weights (Lillicrap et al., 2016, section "
         "7, draw them from -0.003 to 0.003 so that the first outputs are near 0).",
         "saturation",
-        edits=(
-            (
-                "for layer in self.noisy_layers)\n",
-                "for layer in self.noisy_layers)\n"
-                "        nn.init.normal_(self.layers[-2].weight)\n",
-            ),
-        ),
+        classes={"Actor": saturated_actor},
     ),
     "no_end": Bug(
         "No end of learning",
@@ -161,7 +280,7 @@ BUGS = {
         "learns from and the actor's own actions, about which its targets ask (Bhatt et al., 2024, "
         "on CrossQ).",
         "mode_gap",
-        edits=(BATCH,),
+        edits=BATCH,
     ),
     "training_targets": Bug(
         "Targets in training mode",
@@ -170,61 +289,48 @@ BUGS = {
         "Szegedy, 2015, section 3.1, use fixed statistics for inference).",
         "batch_dependence",
         "batch_normalization",
-        edits=(
-            BATCH,
-            # As `train()` on the targets does, whose running statistics nobody reads. Without them
-            # nothing changes where transitions are rated, so it can be compiled.
-            (
-                "class DDPG(PlainDDPG):",
-                "class BatchStatistics(nn.BatchNorm1d):\n"
-                "    def forward(self, x):\n"
-                "        return F.batch_norm(x, None, None, self.weight, self.bias, True)\n"
-                "\n\nclass DDPG(PlainDDPG):",
-            ),
-            (
-                END_OF_INIT,
-                "        targets = nn.ModuleList([self.target_actor, self.target_critic])\n"
-                "        for layer in targets.modules():\n"
-                "            if isinstance(layer, nn.BatchNorm1d):\n"
-                "                layer.__class__ = BatchStatistics\n" + END_OF_INIT,
-            ),
-        ),
+        classes={"DDPG": training_targets},
     ),
     "crossq": Bug(
         "CrossQ's batch normalization",
         base="batch_normalization",
         overrides={"tau": 1.0},  # no target networks: where new transitions are rated, they agree
-        edits=(
-            BATCH,
-            (
-                "        targets = td_targets(batch, self.target_actor, self.target_critic)\n"
-                "        errors = td_error(batch, self.critic, targets)\n"
-                "        loss",
-                "        self.actor.eval()\n"
-                "        next_actions = self.actor(batch.next_observations).detach()\n"
-                "        self.actor.train()\n"
-                "        values, next_values = self.critic(\n"
-                "            torch.cat([batch.observations, batch.next_observations]),\n"
-                "            torch.cat([batch.actions, next_actions]),\n"
-                "        ).chunk(2)  # one pass, so that its statistics are of both\n"
-                "        errors = batch.returns + batch.discounts * next_values.detach() - values\n"
-                "        loss",
-            ),
-            (
-                "        loss_of_actor = self.learn_actor",
-                "        self.critic.eval()  # the actor's actions leave its statistics alone\n"
-                "        loss_of_actor = self.learn_actor",
-            ),
-        ),
+        classes={"DDPG": crossq},
     ),
 }
 
 
+def lineage_of(name: str) -> list[Bug]:
+    """A variant, after those that it is built upon."""
+    bug = BUGS[name]
+    return [bug] if bug.base in ("default", name) else [*lineage_of(bug.base), bug]
+
+
 def overrides_of(name: str) -> dict[str, Any]:
     """All settings of a variant that differ from the default's, those of its base included."""
-    bug = BUGS[name]
-    base = {} if name in ("default", bug.base) else overrides_of(bug.base)
-    return base | dict(bug.overrides)
+    return {key: value for bug in lineage_of(name) for key, value in bug.overrides.items()}
+
+
+def cells_with(name: str) -> Any:
+    """A copy of the notebook's definitions in which a variant's classes take their places."""
+    lineage = lineage_of(name)
+    cells = load_definitions(NOTEBOOK, [edit for bug in lineage for edit in bug.edits])
+    for bug in lineage:
+        for place, change in bug.classes.items():
+            setattr(cells, place, change(getattr(cells, place)))
+    cells.DDPG.actor_class, cells.DDPG.critic_class = cells.Actor, cells.Critic
+    cells.Agent = with_learner(cells.Agent, cells.DDPG)
+    return cells
+
+
+def with_learner(agent: Any, learner: type) -> type:
+    """The same agent, whose learner is this one unless another is named."""
+
+    class AgentWithLearner(agent):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **{"learner": learner} | options)
+
+    return AgentWithLearner
 
 
 def is_bug(name: str) -> bool:

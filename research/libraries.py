@@ -16,8 +16,8 @@ from gymnasium import spaces
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from reacher.gymnasium import ReacherVectorEnv
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE
+from reacher.checks import actions_of_shape
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
 from research.baselines import AGENTS
 from research.training import Row, Training, make_evaluation, row
 from tutorial import notebook
@@ -49,14 +49,13 @@ class ArmVecEnv(VecEnv):
     ) -> None:
         self.clock, self.scale, self.reward_scale = clock, np.float32(scale), reward_scale
         self.frame, self.action_signs = frame, np.float32(1)
-        self.arms = ReacherVectorEnv(num_agents, autoreset_mode="SameStep")
-        self.goal_seed: int | None = seed  # of the first reset
+        self.arms = Task(num_agents, seed)
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
         self.started, self.score = self.clock(), 0.0
         box = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
-        super().__init__(num_agents, box, self.arms.single_action_space)
+        super().__init__(num_agents, box, spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32))
 
     def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
@@ -67,28 +66,29 @@ class ArmVecEnv(VecEnv):
         return (observations / self.scale).astype(np.float32)
 
     def reset(self) -> np.ndarray:
-        observations, _ = self.arms.reset(seed=self.goal_seed)
-        self.goal_seed, self.score = None, 0.0
-        return self.seen(observations)
+        self.score = 0.0
+        return self.seen(self.arms.reset())
 
     def step_async(self, actions: np.ndarray) -> None:
         self.actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-        torques = self.action_signs * self.actions
-        observations, rewards, _, truncated, answer = self.arms.step(torques)
+        torques = actions_of_shape(self.action_signs * self.actions, (self.num_envs, ACTION_SIZE))
+        observations, rewards, done = self.arms.step(torques)
+        rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
         self.score += rewards.mean()
         infos: list[dict] = [{} for _ in range(self.num_envs)]
-        if truncated.all():
+        if done:
             self.scores.append(float(self.score))
             self.seconds.append(self.clock() - self.started)
             self.score = 0.0
             infos = [
                 {"terminal_observation": last, "TimeLimit.truncated": True}
-                for last in self.seen(np.stack(answer["final_obs"]))
+                for last in self.seen(observations)
             ]
+            observations = self.arms.reset()
         paid = (self.reward_scale * rewards).astype(np.float32)
-        return self.seen(observations), paid, truncated, infos
+        return self.seen(observations), paid, np.full(self.num_envs, done), infos
 
     def close(self) -> None:
         """Nothing is open."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import functools
 import re
 
-import nbformat
 import numpy as np
 import pytest
 import torch
 
-import small_training
-from research import symptoms, trials
-from research.bugs import BATCH, BUGS, is_bug, overrides_of
-from research.report import bugs as report
-from research.report import trials as report_of_trials
+from research import symptoms
+from research.bugs import BATCH, BUGS, cells_with, is_bug, overrides_of
 from tapejit import compiled
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
@@ -39,7 +35,7 @@ def probe_of(name):
 
 @functools.cache
 def cells_of(name):
-    return load_definitions(NOTEBOOK, BUGS[name].edits)
+    return cells_with(name)
 
 
 def reader(name, preset="default"):
@@ -93,7 +89,7 @@ def test_every_variant_is_compiled(name):
         (
             "training_targets",
             [
-                BATCH,
+                *BATCH,
                 (
                     "for network in (self.actor, self.critic):\n            network.train()",
                     "for network in (self.actor, self.critic, self.target_actor, "
@@ -111,11 +107,6 @@ def test_what_is_compiled_does_what_the_bug_does(monkeypatch, name, edits):
     assert torch.equal(written, gradient_steps(name)) and not torch.equal(written, without)
 
 
-def test_crossq_learns_unlike_batch_normalization():
-    assert not torch.equal(gradient_steps("crossq"), gradient_steps("batch_normalization"))
-    assert torch.equal(gradient_steps("crossq"), gradient_steps("crossq"))  # it is no chance
-
-
 def test_crossq_asks_its_targets_nothing():
     """Its gradient step is the same whatever the target networks are."""
     found = []
@@ -131,55 +122,11 @@ def test_crossq_asks_its_targets_nothing():
     assert torch.equal(*found)
 
 
-def test_every_variant_differs_from_its_base():
-    for name, bug in BUGS.items():
-        assert bug.base in BUGS and not is_bug("default")
-        changed = overrides_of(name) != overrides_of(bug.base) or bug.edits
-        assert changed or name == "default"
-        assert not is_bug(name) or bug.number in (*symptoms.NUMBERS, *trials.COLUMNS)
-
-
-def test_the_plan_trains_every_variant_on_the_same_seeds():
-    found = trials.trials_of_the_bugs()
-    assert {trial.seed for trial in found} == set(range(8300, 8305))
-    assert len({(trial.variant, trial.seed) for trial in found}) == 5 * len(BUGS) == len(found)
-
-
 def test_the_page_has_a_section_on_every_bug():
     for name in WRONG:
         assert f"**Reason.** {BUGS[name].why}\n" in section(name), name
         assert "**Repair.**" in section(name)
         assert f"<!-- {name} -->" in section(name)
-
-
-@pytest.fixture
-def small(monkeypatch):
-    small_training.shrink(monkeypatch.setattr)
-
-
-def test_measured_numbers_change_nothing_of_a_training(small):
-    """The same scores with and without them, to the last digit that is written."""
-    found = {}
-    for measured in (True, False):
-        trial = trials.Trial(
-            "bugs",
-            "default",
-            0,
-            overrides=small_training.SMALL,
-            arms=2,
-            episodes=3,
-            evaluate_every=2,
-            engine="torch",
-            numbers=measured,
-        )
-        tables = trials.train(trial)
-        lines = [line.rsplit(",", 1)[0] for line in tables["default.csv"].splitlines()]
-        found[measured] = lines, tables
-    assert found[True][0] == found[False][0] and len(found[True][0]) == 3
-    assert "numbers.csv" not in found[False][1]
-    measured = found[True][1]["numbers.csv"].splitlines()
-    assert len(measured) == 3
-    assert all(len(line.split(",")) == len(trials.NUMBER_COLUMNS) for line in measured)
 
 
 @pytest.mark.parametrize(
@@ -211,65 +158,7 @@ def test_a_number_betrays_a_bug(name, number, bound):
     assert measured[name] > bound > measured[BUGS[name].base]
 
 
-def made_up_runs(folder):
-    """Tables of all variants as the runner stores them, with made-up numbers."""
-    rng, tables = np.random.default_rng(0), {}
-    for name in BUGS:
-        for seed in (0, 1):
-            scores = np.minimum(40, rng.uniform(1, 4) * np.arange(1, 61))
-            lines, measured = [], []
-            for episode, score in enumerate(scores, start=1):
-                seen = [f"{score:.1f}"] * 2 if episode % 5 == 0 else ["", ""]
-                lines.append([seed, episode, f"{score:.1f}", *seen, 10 * min(episode, 30), 1.0])
-                if episode <= 30:
-                    measured.append([name, seed, episode, *rng.random(len(symptoms.NUMBERS))])
-            tables.setdefault(f"{name}.csv", []).extend(lines)
-            tables.setdefault("numbers.csv", []).extend(measured)
-    folder.mkdir(parents=True)
-    for file, lines in tables.items():
-        columns = trials.OTHER_TABLES.get(file, trials.COLUMNS)
-        (folder / file).write_text(trials.as_csv([columns, *lines]))
-
-
-def test_the_report_fills_in_the_page(tmp_path, monkeypatch, capsys):
-    made_up_runs(tmp_path / "bugs")
-    (tmp_path / "bugs.md").write_text(PAGE)
-    for module, place in ((report, "CHECKPOINTS"), (report_of_trials, "CHECKPOINTS")):
-        monkeypatch.setattr(module, place, tmp_path)
-    monkeypatch.setattr(report, "DOC", tmp_path)
-    report.main()
-    page = (tmp_path / "bugs.md").read_text()
-    for name in re.findall(r"<!-- (?!/)(.+?) -->", page):
-        text = page.partition(f"<!-- {name} -->\n")[2].partition(f"\n<!-- /{name} -->")[0]
-        assert text.strip(), name
-    for image in ("bugs.png", "bugs_quiz.png"):
-        assert f"]({image})" in page and (tmp_path / image).stat().st_size > 10_000
-    assert capsys.readouterr().out.count("\n") == len(BUGS) + 2
-    report.main()
-    assert (tmp_path / "bugs.md").read_text() == page, "filled in twice is filled in once"
-
-
-def test_the_quiz_asks_for_every_bug_once_and_not_in_the_order_of_the_page():
-    order = report.quiz_order()
-    assert sorted(order) == sorted(WRONG) and order != WRONG
-
-
-def test_the_answers_of_the_notebook_are_in_this_order():
-    text = "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells)
-    answers = re.findall(r"^\| ([A-K]) \| ([^|]+) \|", text, re.MULTILINE)
-    titles = [BUGS[name].title.lower() for name in report.quiz_order()]
-    assert answers == list(zip("ABCDEFGHIJK", titles, strict=True))
-
-
-def test_a_place_that_is_missing_is_named():
-    with pytest.raises(ValueError, match="<!-- table -->"):
-        report.fill("no place", {"table": "text"})
-
-
-def test_overrides_and_edits_include_those_of_the_base():
+def test_overrides_include_those_of_the_base():
     assert overrides_of("biased_noise") == overrides_of("course_noise") == {"noisy_layers": False}
     assert overrides_of("crossq") == {"tau": 1.0}
     assert overrides_of("default") == {}
-    for name, bug in BUGS.items():
-        of_base = BUGS[bug.base].edits if name != bug.base else ()
-        assert bug.edits[: len(of_base)] == of_base, name

@@ -10,10 +10,9 @@ import pytest
 
 import small_training
 from reacher import task
-from reacher.episode import evaluate_policy, rollout
+from reacher.episode import evaluate_policy
 from small_training import ARMS
 from tutorial import evaluation as evaluation_module
-from tutorial import run_files
 from tutorial.environments import open_environment
 from tutorial.evaluation import Evaluation, open_evaluation
 from tutorial.randomness import seed_everything
@@ -30,16 +29,6 @@ def short_episodes(monkeypatch):
     monkeypatch.setattr(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})
 
 
-def test_an_episode_is_what_the_interface_tells():
-    with open_environment("", 3, 5) as one, open_environment("", 3, 5) as other:
-        answer = one.reset()["ReacherBrain"]
-        for seen, done, paid in rollout(other, sideways):
-            np.testing.assert_array_equal(seen, answer.vector_observations.astype(np.float32))
-            answer = one.step(done)["ReacherBrain"]
-            np.testing.assert_array_equal(paid, answer.rewards)
-        assert all(answer.local_done)
-
-
 def test_each_evaluation_meets_the_same_goals_in_every_training():
     with open_environment("", 3, 5) as environment:
         evaluation = Evaluation(environment, every=5)
@@ -51,43 +40,20 @@ def test_each_evaluation_meets_the_same_goals_in_every_training():
         assert [episode for episode in range(1, 12) if evaluation.due(episode)] == [5, 10]
 
 
-def test_evaluations_stand_beside_the_scores_and_change_nothing(notebook, monkeypatch, tmp_path):
-    """With a cut and without, with evaluations and without: the same training, the same lines."""
+def test_evaluations_stand_beside_the_scores_and_change_nothing(monkeypatch, tmp_path):
     small_training.shrink(monkeypatch.setattr)
-
-    def train(folder, episodes=6, every=2, resume=False):
-        environment = open_environment("", ARMS, 0)
-        agent = small_training.make_agent(notebook)
-        evaluation = open_evaluation("", ARMS, every=every)
-        scores = notebook.train_agent(
-            environment,
-            agent,
-            tmp_path / folder,
-            episodes,
-            save_every=1,
-            resume=resume,
-            keep_state=True,
-            evaluation=evaluation,
-        )
-        return scores, agent
-
-    whole, agent = train("whole")
-    table = read_scores(tmp_path / "whole" / "evaluation.csv")
+    agent = small_training.train(tmp_path / "with", evaluate=True)
+    table = read_scores(tmp_path / "with" / "evaluation.csv")
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
         last = evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
-    assert train("none", every=0)[0] == whole and not (tmp_path / "none/evaluation.csv").exists()
-
-    train("cut", episodes=3)
-    assert train("cut", resume=True)[0] == whole
-    lines = [
-        [line.rsplit(",", 1)[0] for line in (tmp_path / folder / "evaluation.csv").open()]
-        for folder in ("whole", "cut")
-    ]
-    assert lines[0] == lines[1]
+    other = small_training.train(tmp_path / "without")
+    left = small_training.left_by(tmp_path / "with", agent)
+    del left["evaluation.csv"]
+    small_training.assert_same(left, small_training.left_by(tmp_path / "without", other))
 
 
 class Drawing(gymnasium.Env):
@@ -111,7 +77,6 @@ def test_an_environment_that_draws_from_global_generators(notebook, monkeypatch,
     """Evaluations take no numbers from a training, and meet the same ones in every training."""
     name = "test/Drawing-v0"
     gymnasium.register(name, entry_point=Drawing, max_episode_steps=14)
-    monkeypatch.setattr(run_files, "versions", dict)
     settings = notebook.make_hyperparameters("default", small_training.SMALL, has_mirrors=False)
 
     def train(folder, every):

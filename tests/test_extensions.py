@@ -12,10 +12,6 @@ import pytest
 import torch
 from torch import nn
 
-import small_training
-import test_compiled
-from research import trials
-from research.report import trials as report
 from tapejit import compiled
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
@@ -24,74 +20,51 @@ EDITS = ("TD3", "D4PG", "CrossQ")
 ROUNDING = 2.0**-24  # relative, float32
 
 
-@pytest.fixture
-def edit(notebook, monkeypatch):
-    """`edit(name)`: put this learner in the place of the notebook's; its class."""
-
-    def put(name):
-        kind = getattr(extensions(), name)
-        monkeypatch.setattr(notebook, "DDPG", kind)
-        return kind
-
-    return put
+def make_rows(count=16, seed=0):
+    """Transitions of three observations and two actions, as the replay holds them."""
+    rows = np.random.default_rng(seed).standard_normal((count, 10), np.float32)
+    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), 0.9
+    return rows
 
 
 @pytest.fixture
-def make(edit, notebook, defaults):
+def make(defaults):
     """`make(name)`: a small learner of this kind, and a batch of transitions for it, as rows."""
 
-    def make(name, seed=0, **overrides):
-        edit(name)
-        ddpg = test_compiled.make_ddpg(notebook, defaults, seed, **overrides)
-        return ddpg, torch.from_numpy(test_compiled.make_rows())
+    def make(name, **overrides):
+        torch.manual_seed(0)
+        settings = defaults(
+            actor_hidden=(16, 16), critic_hidden=(16, 16), batch_size=16, **overrides
+        )
+        ddpg = getattr(extensions(), name)(np.ones(3, np.float32), 2, settings)
+        return ddpg, torch.from_numpy(make_rows())
 
     return make
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_both_engines_learn_the_same(make, monkeypatch, name):
+    """The engines draw different smoothing noise, so TD3 has none. Adam's steps of 1e-3 differ by
+    rounding of its gradients: a thousandth of a step, nine times."""
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+    left = []
+    for engine in ("torch", "compiled"):
+        fast = compiled.learner(make(name)[0], engine)
+        noise = np.random.default_rng(1).standard_normal((3, 1, fast.ddpg.noise_size), np.float32)
+        for seed in range(3):
+            rows = make_rows(48, seed).reshape(3, 16, 10)
+            phase = rows, np.ones((3, 16), np.float32), noise, np.array([True, False, True])
+            errors, *_ = fast.scan("learn", *phase)
+        assert fast.engine == engine
+        networks = [value for value in vars(fast.ddpg).values() if isinstance(value, nn.Module)]
+        left.append([errors, *(t.clone() for n in networks for t in n.state_dict().values())])
+    for one, other in zip(*left, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=9 * 1e-6)
 
 
 def learn(ddpg, rows, with_actor=True):
     noise = torch.zeros(1, ddpg.noise_size)
     return ddpg.learn(rows, torch.ones(len(rows)), noise, with_actor)
-
-
-# ---------------------------------------------------------------------------------- both engines
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_compiled_and_learns_as_with_pytorch(
-    edit, notebook, defaults, monkeypatch, name
-):
-    """By the notebook's own test. The engines draw different smoothing noise, so TD3 has none."""
-    edit(name)
-    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
-    test_compiled.test_both_engines_learn_the_same(notebook, defaults, {}, ())
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_running_averages_and_atoms_are_those_of_pytorch(make, monkeypatch, name):
-    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
-    plain = compiled.Learner(make(name)[0])
-    learner = compiled.CompiledLearner(copy.deepcopy(plain.ddpg))
-    for each in (plain, learner):
-        test_compiled.train(each, 9, phase=3)
-    assert learner.engine == "compiled"
-    for critic in ("critic", "target_critic"):
-        expected = dict(getattr(getattr(plain.ddpg, critic, None), "named_buffers", dict)())
-        found = dict(getattr(getattr(learner.ddpg, critic, None), "named_buffers", dict)())
-        assert expected.keys() == found.keys()
-        for key, values in expected.items():
-            bound = test_compiled.ROOM * 9 * ROUNDING * max(1, values.abs().max())
-            torch.testing.assert_close(found[key], values, rtol=0, atol=float(bound))
-
-
-@pytest.mark.parametrize("name", EDITS)
-def test_a_resumed_training_has_the_same_bits(edit, notebook, tmp_path, monkeypatch, name):
-    edit(name)
-    small_training.shrink(monkeypatch.setattr)
-    small_training.train(notebook, tmp_path / "whole", episodes=4)
-    for episodes in (2, 4):
-        small_training.train(notebook, tmp_path / "cut", episodes=episodes)
-    outcomes = [small_training.left_by(tmp_path / each) for each in ("whole", "cut")]
-    small_training.assert_same(*outcomes)
 
 
 # ------------------------------------------------------------------------------------------- TD3
@@ -192,40 +165,6 @@ def test_the_projection_is_that_of_the_paper(span):
     np.testing.assert_allclose(*means, rtol=0, atol=13 * 4 * 50 * ROUNDING)
 
 
-def test_a_categorical_critic_is_a_critic(make):
-    ddpg, rows = make("D4PG")
-    batch = extensions().split_rows(rows, *ddpg.sizes)
-    critic = ddpg.critic
-    values = critic(batch.observations, batch.actions)
-    logits = critic.logits(batch.observations, batch.actions)
-    assert values.shape == (16,) and logits.shape == (16, 51)
-    settings = ddpg.settings
-    largest = settings.reward_scale * 0.04 / (1 - settings.discount)
-    np.testing.assert_allclose(critic.atoms, np.linspace(0, largest, 51), rtol=1e-6)
-    expected = (logits.exp() / logits.exp().sum(1, keepdim=True) * critic.atoms).sum(1)
-    torch.testing.assert_close(values, expected)
-    assert not set(map(id, critic.parameters())) - {
-        id(parameter)
-        for group in ddpg.critic_optimizer.param_groups
-        for parameter in group["params"]
-    }, "all of it learns"
-
-
-def test_the_loss_is_the_cross_entropy_and_the_errors_are_of_means(make):
-    ddpg, rows = make("D4PG")
-    rows[:, 5], rows[:, 6] = rows[:, 5].abs().clamp(max=1.0), 0.5  # nothing is clipped
-    expected, batch = ddpg.td_errors(rows), extensions().split_rows(rows, *ddpg.sizes)
-    targets = ddpg.target_probabilities(batch)
-    logits = ddpg.critic.logits(batch.observations, batch.actions).detach()
-    cross_entropies = -(targets * (logits - logits.logsumexp(1, keepdim=True))).sum(1)
-    weights = torch.linspace(0.1, 1, len(rows))
-    noise = torch.zeros(1, ddpg.noise_size)
-    errors, loss, _ = ddpg.learn(rows, weights, noise, with_actor=False)
-    torch.testing.assert_close(loss, (weights * cross_entropies).mean())
-    # Means of up to 13.3 are sums of 51 terms; rounding as in the test of the projection.
-    torch.testing.assert_close(errors, expected, rtol=0, atol=13.3 * 4 * 50 * ROUNDING)
-
-
 def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
     """Returns of 0 or 12 with equal probability and no future, whatever is seen and done."""
     ddpg, rows = make("D4PG", critic_learning_rate=1e-2)
@@ -301,45 +240,3 @@ def test_the_notebook_runs_from_its_own_folder(tmp_path):
     told = "".join(output.text for output in outputs if output.output_type == "stream")
     assert told.count("engine: compiled") == 4
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= 2
-
-
-def test_a_planned_run_trains_the_edit(edit, notebook, monkeypatch):
-    edit("TD3")
-    monkeypatch.setattr(notebook, "DDPG", None)  # what a run finds is its own choice
-    small_training.shrink(monkeypatch.setattr)
-    plan = trials.trials_of_the_extensions()
-    assert {(trial.variant, trial.learner) for trial in plan} == {
-        ("default", "DDPG"),
-        *((name.lower(), name) for name in EDITS),
-    }
-    trial = trials.Trial(
-        "extensions", "td3", 8590, overrides=small_training.SMALL, arms=2, episodes=1, learner="TD3"
-    )
-    [line] = trials.train(trial)["td3.csv"].splitlines()
-    assert line.startswith("8590,1,") and notebook.DDPG is extensions().TD3
-    with pytest.raises(AttributeError, match=r"extensions\.ipynb does not define 'TD4'"):
-        trials.train(trials.Trial("extensions", "td4", 0, learner="TD4"))
-
-
-def test_the_report_compares_each_edit_with_the_default(monkeypatch, tmp_path):
-    """Two edits that differ by nothing and by 3 points, and one that never ends learning."""
-    chance = np.random.default_rng(0)
-    noise = chance.normal(0, 0.3, (10, 1))
-    for name, shift in {"default": 0, "td3": 0, "d4pg": 3, "crossq": -3}.items():
-        lines = [
-            [seed, episode, score, 39 if episode % 5 == 0 else "", 38, updates, episode]
-            for seed, own in zip(range(8500, 8510), noise[:, 0], strict=True)
-            for episode in range(1, 41)
-            for score in [min(episode, 20) + own + shift]
-            for updates in [episode if name == "crossq" else min(episode, 20)]
-        ]
-        (tmp_path / "extensions").mkdir(exist_ok=True)
-        path = tmp_path / "extensions" / f"{name}.csv"
-        path.write_text(trials.as_csv([trials.COLUMNS, *lines]))
-    monkeypatch.setattr(report, "CHECKPOINTS", tmp_path)
-    table = report.extensions_report()
-    rows = {line.split("|")[1].strip(): line for line in table.splitlines() if line}
-    assert "10 of 10 | 39.00" in rows["`default`"] and "0 of 10 | - |" in rows["CrossQ"]
-    assert "alike" in rows["TD3 - `default`"] and "+0.0" in rows["TD3 - `default`"]
-    assert "+3.0" in rows["D4PG - `default`"] and "shown" in rows["D4PG - `default`"]
-    assert "-3.0" in rows["CrossQ - `default`"]

@@ -1,75 +1,172 @@
-"""Files, plots and pictures around the agent."""
+"""What the notebook's cells call: environments, settings, scores, weights, and the only door."""
 
 from __future__ import annotations
 
 import ast
-import io
-import json
-import os
 import random
 import re
 
-import matplotlib.pyplot as plt
+import gymnasium
 import nbformat
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from safetensors.torch import save_file
 from torch import nn
 
 import helpers
-from reacher import ReacherEnvironment, drawing
-from reacher.files import write_whole
+from reacher import ReacherEnvironment
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.run_files import save_hyperparameters, save_networks, to_bytes
-from tutorial.scores import ScoreFile, first_at
+from tutorial.settings import PRESETS
 
 BRAIN = "ReacherBrain"
 HEADER = "episode,score,min,max,seconds\n"
 
 
-def network(hidden=3):
-    return nn.Sequential(nn.Linear(2, hidden), nn.BatchNorm1d(hidden))
-
-
-def imported(path):
-    """Names of the modules that a Python file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+def cell_with_tag(tag):
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    [cell] = [cell for cell in cells if tag in cell.metadata.get("tags", ())]
+    return cell
 
 
 def test_helpers_is_the_notebook_s_only_door():
-    """The notebook imports what is ours from `helpers` alone."""
+    """The cells import what is ours from `helpers` alone, and nothing below imports it."""
     names = {
         name.split(".")[0]
         for cell in nbformat.read(NOTEBOOK, as_version=4).cells
         if cell.cell_type == "code"
         for name in re.findall(r"^\s*(?:from|import) (\S+)", cell.source, re.MULTILINE)
     }
-    assert "helpers" in names and not names & {"reacher", "tutorial"}
+    assert "helpers" in names
+    assert not names & {"reacher", "tutorial", "web", "tapejit", "research"}
+    for folder in ("reacher", "tapejit", "tutorial", "web"):
+        for path in (PROJECT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                modules = (
+                    [getattr(node, "module", None)] if isinstance(node, ast.ImportFrom) else []
+                )
+                modules += (
+                    [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                )
+                assert "helpers" not in modules, path
 
 
-def test_nothing_below_imports_helpers():
-    files = [*PROJECT.glob("reacher/**/*.py"), *PROJECT.glob("tutorial/**/*.py")]
-    assert len(files) > 1
-    assert not [str(file) for file in files if "helpers" in imported(file)]
+# -------------------------------------------------------------------------------------- parameters
+
+
+@pytest.fixture
+def parameters():
+    found = {}
+    exec(cell_with_tag("parameters").source, found)
+    return found
+
+
+def test_the_parameters_cell_has_nine_and_they_are_right(parameters):
+    helpers.check_parameters(parameters)
+    assert len(parameters) - 1 == 9  # and Python's own builtins
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("preset", "defalt", "did you mean 'default'"),
+        ("seed", -1, "greater than or equal to 0"),
+        ("seed", "3", "valid integer"),
+        ("seed", True, "valid integer"),
+        ("num_agents", 0, "greater than or equal to 1"),
+        ("num_agents", 2.5, "valid integer"),
+        ("max_episodes", 0, "greater than or equal to 1"),
+        ("engine", "jax", "'auto', 'compiled' or 'torch'"),
+        ("out_dir", "", "at least 1 character"),
+        ("overrides", "{n_step: 5}", "valid dictionary"),
+        ("train", "resum", "'resume'"),
+        ("env_location", None, "valid string"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_is_allowed(parameters, name, value, words):
+    with pytest.raises(ValueError, match=rf"{name}(?s:.*){words}"):
+        helpers.check_parameters(parameters | {name: value})
+    del parameters[name]
+    with pytest.raises(ValueError, match=rf"{name}(?s:.*)required"):
+        helpers.check_parameters(parameters)
+
+
+@pytest.mark.parametrize(
+    "overrides, words",
+    [
+        ({"n_steps": 5}, "unknown setting 'n_steps': did you mean 'n_step'"),
+        ({"n_step": 0}, "n_step(?s:.*)greater than or equal to 1"),
+        ({"discount": 1.0}, "discount(?s:.*)less than 1"),
+        ({"tau": float("nan")}, "tau(?s:.*)finite number"),
+        ({"tau": "1e-3"}, "tau(?s:.*)valid number"),
+        ({"actor_hidden": ()}, "actor_hidden(?s:.*)at least 1 item"),
+        ({"actor_hidden": (0,)}, "actor_hidden(?s:.*)greater than or equal to 1"),
+        ({"noisy_layers": 1}, "noisy_layers(?s:.*)valid boolean"),
+        ({"replay": "ring"}, "replay(?s:.*)'prioritized' or 'uniform'"),
+        ({"replay_capacity": 100}, "must not exceed replay_capacity"),
+        ("n_step=5", "overrides must be a dict"),
+    ],
+    ids=str,
+)
+def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, words):
+    with pytest.raises(ValueError, match=words):
+        notebook.make_hyperparameters("default", overrides)
+
+
+def test_settings_are_immutable_and_survive_json(notebook):
+    for preset in PRESETS:
+        settings = notebook.make_hyperparameters(preset, {"actor_hidden": [8, 4], "tau": 1 / 3})
+        assert settings.actor_hidden == (8, 4)  # papermill writes lists
+        assert notebook.Hyperparameters(**settings.model_dump(mode="json")) == settings
+        with pytest.raises(ValueError, match="frozen"):
+            settings.n_step = 5
+    with pytest.raises(ValueError, match="unknown preset 'fats': did you mean 'fast'"):
+        notebook.make_hyperparameters("fats", {})
+
+
+def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
+    settings = notebook.make_hyperparameters("default", {}, None, has_mirrors=False)
+    assert (settings.noise_schedule, settings.mirrors) == ("constant", "none")
+    for overrides in ({"noise_schedule": "best_score"}, {"mirrors": "canonical"}):
+        with pytest.raises(ValueError, match="choose '(constant|none)' here"):
+            notebook.make_hyperparameters("default", overrides, None, has_mirrors=False)
 
 
 # ------------------------------------------------------------------------- environments and seeds
 
 
 def test_an_empty_location_is_the_embedded_environment():
-    with helpers.open_environment() as env:
-        assert isinstance(env, ReacherEnvironment) and env.num_agents == 20
     with helpers.open_environment("", num_agents=3, seed=5) as env:
         first = env.reset()[BRAIN].vector_observations
     with ReacherEnvironment(num_agents=3, seed=5) as env:
         np.testing.assert_array_equal(env.reset()[BRAIN].vector_observations, first)
+
+
+def test_a_location_that_is_no_environment_says_what_was_meant(tmp_path):
+    for location, error, words in (
+        ("Pendulum-v1", ValueError, "did you mean 'gymnasium:Pendulum-v1'"),
+        ("gymnasium:Pendulum-v2", ValueError, "Pendulum-v1"),
+        (tmp_path / "Reacher.x86_64", ValueError, "does not exist"),
+        ("gymnasium:CartPole-v1", ValueError, "continuous"),
+    ):
+        with pytest.raises(error, match=words):
+            helpers.open_environment(location, 1)
+    with pytest.raises(ValueError, match="only the embedded arms have goals"):
+        helpers.open_environment("gymnasium:Pendulum-v1", 1, 0, {"goal_size": 3.0})
+
+
+@pytest.mark.parametrize(
+    "name, extra", [("HalfCheetah-v5", "mujoco"), ("BipedalWalker-v3", "box2d")]
+)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
+    def make(*arguments, **options):
+        raise ModuleNotFoundError("No module named 'imageio'")
+
+    monkeypatch.setattr(gymnasium, "make", make)
+    with pytest.raises(ModuleNotFoundError, match=rf'imageio.*gymnasium\[{extra}\]"'):
+        helpers.open_environment(f"gymnasium:{name}", 1)
 
 
 def test_one_seed_seeds_every_source_of_chance():
@@ -77,112 +174,57 @@ def test_one_seed_seeds_every_source_of_chance():
         generator = helpers.seed_everything(seed)
         return generator.random(), random.random(), np.random.random(), torch.rand(1).item()
 
-    first, other = draw(3), draw(4)
-    assert draw(3) == first
-    assert all(a != b for a, b in zip(first, other, strict=True))
-    assert len(draw(2**40)) == 4  # NumPy's own seed has 32 bits
-
-
-def test_versions_name_what_the_numbers_depend_on():
-    versions = helpers.versions()
-    assert versions["torch"].startswith(torch.__version__.split("+")[0])
-    assert {"python", "numpy", "mujoco", "numba"} <= versions.keys()
-
-
-# ----------------------------------------------------------------------------------------- writing
-
-
-def test_a_file_is_written_whole(tmp_path):
-    path = tmp_path / "file"
-    write_whole(path, b"old and long")
-    write_whole(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-@pytest.mark.parametrize("failing", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, failing):
-    path = tmp_path / "file"
-    write_whole(path, b"old")
-
-    def full(*_):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, failing, full)
-    with pytest.raises(OSError, match="no space"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-
-
-def test_run_folders_are_named_after_preset_and_seed(tmp_path):
-    assert helpers.run_folder(tmp_path, "default", 3) == tmp_path / "default" / "seed3"
+    assert draw(3) == draw(3)
+    assert all(one != other for one, other in zip(draw(3), draw(4), strict=True))
 
 
 # ----------------------------------------------------------------------------------------- scores
 
 
-def test_scores_are_on_disk_after_every_episode(tmp_path):
-    file = ScoreFile(tmp_path / "new" / "folder")
-    assert file.path.read_text() == HEADER
-    file.append(1, np.array([0.5, 1.0, 3.0]), 2.25)
-    assert file.path.read_text() == HEADER + "1,1.500000,0.500000,3.000000,2.250\n"
-    file.append(2, np.array([30.0, 31.0]), 4.5)
-    scores = helpers.read_scores(file.path)
-    assert list(scores) == ["episode", "score", "min", "max", "seconds"]
-    assert {name: column.tolist() for name, column in scores.items()} == {
-        "episode": [1, 2],
-        "score": [1.5, 30.5],
-        "min": [0.5, 30],
-        "max": [3, 31],
-        "seconds": [2.25, 4.5],
+def test_scores_are_read_by_column(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text(HEADER + "1,0.5,0.1,0.9,2.25\n")
+    assert {name: column.tolist() for name, column in helpers.read_scores(path).items()} == {
+        "episode": [1.0],
+        "score": [0.5],
+        "min": [0.1],
+        "max": [0.9],
+        "seconds": [2.25],
     }
-
-
-def test_a_new_training_begins_a_new_file(tmp_path):
-    ScoreFile(tmp_path).append(1, np.ones(2), 1.0)
-    assert ScoreFile(tmp_path).path.read_text() == HEADER
+    with pytest.raises(FileNotFoundError, match="train first"):
+        helpers.read_scores(tmp_path / "other.csv")
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    "content",
     [
-        ("", "does not begin with the columns"),
-        ("episode,score\n1,2\n", "does not begin with the columns"),
-        ("1,2,3,4,5\n", "does not begin with the columns"),
-        (HEADER, "no episode yet"),
-        (HEADER + "1,0.5,0.1,0.9,2.0\n2,0.6", "cut or holds no numbers"),
-        (HEADER + "1,0.5,0.1", "scores.csv"),
-        (HEADER + "1,0.5,0.1,0.9,2.", "cut or holds no numbers"),  # before the end of the number
-        (HEADER + "1,0.5,0.1,0.9,2.0,7\n", "scores.csv"),
-        (HEADER + "1,0.5,none,0.9,2.0\n", "cut or holds no numbers"),
-        (HEADER + "\n", "scores.csv"),
-        (HEADER + "1,nan,0.1,0.9,2.0\n", "not finite"),
-        (HEADER + "1,0.5,0.1,inf,2.0\n", "not finite"),
-        (HEADER + "1,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-        (HEADER + "2,0.5,0.1,0.9,2.0\n1,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-        (HEADER + "1,0.5,0.1,0.9,2.0\n3,0.5,0.1,0.9,3.0\n", "count 1, 2, 3"),
-        (HEADER + "-1,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
-        (HEADER + "1.5,0.5,0.1,0.9,2.0\n", "count 1, 2, 3"),
+        "",
+        HEADER,
+        "1,2,3,4,5\n",
+        HEADER + "1,0.5,0.1",
+        HEADER + "1,nan,0.1,0.9,2\n",
+        "\0\1\2",
+        "a\nb\n",
     ],
 )
-def test_a_damaged_score_file_is_a_clear_error(tmp_path, content, message):
+def test_a_file_without_scores_is_a_clear_error(tmp_path, content):
     path = tmp_path / "scores.csv"
     path.write_text(content)
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(ValueError, match=r"scores\.csv holds no scores"):
         helpers.read_scores(path)
-    assert str(path) in str(error.value)
 
 
-def test_a_missing_score_file_is_a_clear_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="train first"):
-        helpers.read_scores(tmp_path / "scores.csv")
-
-
-def test_all_kept_scores_are_read():
-    paths = list(helpers.CHECKPOINTS.glob("**/scores.csv"))
-    assert paths
-    for path in paths:
-        helpers.read_scores(path)
+def test_runs_are_read_in_order_and_without_those_that_moved_aside(tmp_path):
+    for name, score in (("seed10", 1), ("seed2", 2), ("seed2.20250101-120000-1", 3)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "scores.csv").write_text(HEADER + f"1,{score},0,9,1\n")
+    runs = helpers.read_runs(tmp_path)
+    assert [(name, run["score"].tolist()) for name, run in runs.items()] == [
+        ("seed2", [2.0]),
+        ("seed10", [1.0]),
+    ]
+    with pytest.raises(FileNotFoundError, match=r"no evaluation\.csv"):
+        helpers.read_runs(tmp_path, "evaluation.csv")
 
 
 @given(scores=st.lists(st.floats(0, 40), min_size=1, max_size=30), window=st.integers(1, 12))
@@ -198,261 +240,44 @@ def test_solved_against_brute_force(scores):
     assert helpers.solved_at(scores) == (solved[0] if solved else None)
 
 
-@pytest.mark.parametrize("reward_threshold", [-150.0, 0.0, 0.5, 90.0])
-def test_solved_by_the_mark_of_an_environment(reward_threshold):
-    assert helpers.solved_at([reward_threshold] * 100, reward_threshold) == 100
-    assert helpers.solved_at([reward_threshold - 0.01] * 300, reward_threshold) is None
-
-
-def test_without_a_mark_nothing_is_solved():
+def test_solved_by_the_threshold_of_an_environment():
+    assert helpers.solved_at([-150.0] * 100, -150.0) == 100
+    assert helpers.solved_at([-150.01] * 300, -150.0) is None
     assert helpers.solved_at([1e9] * 200, None) is None
+    assert helpers.solved_at([40.0] * 99) is None and helpers.solved_at([]) is None
 
 
-def test_solved_needs_a_full_window_of_100_episodes():
-    assert helpers.solved_at([40.0] * 99) is None
-    assert helpers.solved_at([30.0] * 100) == 100
-    assert helpers.solved_at([0.0] + [30.0] * 100) == 101
-    assert helpers.solved_at([]) is None
+# ----------------------------------------------------------------------------------------- weights
 
 
-# ------------------------------------------------------------------------- weights, hyperparameters
+def network(hidden=3):
+    return nn.Sequential(nn.Linear(2, hidden), nn.BatchNorm1d(hidden))
 
 
-def test_networks_come_back_bit_for_bit(tmp_path):
-    torch.manual_seed(0)
-    actor, critic = network(), network(4)
-    actor(torch.randn(8, 2))  # moves the running statistics
-    save_networks(tmp_path, "_best", actor=actor, critic=critic)
-    assert sorted(os.listdir(tmp_path)) == ["actor_best.safetensors", "critic_best.safetensors"]
-    for name, saved in (("actor", actor), ("critic", critic)):
-        loaded = network(saved[0].out_features)
-        helpers.load_network(tmp_path / f"{name}_best.safetensors", loaded)
-        for key, value in saved.state_dict().items():
-            assert torch.equal(loaded.state_dict()[key], value), key
-
-
-def test_networks_with_shared_memory_can_be_saved(tmp_path):
-    """safetensors refuses tensors that share memory, so copies are saved."""
-    layer = nn.Linear(2, 2)
-    tied = nn.Sequential(layer, layer)
-    save_networks(tmp_path, actor=tied)
-    helpers.load_network(tmp_path / "actor.safetensors", nn.Sequential(layer, layer))
-
-
-def test_weights_that_cannot_be_loaded_are_clear_errors(tmp_path):
-    save_networks(tmp_path, actor=network())
-    path = tmp_path / "actor.safetensors"
-    whole = path.read_bytes()
-    with pytest.raises(FileNotFoundError, match="train first"):
-        helpers.load_network(tmp_path / "critic.safetensors", network())
+def test_networks_come_back_bit_for_bit_or_with_a_clear_error(tmp_path):
+    path, saved, loaded = tmp_path / "actor.safetensors", network(), network()
+    save_file(saved.state_dict(), path)
+    helpers.load_network(path, loaded)
+    assert all(map(torch.equal, loaded.state_dict().values(), saved.state_dict().values()))
     for other in (network(5), nn.Linear(2, 3)):
-        with pytest.raises(ValueError, match="another network"):
+        with pytest.raises(
+            ValueError, match=r"actor\.safetensors holds no weights of this network"
+        ):
             helpers.load_network(path, other)
-    for damaged in (whole[:-10], whole[:20], b"", b"not safetensors at all"):
-        path.write_bytes(damaged)
-        before = network()
-        kept = [value.clone() for value in before.state_dict().values()]
-        with pytest.raises(ValueError, match="damaged"):
-            helpers.load_network(path, before)
-        assert all(map(torch.equal, kept, before.state_dict().values()))
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ValueError, match=r"actor\.safetensors holds no weights of this network"):
+        helpers.load_network(path, network())
+    with pytest.raises(FileNotFoundError):
+        helpers.load_network(tmp_path / "critic.safetensors", network())
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_numbers_that_are_no_weights_are_not_loaded(tmp_path, value):
-    tensors = network().state_dict()
-    tensors["0.weight"] = torch.full_like(tensors["0.weight"], value)
-    path = tmp_path / "actor.safetensors"
-    write_whole(path, to_bytes(tensors))
-    target = network()
-    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
-    with pytest.raises(ValueError, match="holds no weights: 0.weight is not finite") as error:
-        helpers.load_network(path, target)
-    assert str(path) in str(error.value)
-    assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
-
-
-def test_weights_of_another_network_change_nothing(tmp_path):
-    """Of those that would fit neither."""
-    other = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
-    save_networks(tmp_path, actor=other)
-    target = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 5))
-    before = {name: tensor.clone() for name, tensor in target.state_dict().items()}
-    with pytest.raises(ValueError, match=r"another network(?s:.*)1.bias.*\[4\].*\[5\]"):
-        helpers.load_network(tmp_path / "actor.safetensors", target)
-    assert all(torch.equal(before[name], tensor) for name, tensor in target.state_dict().items())
-
-
-def test_an_agent_that_is_not_kept_is_a_clear_error_that_names_those_that_are(tmp_path):
-    for name in ("default", "fast"):
-        folder = helpers.run_folder(tmp_path, name, 0)
-        folder.mkdir(parents=True)
-        save_networks(folder, "_best", actor=network())
-    helpers.require_pretrained(folder)
-    with pytest.raises(FileNotFoundError, match="these can be shown: default seed0, fast seed0;"):
-        helpers.require_pretrained(helpers.run_folder(tmp_path, "fast", 1))
-
-
-def test_hyperparameters_come_back_with_seed_and_versions(tmp_path):
-    save_hyperparameters(tmp_path, {"n_step": 3, "actor_hidden": (8, 4)}, seed=7)
-    content = json.loads((tmp_path / "hyperparameters.json").read_text())
-    assert content["seed"] == 7 and content["versions"] == helpers.versions()
-    assert helpers.load_hyperparameters(tmp_path) == {"n_step": 3, "actor_hidden": [8, 4]}
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"hyperparameters"'])
-def test_damaged_hyperparameters_are_a_clear_error(tmp_path, content):
-    (tmp_path / "hyperparameters.json").write_text(content)
-    with pytest.raises(ValueError, match="hyperparameters.json is damaged"):
-        helpers.load_hyperparameters(tmp_path)
-
-
-def test_missing_hyperparameters_are_a_clear_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="train first"):
-        helpers.load_hyperparameters(tmp_path)
-
-
-# ---------------------------------------------------------------------------------------- pictures
-
-
-def observed(agents=12, decisions=30, seed=0):
-    """An environment in motion, and its observations after each decision."""
-    env = ReacherEnvironment(agents, seed=seed)
-    generator = np.random.default_rng(seed)
-    frames = [env.reset()[BRAIN].vector_observations]
-    for _ in range(decisions):
-        actions = generator.uniform(-1, 1, (agents, 4))
-        frames.append(env.step(actions)[BRAIN].vector_observations)
-    return env, frames
-
-
-def test_arm_points_are_where_the_physics_has_them():
-    env, frames = observed()
-    points = drawing.arm_points(frames[-1])
-    # float32 observations of up to 14 m are exact to 1e-6.
-    np.testing.assert_allclose(points["hand"], env._task.physics.hand, atol=1e-5)
-    assert np.abs(points["hand"] - [0, -13, 0]).max() > 1  # they have moved
-    # The elbow, 3 m from both centres and 6 m from the hand.
-    for end, start, length in (
-        ("elbow", frames[-1][:, 0:3], 3),
-        ("elbow", frames[-1][:, 13:16], 3),
-        ("elbow", points["hand"], 6),
-        ("elbow", [0, 0.02, 0], 7.02),
-    ):
-        np.testing.assert_allclose(np.linalg.norm(points[end] - start, axis=1), length, atol=1e-5)
-    np.testing.assert_array_equal(points["goal"], frames[-1][:, 26:29])
-    assert not points["base"].any()
-
-
-def test_arm_points_take_any_leading_axes():
-    _, frames = observed(agents=3, decisions=4)
-    together = drawing.arm_points(np.array(frames))
-    for name, points in drawing.arm_points(frames[2]).items():
-        assert together[name].shape == (5, 3, 3)
-        np.testing.assert_array_equal(together[name][2], points)
-
-
-def test_recorded_frames_are_every_second_observation():
-    with ReacherEnvironment(2, seed=0) as env, ReacherEnvironment(2, seed=0) as twin:
-        frames = helpers.record_frames(env, lambda seen: np.ones((len(seen), 4)), decisions=7)
-        expected = [twin.reset()[BRAIN].vector_observations]
-        for _ in range(6):
-            expected.append(twin.step(np.ones((2, 4)))[BRAIN].vector_observations)
-    assert len(frames) == 4
-    for frame, observation in zip(frames, expected[::2], strict=True):
-        np.testing.assert_array_equal(frame, observation)
-
-
-def test_figures_know_the_size_of_the_goals():
-    """A goal of 2 m is touched at 1 m and the hand's radius, and it is drawn smaller."""
-    frames = observed(2, decisions=3)[1]
-    assert helpers.animated_png(frames) != helpers.animated_png(frames, goal_size=2.0)
-    figure = helpers.figures.plot_distances(np.ones((100, 2)), goal_size=2.0)
-    (line,) = (line for line in figure.axes[0].lines if line.get_label() == "touch")
-    assert set(line.get_ydata()) == {2.0}
-    plt.close(figure)
-
-
-@pytest.mark.parametrize("agents", [1, 12])
-def test_the_animation_is_an_animated_png_of_all_frames(agents):
-    _, frames = observed(agents, decisions=5)
-    content = helpers.animated_png(frames)
-    assert content.startswith(b"\x89PNG\r\n\x1a\n") and b"acTL" in content
-    picture = Image.open(io.BytesIO(content))
-    assert picture.is_animated and picture.n_frames == len(frames)
-    assert picture.info["loop"] == 0  # for ever
-    seen = []
-    for k in range(picture.n_frames):
-        picture.seek(k)
-        assert picture.info["duration"] == 160
-        seen.append(np.asarray(picture.convert("RGBA")))
-    assert all(
-        (one != other).any()  # it moves
-        for one, other in zip(seen[:-1], seen[1:], strict=True)
-    )
-    assert (np.array(seen)[:, [0, -1], [0, -1], 3] == 0).all()  # a card with rounded corners
-    assert not plt.get_fignums()  # and leaves no figure open
-
-
-def test_a_goal_changes_its_colour_where_the_hand_touches_it():
-    """The drawing's rule is the reward's: centres within 3.5 m."""
-    _, frames = observed(agents=2, decisions=0)
-    observations = frames[0].copy()
-    observations[0, 26:29] = [0, -13 + 3.4, 0]
-    observations[1, 26:29] = [0, -13 + 3.6, 0]
-    figure, axes = plt.subplots()
-    drawing.draw_arms(axes, observations)
-    touched, apart = axes.collections[0].get_facecolors()
-    np.testing.assert_allclose(touched[:3], plt.matplotlib.colors.to_rgb(drawing.TOUCHED_GOAL))
-    assert not np.allclose(touched, apart)
-    plt.close(figure)
-
-
-@pytest.mark.parametrize("episodes", [1, 2, 120])
-def test_the_score_plot_holds_the_scores_and_their_average(episodes):
-    score = np.random.default_rng(0).uniform(1, 40, episodes)
-    figure = helpers.plot_scores(
-        {
-            "episode": np.arange(1, episodes + 1),
-            "score": score,
-            "min": score - 1,
-            "max": score + 1,
-            "seconds": score,
-        }
-    )
-    (axes,) = figure.axes
-    lines = [line.get_ydata() for line in axes.lines]
-    np.testing.assert_array_equal(lines[0], score)
-    np.testing.assert_array_equal(lines[1], helpers.moving_average(score))
-    np.testing.assert_array_equal(lines[2], [30, 30])
-    assert axes.get_xlabel() == "episode" and "score" in axes.get_ylabel()
-    plt.close(figure)
-
-
-def test_scores_of_an_environment_without_a_mark_have_no_line():
-    score = np.array([-900.0, -200.0])
-    figure = helpers.plot_scores(
-        {
-            "episode": np.arange(1, 3),
-            "score": score,
-            "min": score - 1,
-            "max": score + 1,
-            "seconds": score,
-        },
-        reward_threshold=None,
-        limits=None,
-    )
-    (axes,) = figure.axes
-    assert len(axes.lines) == 2 and axes.get_ylim()[0] < -900
-    assert "average of 30" not in [text.get_text() for text in axes.texts]
-    plt.close(figure)
-
-
-@pytest.mark.parametrize(
-    "reward_threshold, first, solved",
-    [(30.0, 2, 101), (20.0, 1, 100), (41.0, None, None), (None, None, None)],
-)
-def test_the_mark_is_the_environments(reward_threshold, first, solved):
-    scores = [25.0] + [35.0] * 99 + [35.0]
-    scores[2:7] = [-65.0] * 5  # so that the first full window averages 29.9, the second 30.0
-    assert first_at(scores, reward_threshold) == first
-    assert helpers.solved_at(scores, reward_threshold) == solved
+@pytest.mark.parametrize("preset", ["default", "fast"])
+def test_stored_runs_are_in_the_present_format(notebook, preset):
+    folder = helpers.run_folder(helpers.CHECKPOINTS, preset, 0)
+    settings = notebook.Hyperparameters(**helpers.load_run(folder)["hyperparameters"])
+    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+    helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
+    helpers.load_network(folder / "critic_best.safetensors", agent.ddpg.critic)
+    with helpers.open_environment("", 20, 1) as environment:
+        scores = helpers.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+    assert scores.mean() > 39

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 import types
-import typing
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
-from torch import nn
 
 import small_training
 from reacher.episode import evaluate_policy
@@ -22,9 +18,6 @@ from research.bugs import BATCH
 from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK
-from tutorial.presets import PRESETS
-from tutorial.settings import WITHOUT_EFFECT
-from web.run_file import REMOVED
 
 SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
 SMALL = {
@@ -48,7 +41,7 @@ def normalized(notebook):
     none = "nn.LayerNorm(outputs), nn.ReLU()", "nn.ReLU()"
     return {"layer": notebook} | {
         name: load_definitions(NOTEBOOK, [edit])
-        for name, edit in (("batch", BATCH), ("none", none))
+        for name, edit in (("batch", *BATCH), ("none", none))
     }
 
 
@@ -99,131 +92,6 @@ def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-# --------------------------------------------------------------------------------- hyperparameters
-
-
-def test_the_default_preset_is_the_whole_system(notebook, defaults):
-    """Prioritized replay, n-step returns and NoisyNet exploration, all on."""
-    settings = defaults()
-    assert settings.replay == "prioritized" and settings.n_step > 1 and settings.noisy_layers
-
-
-@pytest.mark.parametrize(
-    "overrides, message",
-    [
-        ({"n_steps": 5}, "n_steps"),  # unknown
-        ({"n_step": 0}, "n_step"),
-        ({"n_step": 101}, "n_step"),  # out of range
-        ({"discount": 1.0}, "discount"),
-        ({"discount": -0.1}, "discount"),
-        ({"tau": 0.0}, "tau"),
-        ({"tau": 1.5}, "tau"),
-        ({"tau": float("nan")}, "tau"),
-        ({"actor_learning_rate": float("inf")}, "actor_learning_rate"),
-        ({"batch_size": 1}, "batch_size"),
-        ({"actor_hidden": ()}, "actor_hidden"),
-        ({"actor_hidden": (0,)}, "actor_hidden"),
-        ({"replay_capacity": 0}, "replay_capacity"),
-        ({"gaussian_sigma": -0.1}, "gaussian_sigma"),
-        ({"n_step": 2.5}, "n_step"),
-        ({"n_step": "5"}, "n_step"),
-        ({"n_step": True}, "n_step"),
-        ({"noisy_layers": 1}, "noisy_layers"),
-        ({"noisy_layers": "yes"}, "noisy_layers"),
-        ({"replay": "ring"}, "replay"),
-        ({"actor_hidden": 128}, "actor_hidden"),
-        ({"discount": "0.9"}, "discount"),
-        ({"tau": None}, "tau"),
-        ({"replay_capacity": 100}, "must not exceed replay_capacity"),  # contradictory
-        (
-            {"replay_capacity": 500, "batch_size": 600, "learning_starts": 10},
-            "must not exceed replay_capacity",
-        ),
-        ({"noisy_layers": False, "noisy_sigma": 0.5}, "'noisy_sigma' has no effect"),
-        (
-            {"gaussian_sigma": 0.0, "noise_schedule": "constant"},
-            "'noise_schedule' has no effect with gaussian_sigma = 0.0",
-        ),
-        ({"replay": "uniform", "priority_exponent": 0.5}, "'priority_exponent' has no effect"),
-        (
-            {"replay": "uniform", "importance_anneal_steps": 5},
-            "'importance_anneal_steps' has no effect",
-        ),
-    ],
-)
-def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, message):
-    with pytest.raises(ValueError, match=message):
-        notebook.make_hyperparameters("default", overrides)
-
-
-def test_unknown_presets_and_overrides_that_are_no_dict_are_errors(notebook):
-    with pytest.raises(ValueError, match="unknown preset 'quick'; known are .*default"):
-        notebook.make_hyperparameters("quick", {})
-    for overrides in (None, [("n_step", 5)], "n_step=5"):
-        with pytest.raises(ValueError, match="overrides must be a dict"):
-            notebook.make_hyperparameters("default", overrides)
-
-
-def test_every_preset_is_valid_and_sets_nothing_in_vain(notebook):
-    for preset, differences in PRESETS.items():
-        settings = notebook.make_hyperparameters(preset, {})
-        assert differences == {name: getattr(settings, name) for name in differences}
-        assert notebook.make_hyperparameters(preset, differences) == settings
-
-
-def test_hyperparameters_are_immutable(defaults):
-    settings = defaults()
-    with pytest.raises(ValidationError, match="frozen"):
-        settings.n_step = 5
-    with pytest.raises(ValidationError, match="frozen"):
-        settings.something = 5
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {},
-        {
-            "actor_hidden": (4, 5, 6),
-            "discount": 0.1 + 0.2,
-            "anneal_episodes": None,
-            "anneal_score": 1.5,
-            "replay": "uniform",
-            "tau": 1 / 3,
-        },
-    ],
-)
-def test_hyperparameters_survive_json(notebook, defaults, overrides):
-    settings = defaults(**overrides)
-    text = json.dumps(settings.model_dump())
-    assert notebook.Hyperparameters.model_validate_json(text) == settings
-    # And the same by hand: JSON knows lists only, where the settings have tuples.
-    assert notebook.Hyperparameters(**json.loads(text)) == settings
-
-
-def test_lists_serve_as_sizes(defaults):
-    """Papermill writes parameters as lists."""
-    assert defaults(actor_hidden=[8, 4]).actor_hidden == (8, 4)
-
-
-def test_each_setting_says_what_it_means(notebook):
-    assert all(field.description for field in notebook.Hyperparameters.model_fields.values())
-
-
-def test_conditions_on_settings_name_settings_and_their_values(notebook):
-    fields = notebook.Hyperparameters.model_fields
-    for name, (other, value) in WITHOUT_EFFECT.items():
-        assert name in fields
-        notebook.Hyperparameters(**{other: value})  # a value that there is
-
-
-@pytest.mark.parametrize("name", REMOVED)
-def test_a_setting_that_is_gone_is_told_so_whatever_its_value(notebook, name):
-    for value in (REMOVED[name], 0.5):
-        with pytest.raises(ValueError, match=f"'{name}' is gone: edit the notebook's cells"):
-            notebook.make_hyperparameters("default", {"n_step": 5, name: value})
-
-
 # ---------------------------------------------------------------------------------- losses, targets
 
 
@@ -271,15 +139,6 @@ def test_no_gradient_reaches_the_targets(notebook, defaults):
         assert all(parameter.grad is None for parameter in network.parameters())
 
 
-def test_values_have_one_axis(notebook, defaults):
-    """A (batch, 1) here would silently broadcast against returns (batch,) to (batch, batch)."""
-    ddpg = make_agent(notebook, defaults).ddpg
-    batch = make_batch(notebook)
-    assert ddpg.critic(batch.observations, batch.actions).shape == (16,)
-    assert ddpg.td_errors(torch.from_numpy(make_rows())).shape == (16,)
-    assert ddpg.actor(batch.observations).shape == (16, 2)
-
-
 def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
     ddpg, batch = make_agent(notebook, defaults).ddpg, make_batch(notebook)
@@ -293,18 +152,6 @@ def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
     errors = notebook.td_error(batch, ddpg.critic, torch.zeros(16))
     notebook.descend(notebook.critic_loss(errors, torch.ones(16)), ddpg.critic_optimizer)
     assert same(actor, weights_of(ddpg.actor)) and not same(critic, weights_of(ddpg.critic))
-
-
-def test_gradients_of_the_other_loss_do_not_count(notebook, defaults):
-    """The actor's loss leaves gradients in the critic, which its next step must not find."""
-    learners = [make_agent(notebook, defaults, policy_delay=1).ddpg for _ in range(2)]
-    learn(learners[0], make_rows())
-    learn(learners[1], make_rows())
-    for parameter in learners[1].critic.parameters():
-        parameter.grad = None
-    for ddpg in learners:
-        learn(ddpg, make_rows(seed=1))
-    assert same(*(weights_of(ddpg.critic) for ddpg in learners))
 
 
 def test_a_step_descends_by_its_own_gradient_alone(notebook):
@@ -349,19 +196,6 @@ def test_soft_updates_move_parameters_and_running_statistics_by_tau(
                 torch.testing.assert_close(target.state_dict()[name], expected)
                 statistics += "running" in name and not torch.equal(leader, old[name])
             assert statistics == (4 if normalization == "batch" else 0)  # of two layers
-
-
-def test_running_statistics_follow_the_inputs_in_learning_but_not_in_acting(normalized, defaults):
-    notebook = normalized["batch"]
-    agent = make_agent(notebook, defaults)
-    fill(notebook, agent)
-    name = "layers.1.1.running_mean"
-    before = agent.ddpg.actor.state_dict()[name].clone()
-    agent.act(seen_by(4, np.random.default_rng(0)))
-    assert torch.equal(agent.ddpg.actor.state_dict()[name], before)
-    notebook.learning_phase(agent, agent.settings.gradient_steps)
-    assert not torch.equal(agent.ddpg.actor.state_dict()[name], before)
-    assert not agent.ddpg.actor.training and not agent.ddpg.critic.training
 
 
 # ----------------------------------------------------------------------------------------- learner
@@ -440,7 +274,7 @@ def test_beta_rises_linearly_to_its_end(notebook, defaults):
     betas, sample = [], agent.replay.sample
     agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
     for decisions in (0, 100, 300, 600, 900):
-        agent.env_steps = decisions
+        agent.schedules.env_steps = decisions
         notebook.learning_phase(agent, agent.settings.gradient_steps)
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
 
@@ -493,8 +327,9 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
             critic_learning_rate=4e-3,
         )
         fill(notebook, agent)
-        agent.first_score, agent.best_score = 0.0, best_score
-        agent.annealed_episodes = 3 * agent.is_annealing()
+        schedules = agent.schedules
+        schedules.first_score, schedules.best_score = 0.0, best_score
+        schedules.annealed_episodes = 3 * schedules.is_annealing()
         before = [copy.deepcopy(getattr(agent.ddpg, name)) for name in ("actor", "critic")]
         notebook.learning_phase(agent, 1)
         changes.append(
@@ -515,11 +350,12 @@ def test_late_phases_learn_at_the_late_rate(notebook, defaults):
 def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
     def factors(number, best=38.2, **annealed):
         agent = make_agent(notebook, defaults, **annealed)
-        agent.first_score, agent.best_score, found = 0.0, best, []
+        schedules, found = agent.schedules, []
+        schedules.first_score, schedules.best_score = 0.0, best
         for _ in range(number):
             agent.begin_episode()
-            found.append(agent.anneal_factor())
-            assert agent.learns == (agent.anneal_factor() > 0)
+            found.append(schedules.anneal_factor())
+            assert agent.learns == (schedules.anneal_factor() > 0)
             agent.end_episode(terminal=False)
         return found
 
@@ -534,12 +370,12 @@ def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
 
     def noises(anneal_episodes):
         agent = make_agent(notebook, defaults, anneal_score=0.0, anneal_episodes=4)
-        agent.first_score = agent.best_score = 0.0
-        agent.annealed_episodes, found = anneal_episodes, []
-        act, learn = agent.learner.act, agent.learner.learn_phase
-        agent.learner.act = lambda seen, noise: found.append(noise.copy()) or act(seen, noise)
-        agent.learner.learn_phase = lambda rows, weights, noise, with_actor: (
-            found.append(noise.copy()) or learn(rows, weights, noise, with_actor)
+        agent.schedules.first_score = agent.schedules.best_score = 0.0
+        agent.schedules.annealed_episodes, found = anneal_episodes, []
+        act, learn = agent.ddpg.act, agent.ddpg.learn
+        agent.ddpg.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
+        agent.ddpg.learn = lambda rows, weights, noise, with_actor: (
+            found.append(noise.numpy()) or learn(rows, weights, noise, with_actor)
         )
         agent.act(np.zeros((4, 3), np.float32))
         agent.replay.add(make_rows(), ones())
@@ -556,20 +392,21 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
 ):
     """It scores as its mean weights do, and neither memory nor weights change."""
     small_training.shrink(monkeypatch.setattr)
-    agent = small_training.make_agent(notebook, "an end of learning")
+    agent = small_training.make_agent("an end of learning")
     environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
-    weights, rows = weights_of(agent.ddpg.actor), agent.replay.rows.copy()
-    steps, decisions, waiting = agent.num_updates, agent.env_steps, len(agent.new_transitions)
+    weights, steps = weights_of(agent.ddpg.actor), agent.num_updates
+    decisions, waiting = agent.schedules.env_steps, len(agent.new_transitions)
     assert steps > 0
     scores = notebook.run_episode(environment, agent)
     policy = functools.partial(agent.act, explore=False)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, policy))
     assert same(weights, weights_of(agent.ddpg.actor)) and agent.num_updates == steps
-    np.testing.assert_array_equal(agent.replay.rows, rows)
-    assert agent.env_steps == decisions + small_training.DECISIONS
+    assert (
+        agent.replay is None and agent.schedules.env_steps == decisions + small_training.DECISIONS
+    )
     assert len(agent.new_transitions) == waiting
     assert agent.log["noise"] == 0
 
@@ -649,28 +486,6 @@ def acts_and_learns(notebook, defaults, overrides=types.MappingProxyType({})):
     assert agent.log["noise"] > 0
 
 
-def test_the_options_above_are_all_options(notebook):
-    """A new choice in the hyperparameters must be added to the list; test_mirrors has those."""
-    for name, field in notebook.Hyperparameters.model_fields.items():
-        choices = typing.get_args(field.annotation)
-        if typing.get_origin(field.annotation) is typing.Literal and name != "mirrors":
-            tried = {options.get(name, field.default) for options in OPTIONS}
-            assert tried == set(choices), name
-
-
-def test_normalizations_are_where_the_cells_say(normalized, defaults):
-    kinds = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
-    for choice, cells in normalized.items():
-        for make in (cells.Actor, cells.Critic):
-            network = make(SCALE, 2, defaults(**SMALL))
-            found = [
-                type(module)
-                for module in network.modules()
-                if isinstance(module, tuple(kinds.values()))
-            ]
-            assert found == ([kinds[choice]] * 2 if choice != "none" else [])
-
-
 def test_the_fixed_scale_divides_observations_and_not_actions(notebook, defaults):
     x, a = torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([[0.5, -0.5]])
     critic, seen = notebook.Critic(SCALE, 2, defaults(**SMALL)), []
@@ -716,16 +531,10 @@ def test_exploring_differs_from_arm_to_arm_and_greedy_acting_does_not(
     np.testing.assert_array_equal(agent.act(observations, explore=False), greedy)
 
 
-def test_without_any_noise_exploring_is_greedy(notebook, defaults):
-    agent = make_agent(notebook, defaults, noisy_layers=False, gaussian_sigma=0.0)
-    observations = seen_by(4, np.random.default_rng(0))
-    np.testing.assert_array_equal(agent.act(observations), agent.act(observations, explore=False))
-
-
 def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
     for best_score, factor in ((0.0, 1.0), (15.0, 0.5), (30.0, 0.0)):
         agent = make_agent(notebook, defaults, arms=500, noisy_layers=False, gaussian_sigma=0.1)
-        agent.first_score, agent.best_score = 0.0, best_score
+        agent.schedules.first_score, agent.schedules.best_score = 0.0, best_score
         observations = seen_by(500, np.random.default_rng(0))
         difference = agent.act(observations) - agent.act(observations, explore=False)
         # 1000 normal numbers: the standard deviation is right within 2.2 %; five times that.
@@ -739,13 +548,3 @@ def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook,
     agent.remember(observations, actions, np.zeros(4))
     expected = np.abs(actions - agent.act(observations, explore=False)).mean()
     assert agent.log["noise"] == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_same_seed_learns_the_same(notebook, defaults):
-    results = []
-    for seed in (0, 0, 1):
-        agent = make_agent(notebook, defaults, seed=seed)
-        fill(notebook, agent)
-        notebook.learning_phase(agent, agent.settings.gradient_steps)
-        results.append(weights_of(agent.ddpg.actor, agent.ddpg.target_critic))
-    assert same(results[0], results[1]) and not same(results[0], results[2])

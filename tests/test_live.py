@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -11,13 +12,10 @@ import pytest
 import torch
 from nbconvert.preprocessors import ExecutePreprocessor
 
-from tutorial.environments import open_environment
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
-from tutorial.run import training_run, why_not_shown
 from web import live
-from web.actor import EDITED, actor_of, load_actor
-from web.packed import pack_actor
+from web.actor import network_of
 
 CELL = """
 import numpy as np
@@ -44,19 +42,29 @@ class Handle:
         self.shown.append(what)
 
 
+@pytest.fixture
+def displays(monkeypatch):
+    """What a notebook shows: `live` believes that it runs in one."""
+    found = []
+    monkeypatch.setattr(live, "get_ipython", lambda: SimpleNamespace(kernel=True))
+    monkeypatch.setattr(
+        live, "display", lambda shown, **_: found.append(Handle(shown)) or found[-1]
+    )
+    return found
+
+
+def agent_of(cells, settings):
+    return cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+
+
 def messages(channel):
     """What was posted to the page."""
     found = [re.search(r"postMessage\((.*), '\*'\)", html.data) for html in channel.shown]
     return [json.loads(match[1]) for match in found if match]
 
 
-def test_the_page_gets_the_newest_actor_after_each_episode(notebook, defaults, monkeypatch):
-    displays, others = [], []
-    monkeypatch.setattr(live, "in_notebook", lambda: True)
-    monkeypatch.setattr(
-        live, "display", lambda shown, display_id: displays.append(Handle(shown)) or displays[-1]
-    )
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, defaults(), np.random.default_rng(0))
+def test_the_page_gets_the_newest_actor_after_each_episode(notebook, defaults, displays):
+    others, agent = [], agent_of(notebook, defaults())
 
     def other(agent, scores):
         others.append(scores[-1])
@@ -64,40 +72,40 @@ def test_the_page_gets_the_newest_actor_after_each_episode(notebook, defaults, m
     with live.live_arms(True, 2, other) as after_episode:
         after_episode(agent, [3.0])
         agent.ddpg.actor.layers[-2].bias.data += 1
-        after_episode(agent, [3.0, 5.123456])
+        after_episode(agent, [3.0, 5.5])
         shown, channel = displays
         name = re.search('name="(live-[0-9a-f]+)"', shown.shown[0].data)[1]
         assert all(name in html.data for html in channel.shown[1:])
     first, second = messages(channel)
-    assert (first["scores"], second["scores"], others) == ([3.0], [3.0, 5.123], [3.0, 5.123456])
+    assert (first["scores"], second["scores"], others) == ([3.0], [3.0, 5.5], [3.0, 5.5])
     assert first["network"]["numbers"] != second["network"]["numbers"]
     weights = {name: value.numpy() for name, value in agent.ddpg.actor.state_dict().items()}
-    assert second["network"] == pack_actor(weights, defaults().model_dump(), "test")
-    assert "<iframe" in shown.shown[0].data and channel.shown[-1].data == ""
-    assert shown.shown[-1].data.startswith(b"\x89PNG") and "2 episodes" in shown.shown[-1].alt
-    assert callable(actor_of(weights, defaults().model_dump(), "test"))
+    assert second["network"] == network_of(weights, "test").packed()
+    assert channel.shown[-1].data == ""  # the last actor is in the page that stays
+    stays = shown.shown[-1].data
+    assert second["network"]["numbers"] in stays and first["network"]["numbers"] not in stays
 
 
-def test_nothing_is_shown_unless_wanted_and_in_a_notebook(monkeypatch):
+def test_nothing_is_shown_unless_wanted_and_in_a_notebook(displays, monkeypatch):
     def other(agent, scores):
         pass
 
-    for wanted, in_notebook in ((False, True), (True, False)):
-        monkeypatch.setattr(live, "in_notebook", lambda value=in_notebook: value)
-        monkeypatch.setattr(live, "display", None)  # which would fail
-        with live.live_arms(wanted, 20, other) as after_episode:
-            assert after_episode is other
+    with live.live_arms(False, 20, other) as after_episode:
+        assert after_episode is other
+    monkeypatch.setattr(live, "get_ipython", lambda: None)
+    with live.live_arms(True, 20, other) as after_episode:
+        assert after_episode is other
+    assert not displays
 
 
-def test_what_stays_in_the_notebook_is_a_picture():
-    """As papermill, nbconvert and GitHub see it: no page, no script, no weights."""
+def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_run():
     content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.replace("WAIT", ""))])
     ExecutePreprocessor(timeout=300).preprocess(content, {"metadata": {"path": str(PROJECT)}})
     [cell] = content.cells
-    shown = [output.data for output in cell.outputs if output.output_type == "display_data"]
-    assert sum("image/png" in data for data in shown) == 1
-    assert not any(data.get("text/html") for data in shown)
-    assert "iframe" not in str(cell.outputs) and len(str(cell.outputs)) < 200_000
+    pages = [output.data["text/html"] for output in cell.outputs if "data" in output]
+    [stays] = filter(None, pages)
+    assert stays.count("<iframe") == 1 and 'src="data:image/png;base64,' in stays
+    assert len(str(cell.outputs)) < 400_000
 
 
 @pytest.mark.parametrize(
@@ -106,44 +114,30 @@ def test_what_stays_in_the_notebook_is_a_picture():
         ("nn.LayerNorm(outputs), nn.ReLU()", "nn.LayerNorm(outputs), nn.SiLU()"),  # same weights
         ("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)"),
     ],
+    ids=["SiLU", "BatchNorm1d"],
 )
 def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
-    edit, monkeypatch, capsys, tmp_path
+    edit, displays, defaults, capsys, tmp_path
 ):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
-    cells, displays = load_definitions(NOTEBOOK, [edit]), []
-    settings = cells.make_hyperparameters("default", {})
-    agent = cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
-    monkeypatch.setattr(live, "in_notebook", lambda: True)
-    monkeypatch.setattr(
-        live, "display", lambda shown, display_id: displays.append(Handle(shown)) or displays[-1]
-    )
+    agent = agent_of(load_definitions(NOTEBOOK, [edit]), defaults(mirrors="canonical"))
     with live.live_arms(True, 2) as after_episode:
         after_episode(agent, [3.0])
         after_episode(agent, [3.0, 5.0])
-    assert not messages(displays[1])
-    assert capsys.readouterr().out.count(EDITED) == 1
+    assert not messages(displays[1]) and displays[0].shown[-1].data == ""
+    assert capsys.readouterr().out.count("pages") == 1
     live.show_arms(tmp_path, agent, 2)
-    assert EDITED in capsys.readouterr().out and len(displays) == 2
-    with (
-        open_environment("", 2, 0, {}) as environment,
-        training_run(tmp_path / "run", agent, environment, 1) as run,
-    ):
-        run.scores.append(0.0)
-        run.record_episode(np.zeros(2))
-    with pytest.raises(ValueError, match="was edited"):
-        load_actor(tmp_path / "run")
+    assert "pages" in capsys.readouterr().out and len(displays) == 2
 
 
-def test_looking_at_an_edited_actor_draws_none_of_the_numbers_that_training_draws():
+def test_looking_at_an_actor_draws_none_of_the_numbers_that_training_draws(defaults):
     """Else a training would depend on whether somebody watches it."""
     edit = (
         "return action_signs * self.layers(signs * observations)",
         "return action_signs * self.layers(signs * observations) * torch.rand(1)",
     )
-    cells = load_definitions(NOTEBOOK, [edit])
-    settings = cells.make_hyperparameters("default", {})
-    agent = cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+    agent = agent_of(load_definitions(NOTEBOOK, [edit]), defaults(mirrors="canonical"))
     before = torch.get_rng_state()
-    assert EDITED in why_not_shown(agent)
+    with pytest.raises(ValueError, match="was edited"):
+        live.shown_network(agent)
     assert torch.equal(torch.get_rng_state(), before)

@@ -130,7 +130,7 @@ class EndsInTwoWays:
 
 
 def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
-    agent = small_training.make_agent(notebook, n_step=2)
+    agent = small_training.make_agent(n_step=2)
     notebook.run_episode(EndsInTwoWays(), agent)
     rows = np.concatenate(agent.new_transitions)
     discounts = rows[:, 33 + 4 + 1]  # after observations, actions and the return
@@ -167,14 +167,6 @@ def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
         for block, row in zip(blocks, expected, strict=True):
             known = [value for value in row if value is not None]
             np.testing.assert_array_equal(block[0, : len(known)], known)
-
-
-def test_nothing_is_left_after_the_end(notebook):
-    buffer = notebook.NStepBuffer(n_step=3, discount=0.5)
-    assert buffer.flush(terminal=False) == [] and buffer.flush(terminal=True) == []
-    buffer.append(constant(1, 0), constant(1, 0), [1.0])
-    assert buffer.flush(terminal=False) == []  # its successor is not known
-    assert buffer.flush(terminal=True) == []
 
 
 def test_later_changes_of_the_callers_arrays_of_rewards_do_not_matter(notebook):

@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from research.bugs import COURSE
-from tutorial import randomness
+from research.bugs import cells_with
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
-from tutorial.randomness import normal_numbers
 
 SCALE = np.ones(3, np.float32)  # of three observations
 
@@ -73,10 +71,10 @@ def test_gaussian_noise_is_white_and_independent(notebook, defaults):
 
 @pytest.fixture(scope="module", params=["museum", "page"])
 def course(request):
-    """The notebook's definitions with Ornstein-Uhlenbeck noise: the edits of the museum of bugs, or
+    """The notebook's definitions with Ornstein-Uhlenbeck noise: that of the museum of bugs, or
     the cell of doc/differences.md."""
     if request.param == "museum":
-        return load_definitions(NOTEBOOK, COURSE)
+        return cells_with("course_noise")
     cells, page = load_definitions(NOTEBOOK), (DOC / "differences.md").read_text()
     exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], vars(cells))
     return cells
@@ -111,22 +109,6 @@ def test_ornstein_uhlenbeck_noise_starts_at_zero_in_each_episode(course, default
     agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
     for _ in range(2):
         assert_moments(played(agent, 5_000, 30)[0].astype(np.float64), 0.2**2)
-
-
-def test_samples_are_copies(notebook, course, defaults):
-    for cells in (notebook, course):
-        agent = agent_of(cells, defaults, 2)
-        [first] = played(agent, 2, 1)
-        kept = agent.action_noise
-        played(agent, 2, 2)
-        np.testing.assert_array_equal(first, kept)
-
-
-def test_the_same_seed_gives_the_same_noise(notebook, course, defaults):
-    for cells in (notebook, course):
-        one, same, other = (played(agent_of(cells, defaults, 2, seed), 2, 3) for seed in (1, 1, 2))
-        np.testing.assert_array_equal(one, same)
-        assert (one != other).any(axis=(1, 2)).all()
 
 
 def test_without_sigma_no_noise_is_added_and_none_is_drawn(notebook, defaults):
@@ -195,19 +177,9 @@ def test_noise_falls_on_the_way_to_a_threshold_of_any_sign(
 # ------------------------------------------------------------------------------------- NoisyLinear
 
 
-def deviations(layer, x):
-    """Noisy output minus the mean output, (rows, outputs)."""
-    with torch.no_grad():
-        noisy = layer(x)
-        epsilon, layer.epsilon = layer.epsilon, None
-        mean = layer(x)
-        layer.epsilon = epsilon
-    return (noisy - mean).double().numpy()
-
-
-def factors(layer):
+def factors(noise, layer):
     """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs, number by number."""
-    scaled = [math.copysign(math.sqrt(abs(e)), e) for e in layer.epsilon[0].tolist()]
+    scaled = [math.copysign(math.sqrt(abs(e)), e) for e in noise[0].tolist()]
     return torch.tensor([scaled[: layer.in_features]]), torch.tensor([scaled[layer.in_features :]])
 
 
@@ -250,8 +222,9 @@ def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(6)
     rows = 200_000
-    layer.epsilon = torch.randn(rows, layer.noise_size)
-    samples = deviations(layer, x.expand(rows, 6))
+    with torch.no_grad():
+        noise, x_rows = torch.randn(rows, layer.noise_size), x.expand(rows, 6)
+        samples = (layer(x_rows, noise) - layer(x_rows)).double().numpy()
     m = np.sqrt(2 / np.pi)
     sigma, bias = layer.sigma_weight.detach().numpy(), layer.sigma_bias.detach().numpy()
     variance = m**2 * ((sigma * x.numpy()) ** 2).sum(axis=1) + m * bias**2
@@ -264,12 +237,12 @@ def test_every_weight_has_the_factorised_noise_itself(notebook):
     """eps_ij = f(eps_i) f(eps_j): one row of noise, spelled out as a weight matrix."""
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(4, 3, sigma=0.5)), torch.randn(7, 4)
-    layer.epsilon = torch.randn(1, layer.noise_size)
-    noise_in, noise_out = (noise[0].double() for noise in factors(layer))
+    noise = torch.randn(1, layer.noise_size)
+    noise_in, noise_out = (part[0].double() for part in factors(noise, layer))
     weight = layer.weight.double() + layer.sigma_weight.double() * torch.outer(noise_out, noise_in)
     bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
     expected = x.double() @ weight.T + bias
-    torch.testing.assert_close(layer(x).double(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(layer(x, noise).double(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_noisy_layer_by_hand(notebook):
@@ -278,55 +251,29 @@ def test_a_noisy_layer_by_hand(notebook):
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([[10.0, 20.0]]))
         layer.bias.fill_(30.0)
-    layer.epsilon = torch.tensor([[4.0, -9.0, 1.0]])
+    noise = torch.tensor([[4.0, -9.0, 1.0]])
     # (10 + 0.5 * 2 / sqrt(2)) 1 + (20 - 0.5 * 3 / sqrt(2)) 2 + 30 + 0.5 / sqrt(2)
     expected = 80 + (1 - 3 + 0.5) / math.sqrt(2)
-    assert layer(torch.tensor([[1.0, 2.0]])).item() == pytest.approx(expected, rel=1e-6)
+    assert layer(torch.tensor([[1.0, 2.0]]), noise).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(notebook):
     """Two ways to compute it: a matrix of noise, or factors around a second matrix product."""
     torch.manual_seed(0)
     layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(4, 6)
-    layer.epsilon = torch.randn(4, layer.noise_size)
-    rows = layer.epsilon
-    together = layer(x)
+    rows = torch.randn(4, layer.noise_size)
+    together = layer(x, rows)
     for k in range(4):
-        layer.epsilon = rows[k : k + 1]
-        torch.testing.assert_close(layer(x)[k], together[k], rtol=1e-5, atol=1e-6)
-
-
-def test_rows_of_noise_are_independent_and_one_row_serves_a_batch(notebook):
-    torch.manual_seed(0)
-    layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(8)
-    layer.epsilon = torch.randn(40_000, layer.noise_size)
-    samples = deviations(layer, x.expand(40_000, 8))
-    # Products of f are not normal, but correlations of n independent numbers still have 1/sqrt(n).
-    for j in range(3):
-        assert abs(np.corrcoef(samples[:-1, j], samples[1:, j])[0, 1]) < 5 / np.sqrt(40_000)
-    layer.epsilon = torch.randn(1, layer.noise_size)
-    samples = deviations(layer, x.expand(10, 8))
-    np.testing.assert_allclose(samples, np.tile(samples[0], (10, 1)), atol=1e-6)
-    assert np.abs(samples).min() > 0
-
-
-def test_without_noise_the_layer_is_its_mean(notebook):
-    torch.manual_seed(0)
-    layer, x = notebook.NoisyLinear(8, 3, sigma=0.5), torch.randn(10, 8)
-    expected = x @ layer.weight.T + layer.bias
-    torch.testing.assert_close(layer(x), expected)
-    layer.epsilon = torch.randn(10, layer.noise_size)
-    assert not torch.allclose(layer(x), expected)
-    layer.epsilon = None
-    torch.testing.assert_close(layer(x), expected)
+        alone = layer(x, rows[k : k + 1])[k]
+        torch.testing.assert_close(alone, together[k], rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_reach_mean_and_sigma(notebook):
     torch.manual_seed(0)
     layer, x = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(10, 4)
-    layer.epsilon = torch.randn(1, layer.noise_size)
-    layer(x).sum().backward()
-    noise_in, noise_out = factors(layer)
+    noise = torch.randn(1, layer.noise_size)
+    layer(x, noise).sum().backward()
+    noise_in, noise_out = factors(noise, layer)
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
     torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
     torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
@@ -335,8 +282,8 @@ def test_gradients_reach_mean_and_sigma(notebook):
 def test_noise_of_the_weights_forgets(notebook, defaults):
     """What the learner gets in two decisions: rows for each arm, drawn anew."""
     agent, found = notebook.Agent(SCALE, 2, defaults(), np.random.default_rng(0)), []
-    act = agent.learner.act
-    agent.learner.act = lambda seen, noise: found.append(noise) or act(seen, noise)
+    act = agent.ddpg.act
+    agent.ddpg.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
     for _ in range(2):
         agent.act(np.zeros((1_000, len(SCALE)), np.float32))
     one, other = (noise[:, :10].astype(np.float64) for noise in found)
@@ -347,40 +294,14 @@ def test_noise_of_the_weights_forgets(notebook, defaults):
     assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / np.sqrt(one.size)
 
 
-def test_normal_numbers_are_normal():
-    """The 2^16 values that there are, and draws from them."""
-    values = randomness.normal_quantiles().astype(np.float64)
-    assert values.shape == (2**16,) and (np.diff(values) > 0).all()
-    np.testing.assert_array_equal(values, -values[::-1])
-    # What is lost are the tails beyond 4.17, of probability 3e-5, and the width of each part.
-    for power, expected in ((2, 1.0), (4, 3.0)):
-        assert (values**power).mean() == pytest.approx(expected, rel=2e-4 * power**2)
-    assert np.abs(values).mean() == pytest.approx((2 / np.pi) ** 0.5, rel=1e-5)
-    generator = np.random.default_rng(0)
-    assert_moments(normal_numbers(generator, (1_000, 101)).astype(np.float64), 1.0)
-    assert_white(normal_numbers(generator, (1_000, 10)).astype(np.float64))
-    for shape in ((1, 1), (3, 3), (0, 5), (2, 0)):  # no multiples of four
-        numbers = normal_numbers(generator, shape)
-        assert numbers.shape == shape and numbers.dtype == np.float32
-
-
 @pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])
 def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults, hidden, noisy):
     actor = notebook.Actor(np.ones(5, np.float32), 2, defaults(actor_hidden=hidden))
-    assert len(actor.noisy_layers) == noisy
+    found = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
+    assert len(found) == noisy and actor.noise_size == sum(layer.noise_size for layer in found)
     plain = [module for module in actor.modules() if type(module) is torch.nn.Linear]
     assert len(plain) == 1 and plain[0].in_features == 5
     quiet = notebook.Actor(
         np.ones(5, np.float32), 2, defaults(actor_hidden=hidden, noisy_layers=False)
     )
-    assert quiet.noisy_layers == []
-
-
-def test_a_schedule_without_a_threshold_to_follow_is_constant_and_says_so(notebook, capsys):
-    settings = notebook.make_hyperparameters("default", {}, None)
-    assert settings.noise_schedule == "constant"
-    [line] = capsys.readouterr().out.splitlines()
-    assert line.endswith("which names none: 'constant' instead")
-    assert notebook.Schedules(settings, None).noise_factor() == 1.0
-    with pytest.raises(ValueError, match="choose 'constant'"):
-        notebook.make_hyperparameters("default", {"noise_schedule": "best_score"}, None)
+    assert quiet.noise_size == 0

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import base64
+import io
 import sys
 
 import nbformat
 import pytest
+from PIL import Image
 
-from tutorial.notebook import definitions, load_definitions
-from tutorial.paths import PROJECT
+from tutorial.notebook import describe_pictures, load_definitions, shrink_pictures
+from tutorial.paths import NOTEBOOK
 
 
 def write(path, *cells):
@@ -60,49 +61,26 @@ def test_an_undefined_name_in_an_annotation_is_not_passed_over(tmp_path):
         load_definitions(write(tmp_path / "broken.ipynb", "def area(r: Nowhere):\n    return r"))
 
 
-def test_there_is_one_copy(notebook):
-    assert definitions() is notebook
-
-
 def test_a_broken_definition_is_not_passed_over(tmp_path):
     with pytest.raises(NameError, match="missing_base"):
         load_definitions(write(tmp_path / "broken.ipynb", "class Thing(missing_base):\n    pass"))
 
 
-COMPILED = """
-import os
-import subprocess
-import sys
-from pathlib import Path
-from tutorial.notebook import load_definitions
+def test_figures_shrink_get_words_and_keep_their_colors():
+    figure, file = Image.new("RGBA", (300, 200), "white"), io.BytesIO()
+    figure.paste((0, 114, 178, 255), (20, 20, 200, 60))
+    figure.save(file, "PNG")
+    data = {"image/png": base64.b64encode(file.getvalue()).decode()}
+    code = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data)])
+    text = nbformat.v4.new_markdown_cell("*Figure 3: a `curve` that rises. One seed.*")
+    notebook = nbformat.v4.new_notebook(cells=[code, text])
+    describe_pictures(notebook)
+    shrink_pictures(notebook)
+    [output] = notebook.cells[0].outputs
+    shown = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"])))
+    assert shown.mode == "P" and shown.convert("RGBA").tobytes() == figure.tobytes()
+    assert output.metadata["image/png"]["alt"] == "Figure 3: a curve that rises."
 
-function = load_definitions(Path(sys.argv[1])).double
-assert function(2) == 4
-print("found" if function.stats.cache_hits else "compiled")
-"""
 
-
-def test_compiled_functions_of_a_notebook_are_cached(tmp_path):
-    """By the next process that loads it, as by the next kernel; a changed cell is compiled anew."""
-
-    def loaded(number):
-        write(
-            tmp_path / "nb.ipynb",
-            "from reacher.compiling import njit",
-            f"@njit\ndef double(number):\n    return {number}",
-        )
-        environment = os.environ | {"IPYTHONDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-        return subprocess.run(
-            [sys.executable, "-c", COMPILED, tmp_path / "nb.ipynb"],
-            cwd=PROJECT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-
-    assert [loaded(text).strip() for text in ("2 * number", "2 * number", "number + number")] == [
-        "compiled",
-        "found",
-        "compiled",
-    ]
+def test_the_notebook_stays_small():
+    assert NOTEBOOK.stat().st_size < 2_500_000  # half of what GitHub shows as text

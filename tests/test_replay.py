@@ -153,15 +153,6 @@ def test_uniform_draws_are_uniform_and_have_weight_one(notebook):
     np.testing.assert_array_equal(weights, np.ones(100_000, np.float32))
 
 
-def test_a_million_transitions_take_less_than_400_mb(notebook, defaults):
-    """NumPy counts the memory that a full replay takes, used yet or not."""
-    width = 2 * 33 + 4 + 2
-    replay = memory(notebook, defaults, capacity=1_000_000, width=width)
-    assert replay.rows.shape == (1_000_000, width)
-    arrays = [value for value in vars(replay).values() if isinstance(value, np.ndarray)]
-    assert sum(array.nbytes for array in arrays) < 400e6
-
-
 # ---------------------------------------------------------------------------------- prioritization
 
 
@@ -285,10 +276,3 @@ def test_rows_are_split_where_they_were_joined(notebook):
     assert batch.actions.tolist() == [[4, 5], [16, 17]]
     assert batch.returns.tolist() == [6, 18] and batch.discounts.tolist() == [7, 19]
     assert batch.next_observations.tolist() == [[8, 9, 10, 11], [20, 21, 22, 23]]
-
-
-@pytest.mark.parametrize("kind", ["prioritized", "uniform"])
-def test_an_empty_replay_has_nothing_to_draw(notebook, defaults, kind):
-    replay = memory(notebook, defaults, width=3, replay=kind)
-    with pytest.raises(ValueError, match="the replay buffer is empty"):
-        replay.sample(4, beta=0.5)

@@ -1,4 +1,1 @@
-"""What stands behind the notebook; `training` and `report` are what its cells use by `helpers`.
-
-The other parts use the notebook's own definitions, by `tutorial.notebook`.
-"""
+"""What stands around the agent: settings and runs, figures and exercises, and the commands."""

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reacher import ReacherEnvironment
-from reacher.task import RESET_PARAMETERS
-from tutorial.scores import SOLVED_SCORE
-
-if TYPE_CHECKING:
-    from unityagents import UnityEnvironment
-
-    from reacher.gymnasium.unity_wrapper import UnityWrapper
-    from reacher.interface import UnityInterface
+from reacher.task import SOLVED_SCORE
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
@@ -25,8 +19,7 @@ def open_environment(
     num_agents: int = 20,
     seed: int = 0,
     goals: Mapping[str, float] = MappingProxyType({}),
-    **unity_options: Any,
-) -> ReacherEnvironment | UnityWrapper | UnityEnvironment:
+) -> Any:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
     Args:
@@ -36,42 +29,54 @@ def open_environment(
         num_agents: arms of the embedded environment, or copies of one of Gymnasium's; a Unity
             build has its own number.
         seed: seed of the environment.
-        goals: what differs from the task's own goals: `goal_size` (diameter, m) and `goal_speed`
-            (bound of their speeds, degrees per physics step).
-        unity_options: `no_graphics` and `timeout` (s) of `reacher.unity.open_unity`; without a
-            Unity build they have no effect.
+        goals: of the embedded arms, where they differ from the task's own: `goal_size` (diameter,
+            m) and `goal_speed` (bound of their speeds, degrees per physics step).
 
     Returns:
         An object with the interface of `unityagents.UnityEnvironment`.
 
     Raises:
         TypeError, ValueError: a bad argument, or there is no such build or environment.
-        ModuleNotFoundError: a package is missing.
+        ModuleNotFoundError: a package is missing; says how to install it.
         UnityError: the build does not start.
     """
-    differing: dict[str, Any] = {
-        name: value for name, value in goals.items() if value != RESET_PARAMETERS.get(name)
-    }
-    if not str(location):
-        return ReacherEnvironment(num_agents, seed, **differing)
-    if str(location).startswith(GYMNASIUM):
-        from reacher.gymnasium.unity_wrapper import UnityWrapper
-
-        if differing:
-            raise ValueError(
-                f"goal_size and goal_speed are the arms': {location} has no goals, so "
-                f"they must stay {RESET_PARAMETERS}"
-            )
-        return UnityWrapper(str(location).removeprefix(GYMNASIUM), num_agents, seed)
+    location = str(location)
+    if goals and location:
+        raise ValueError(f"only the embedded arms have goals to choose, not {location}")
+    if not location:
+        return ReacherEnvironment(num_agents, seed, **goals)
+    if location.startswith(GYMNASIUM):
+        return open_gymnasium(location.removeprefix(GYMNASIUM), num_agents, seed)
+    if not Path(location).exists() and is_registered(location):
+        raise ValueError(f"no Unity build {location!r}: did you mean {GYMNASIUM + location!r}?")
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 
-    environment = open_unity(location, seed=seed, **unity_options)
-    if differing:
-        environment.reset(train_mode=True, config=differing)  # they stay until changed again
-    return environment
+    return open_unity(location, seed=seed)
 
 
-def reward_threshold_of(environment: UnityInterface | UnityEnvironment) -> float | None:
+def open_gymnasium(env_id: str, num_agents: int, seed: int) -> Any:
+    """Copies of one of Gymnasium's environments."""
+    from reacher.gymnasium.unity_wrapper import UnityWrapper
+
+    try:
+        return UnityWrapper(env_id, num_agents, seed)
+    except ModuleNotFoundError as error:
+        import gymnasium
+
+        folder = str(gymnasium.registry[env_id].entry_point).split(".")[2:3]
+        extra = {"mujoco": "mujoco", "box2d": "box2d"}.get(*folder) if folder else None
+        hint = f'; pip install "gymnasium[{extra}]"' if extra else ""
+        raise ModuleNotFoundError(f"{error}{hint}") from error
+
+
+def is_registered(name: str) -> bool:
+    """Whether Gymnasium has an environment of this name."""
+    import gymnasium
+
+    return name in gymnasium.registry
+
+
+def reward_threshold_of(environment: Any) -> float | None:
     """The score that counts as solved, as an average of 100 episodes.
 
     It is the course's 30 for arms, embedded or in Unity, and `spec.reward_threshold` for an

@@ -6,13 +6,12 @@ import functools
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-import torch
 
 from reacher.episode import Policy, rollout
 from tutorial.environments import GYMNASIUM, open_environment
-from tutorial.protocols import SavedEnvironment
 from tutorial.randomness import own_randomness
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
@@ -58,7 +57,7 @@ class Evaluation:
         every: episodes of training from one evaluation to the next.
     """
 
-    def __init__(self, environment: SavedEnvironment, every: int) -> None:
+    def __init__(self, environment: Any, every: int) -> None:
         self.environment, self.every = environment, every
         self._start = environment.state()
 
@@ -83,41 +82,3 @@ class Evaluation:
     def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
         """Each agent's sum of rewards over such an episode, (agents,)."""
         return functools.reduce(np.add, (rewards for *_, rewards in self.rollout(policy, earlier)))
-
-
-def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
-    """Discounted sums of the rewards to come, without the end, whose future is cut off.
-
-    Args:
-        rewards: (decisions, agents) of one episode.
-
-    Returns:
-        (decisions - k, agents), with the smallest k after which less than 1 % of a reward counts.
-    """
-    returns, future = np.zeros_like(rewards), 0.0
-    for t in reversed(range(len(rewards))):
-        returns[t] = future = rewards[t] + discount * future
-    unknown = 1
-    while discount**unknown > 0.01:
-        unknown += 1
-    return returns[:-unknown]
-
-
-def values_over_torques(
-    critic: torch.nn.Module, observation: np.ndarray, action: np.ndarray, torques: np.ndarray
-) -> np.ndarray:
-    """What a critic says of one observation, with the first two torques of an action varied.
-
-    Args:
-        observation, action: (observations,) and (actions,), float32.
-        torques: (k,), float32.
-
-    Returns:
-        Values Q (k, k): second torque, first torque.
-    """
-    varied = np.tile(action, (len(torques), len(torques), 1))
-    varied[..., 0], varied[..., 1] = np.meshgrid(torques, torques)
-    seen = np.tile(observation, (len(torques) ** 2, 1))
-    with torch.no_grad():
-        values = critic(*map(torch.from_numpy, (seen, varied.reshape(len(seen), -1))))
-    return values.numpy().reshape(len(torques), len(torques))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from reacher.episode import evaluate_policy
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 
 def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> bool:
@@ -21,19 +22,14 @@ def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> boo
         say(f"Exercise {number} is still to be written.")
         return False
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-    if found.shape != expected.shape:
-        say(
-            f"Exercise {number}: for {case} the shape should be {expected.shape}, and it is "
-            f"{found.shape}. Hint: {hint}"
-        )
-        return False
-    if not np.allclose(found, expected, rtol=1e-5, atol=1e-7):  # single precision is enough
+    # Single precision is enough.
+    same = found.shape == expected.shape and np.allclose(found, expected, rtol=1e-5, atol=1e-7)
+    if not same:
         say(
             f"Exercise {number}: for {case} the answer should be {np.round(expected, 4).tolist()},"
             f" and it is {np.round(found, 4).tolist()}. Hint: {hint}"
         )
-        return False
-    return True
+    return same
 
 
 def passed(number: int, text: str) -> None:
@@ -47,6 +43,14 @@ def say(text: str) -> None:
 
 def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -> None:
     """Exercise 1: a policy by hand that earns at least 1 point, ten times as much as chance."""
+    shape = np.shape(policy(np.zeros((20, OBSERVATION_SIZE), np.float32)))
+    if shape != (20, ACTION_SIZE):
+        say(
+            f"Exercise 1: for observations of the shape (20, {OBSERVATION_SIZE}) your policy "
+            f"returns the shape {shape}, and it should be (20, {ACTION_SIZE}): an arm has "
+            f"{ACTION_SIZE} torques."
+        )
+        return
     score = float(evaluate_policy(environment, policy).mean())
     if score < 1.0:
         say(

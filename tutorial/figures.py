@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from reacher import ReacherEnvironment
-from reacher.drawing.style import BLUE, ORANGE, PALETTE
 from reacher.episode import rollout
-from reacher.task import DECISION_SECONDS, HAND_RADIUS
 from tutorial.moving import moving_arms
 from tutorial.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
     from unityagents import UnityEnvironment
 
     from reacher.gymnasium.unity_wrapper import UnityWrapper
+    from tutorial.results import Effect, Variant
 
-COLORS = {"score": BLUE, "average": ORANGE}
+# The color-blind can tell these apart (Okabe and Ito, 2008).
+BLUE, ORANGE, GREEN, PURPLE = PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+EPISODES = 1, 2, 5, 10, 20, 50, 100  # of a logarithmic axis
 
 
 def plot_scores(
@@ -38,65 +41,34 @@ def plot_scores(
         scores: what `read_scores` returns.
         reward_threshold: the score that counts as solved; None: the environment names none.
         limits: of the axis of scores; None: those of the data.
-
-    Returns:
-        The matplotlib figure.
     """
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    episode = scores["episode"]
-    axes.fill_between(
-        episode,
-        scores["min"],
-        scores["max"],
-        alpha=0.2,
-        color=COLORS["score"],
-        linewidth=0,
-        label="worst to best arm",
-    )
-    axes.plot(episode, scores["score"], color=COLORS["score"], label="mean over the arms")
-    axes.plot(
-        episode,
-        moving_average(scores["score"]),
-        color=COLORS["average"],
-        linewidth=2,
-        label="average of the last 100 episodes",
-    )
+    episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
+    low, high = scores["min"], scores["max"]
+    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best arm")
+    axes.plot(episode, score, color=BLUE, label="mean over the arms")
+    axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
-        axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1)
-        axes.annotate(
-            f"solved: average of {reward_threshold:g}",
-            (0.99, reward_threshold),
-            xytext=(0, -4),
-            va="top",
-            ha="right",
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            color="0.3",
-        )
-    axes.set(
-        xlabel="episode",
-        ylabel="training score (sum of rewards)",
-        ylim=limits,
-        xlim=(1, max(episode[-1], 2)),
-        title=title,
-    )
+        threshold_line(axes, reward_threshold)
+    axes.set(xlabel="episode", ylabel="training score (sum of rewards)", title=title)
+    axes.set(xlim=(1, max(episode[-1], 2)), ylim=limits)
     axes.legend(loc="lower right", frameon=False)
     return figure
 
 
-def band(axes: Axes, x: np.ndarray, curves: Sequence[np.ndarray], color: str, label: str) -> None:
+def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -> None:
     """Mean over seeds of curves (seeds, len(x)), its 95 % bootstrap interval, and each curve."""
-    curves = np.asarray(curves)
-    picks = np.random.default_rng(0).integers(len(curves), size=(2_000, len(curves)))
-    axes.plot(x, curves.T, color=color, linewidth=0.4, alpha=0.5)
+    runs = np.asarray(curves)
+    picks = np.random.default_rng(0).integers(len(runs), size=(2_000, len(runs)))
+    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
     axes.fill_between(
         x,
-        *np.percentile(curves[picks].mean(axis=1), [2.5, 97.5], axis=0),
+        *np.percentile(runs[picks].mean(axis=1), [2.5, 97.5], axis=0),
         color=color,
         alpha=0.25,
         linewidth=0,
     )
-    axes.plot(x, curves.mean(axis=0), color=color, linewidth=2, label=label)
+    axes.plot(x, runs.mean(axis=0), color=color, linewidth=2, label=label)
 
 
 def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
@@ -117,33 +89,25 @@ def plot_presets(trainings: Mapping, evaluations: Mapping) -> Figure:
         trainings, evaluations: runs by preset and seed, as `read_runs` returns them.
     """
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    seconds = np.arange(0, 61)
     for (name, runs), color in zip(trainings.items(), itertools.cycle(PALETTE), strict=False):
-        trained, seconds = list(runs.values()), np.arange(0, 61)
-        band(panels[0], np.arange(1, 101), [run["score"][:100] for run in trained], color, name)
-        band(
-            panels[1],
-            seconds,
-            [np.interp(seconds, run["seconds"], run["score"]) for run in trained],
-            color,
-            name,
-        )
-        evaluated = list(evaluations[name].values())
-        band(panels[2], evaluated[0]["episode"], [run["score"] for run in evaluated], color, name)
-    for axes, label, title, ends in zip(
-        panels,
-        ("episode", "seconds of training", "episode"),
-        ("training scores", "training scores", "without noise, from 38.5"),
-        ((0, 41), (0, 41), (38.5, 40)),
-        strict=True,
-    ):
+        first = [run["score"][:100] for run in runs.values()]
+        timed = [np.interp(seconds, run["seconds"], run["score"]) for run in runs.values()]
+        evaluated = [run["score"] for run in evaluations[name].values()]
+        evaluated_at = next(iter(evaluations[name].values()))["episode"]
+        band(panels[0], np.arange(1, 101), first, color, name)
+        band(panels[1], seconds, timed, color, name)
+        band(panels[2], evaluated_at, evaluated, color, name)
+    for axes in panels:
         threshold_line(axes)
-        axes.set(xlabel=label, xlim=(1, None), ylim=ends, title=title)
+        axes.set(xlabel="episode", xlim=(1, None), ylim=(0, 41), title="training scores")
     for axes in panels[::2]:
-        axes.set(
-            xscale="log", xticks=[1, 2, 5, 10, 20, 50, 100], xticklabels=[1, 2, 5, 10, 20, 50, 100]
-        )
+        axes.set_xscale("log")
+        axes.set_xticks(EPISODES, EPISODES)
     panels[0].set_ylabel("score (sum of rewards)")
+    panels[1].set_xlabel("seconds of training")
     panels[1].legend(loc="lower right", frameon=False)
+    panels[2].set(ylim=(38.5, 40), title="without noise, from 38.5")
     return figure
 
 
@@ -167,7 +131,7 @@ def plot_with_and_without(
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
     axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
@@ -175,7 +139,7 @@ def plot_with_and_without(
 def plot_growth(scores: Sequence[float], episodes: int) -> Figure:
     """The learning curve of a training that is going on, by episodes so far out of `episodes`."""
     figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-    axes.plot(range(1, len(scores) + 1), scores, "o-", color=COLORS["score"])
+    axes.plot(range(1, len(scores) + 1), scores, "o-", color=BLUE)
     axes.set(
         xlabel="episode", ylabel="score (sum of rewards)", xlim=(0, episodes + 1), ylim=(0, 41)
     )
@@ -216,61 +180,17 @@ def animated_png(frames: Sequence[np.ndarray], most: int = 20, goal_size: float 
     return moving_arms(shown, width=720, goal_size=goal_size, first=first)  # a notebook's width
 
 
-def plot_distances(distances: np.ndarray, goal_size: float = 5.0) -> Figure:
-    """Distances of hand and goal: median over the arms, and 5 % to 95 % of them.
-
-    Args:
-        distances: (decisions, arms), m.
-        goal_size: diameter of the goals, m.
-    """
-    figure, panels = plt.subplots(1, 2, figsize=(9, 2.8), sharey=True, layout="constrained")
-    for axes, end in zip(panels, (76, len(distances)), strict=True):
-        seconds = DECISION_SECONDS * np.arange(len(distances[:end]))
-        low, middle, high = np.percentile(distances[:end], [5, 50, 95], axis=1)
-        axes.fill_between(
-            seconds,
-            low,
-            high,
-            color=COLORS["score"],
-            alpha=0.25,
-            linewidth=0,
-            label="5 % to 95 % of the arms",
-        )
-        axes.plot(seconds, middle, color=COLORS["score"], linewidth=1, label="median")
-        axes.axhline(
-            HAND_RADIUS + goal_size / 2, color="0.4", linestyle="--", linewidth=1, label="touch"
-        )
-        axes.set(xlabel="time (s)", xlim=(0, seconds[-1]), ylim=(0, None))
-    panels[0].set_ylabel("hand to goal (m)")
-    panels[1].legend(frameon=False, fontsize=8)
-    return figure
-
-
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     """Values and the returns that followed, (decisions, arms): over time, one by the other."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for name, numbers, color in (
-        ("value Q", values, COLORS["average"]),
-        ("return that followed", returns, COLORS["score"]),
-    ):
-        panels[0].plot(numbers[:100].mean(axis=1), color=color, label=name)
+    panels[0].plot(values[:100].mean(axis=1), color=ORANGE, label="value Q")
+    panels[0].plot(returns[:100].mean(axis=1), color=BLUE, label="return that followed")
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
-    panels[1].plot(
-        returns[::5].ravel(),
-        values[::5].ravel(),
-        ".",
-        color=COLORS["score"],
-        markersize=2,
-        alpha=0.3,
-    )
-    panels[1].plot(
-        *[[returns.min(), returns.max()]] * 2,
-        color="0.4",
-        linestyle="--",
-        linewidth=1,
-        label="equal",
-    )
+    some = returns[::5].ravel(), values[::5].ravel()
+    panels[1].plot(*some, ".", color=BLUE, markersize=2, alpha=0.3)
+    ends = [returns.min(), returns.max()]
+    panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="upper left", frameon=False)
     return figure
@@ -291,58 +211,15 @@ def plot_one_decision(
     figure, panels = plt.subplots(
         1, len(moments), figsize=(9, 2.6), sharey=True, layout="constrained"
     )
+    true = reward(torques)
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
-        axes.plot(
-            torques, reward(torques), color="0.4", linestyle="--", linewidth=1, label="reward"
-        )
-        axes.plot(torques, values, color=COLORS["score"], label="critic")
-        axes.plot(
-            chosen,
-            np.interp(chosen, torques, values),
-            "o",
-            color=COLORS["average"],
-            markersize=8,
-            label="actor's choice",
-        )
+        height = np.interp(chosen, torques, values)
+        axes.plot(torques, true, color="0.4", linestyle="--", linewidth=1, label="reward")
+        axes.plot(torques, values, color=BLUE, label="critic")
+        axes.plot(chosen, height, "o", color=ORANGE, markersize=8, label="actor's choice")
         axes.set(title=title, xlabel="torque")
     panels[0].set_ylabel("value")
     panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
-    return figure
-
-
-def plot_schedules(schedules: Any, scores: Sequence[float]) -> Figure:
-    """What changes during a training with these scores.
-
-    Args:
-        schedules: the notebook's `Schedules`, new.
-        scores: (episodes,) means over twenty arms.
-    """
-    settings, noise_factors, rate_factors = schedules.settings, [], []
-    for number in range(len(scores)):
-        schedules.annealed_episodes += schedules.is_annealing()
-        if number:
-            schedules.update_scores(scores[:number], 20)
-        noise_factors.append(schedules.noise_factor())
-        rate_factors.append(schedules.anneal_factor())
-    episode = np.arange(1, len(scores) + 1)
-    rise = np.minimum(1, 1001 * (episode - 1) / settings.importance_anneal_steps)
-    beta = settings.importance_exponent_start + rise * (1 - settings.importance_exponent_start)
-    figure, panels = plt.subplots(1, 3, figsize=(9, 2.3), layout="constrained")
-    lines = {
-        "factor on action noise": noise_factors,
-        "beta": beta,
-        "factor on learning rates": rate_factors,
-    }
-    for axes, (title, line), color in zip(panels, lines.items(), PALETTE[:3], strict=True):
-        axes.plot(episode, line, color=color)
-        axes.set(
-            title=title,
-            xlabel="episode",
-            xscale="log",
-            xticks=[1, 2, 5, 10, 20, 50, 100],
-            xticklabels=[1, 2, 5, 10, 20, 50, 100],
-            ylim=(0, None),
-        )
     return figure
 
 
@@ -359,36 +236,17 @@ def plot_action_values(
         torques: of both axes.
         names: of both torques.
     """
+    size = (3.5 * len(moments), 3.1)
     figure, panels = plt.subplots(
-        1,
-        len(moments),
-        figsize=(3.5 * len(moments), 3.1),
-        sharex=True,
-        sharey=True,
-        layout="constrained",
+        1, len(moments), figsize=size, sharex=True, sharey=True, layout="constrained"
     )
+    dot = {"markeredgecolor": "black", "markersize": 9, "clip_on": False}
     for axes, (title, (values, chosen)) in zip(panels, moments.items(), strict=True):
         drawn = axes.contourf(torques, torques, values, levels=12, cmap="cividis")
         second, first = np.unravel_index(values.argmax(), values.shape)
-        axes.plot(
-            torques[first],
-            torques[second],
-            "^",
-            color="white",
-            markeredgecolor="black",
-            markersize=10,
-            label="largest Q",
-            clip_on=False,
-        )
-        axes.plot(
-            *chosen,
-            "o",
-            color=COLORS["average"],
-            markeredgecolor="white",
-            markersize=8,
-            label="actor's choice",
-            clip_on=False,
-        )
+        top = torques[first], torques[second]
+        axes.plot(*top, "^", color="white", label="largest Q", **dot)
+        axes.plot(*chosen, "o", color=ORANGE, label="actor's choice", **dot)
         axes.set(title=title, xlabel=names[0], aspect="equal")
         figure.colorbar(drawn, ax=axes, shrink=0.8)
     panels[0].set_ylabel(names[1])
@@ -396,21 +254,60 @@ def plot_action_values(
     return figure
 
 
-def plot_fidelity(fidelity: Mapping) -> Figure:
-    """One policy's arms in Unity and here, on the same goals; from `checkpoints/fidelity.json`."""
-    figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    [found] = fidelity["per_arm"]
-    scores = found["unity"] + found["here"]
-    ends = [min(scores) - 1, max(scores) + 1]
-    panels[0].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
-    panels[0].plot(found["unity"], found["here"], "o", markersize=5, color=COLORS["score"])
-    panels[0].set(xlabel="score of an arm in Unity", ylabel="its score here", xlim=ends, ylim=ends)
-    panels[0].legend(loc="upper left", frameon=False)
-    correlations, reset = found["correlations"], found["reset"]
-    colors = [COLORS["average" if k == reset else "score"] for k in range(len(correlations))]
-    panels[1].bar(range(len(correlations)), correlations, color=colors)
-    panels[1].axhline(0, color="0.4", linewidth=1)
-    panels[1].set(xlabel="reset of Unity whose goals are played here", ylabel="correlation")
-    panels[1].set_ylim(-1, 1)
-    panels[1].xaxis.get_major_locator().set_params(integer=True)
+def plot_effects(effects: Mapping[str, Mapping[str, Effect]], margin: float = 0.0) -> Figure:
+    """Effects by group and name: mean, 95 % interval, and single seeds; filled where one is shown.
+
+    Args:
+        effects: as `tutorial.results` finds them; a panel for each group, with the same names.
+        margin: points to either side of 0 that count as small; 0: none.
+    """
+    figure, panels = plt.subplots(
+        1, len(effects), figsize=(9, 2.6), sharex=True, sharey=True, layout="constrained"
+    )
+    for axes, (title, by_name) in zip(np.atleast_1d(panels), effects.items(), strict=True):
+        axes.axvspan(-margin, margin, color="0.92", linewidth=0)
+        axes.axvline(0, color="0.4", linewidth=1)
+        for row, effect in enumerate(by_name.values()):
+            near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(effect.runs))
+            axes.plot(effect.runs, near, ".", color="0.75", markersize=4)
+            axes.plot([effect.low, effect.high], [row, row], color=BLUE, linewidth=3)
+            face = BLUE if effect.verdict.startswith("shown") else "white"
+            axes.plot(effect.mean, row, "o", color=BLUE, markersize=7, markerfacecolor=face)
+        axes.set_yticks(range(len(by_name)), by_name)
+        axes.set_title(title, fontsize=10)
+    axes.invert_yaxis()
+    figure.supxlabel("points gained or lost, of 40", fontsize=10)
+    return figure
+
+
+def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
+    """Training scores of variants, one panel each, over the range of the runs of `default`.
+
+    Args:
+        variants: of the plan `bugs`, as `read_plan` returns them.
+        titles: of the panels by variant, in their order.
+    """
+    rows = -(-len(titles) // 4)
+    figure, panels = plt.subplots(
+        rows, 4, figsize=(10.4, 2.2 * rows), sharex=True, sharey=True, layout="constrained"
+    )
+    episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
+    for axes in panels.flat:
+        axes.axis("off")
+    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
+        axes.axis("on")
+        axes.fill_between(
+            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range of `default`"
+        )
+        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
+        threshold_line(axes)
+        axes.set_title(title, fontsize=9)
+        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
+        axes.minorticks_off()
+        axes.tick_params(labelbottom=True)
+    handles = panels.flat[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure

@@ -1,95 +1,46 @@
-"""The notebook as a file: its tagged cells, its definitions as a module, copies of it.
-
-python -m tutorial.notebook COPY    a copy for another folder, which Jupyter trusts
-"""
+"""The notebook as a file: its definitions as a module, its parameters, its pictures."""
 
 import ast
 import base64
 import functools
-import json
+import io
+import itertools
 import linecache
-import os
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbformat.sign import NotebookNotary
+from PIL import Image
 
-from tutorial.paths import DOC, EXTENSIONS, NOTEBOOK, PROJECT
+from tutorial.paths import EXTENSIONS, NOTEBOOK
 
 
-def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> int:
-    """Index of the one cell with this tag.
+def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> nbformat.NotebookNode:
+    """The one cell with this tag.
 
     Raises:
         ValueError: there is none, or more than one.
     """
-    found = [
-        number for number, cell in enumerate(notebook.cells) if tag in cell.metadata.get("tags", ())
-    ]
+    found = [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
     if len(found) != 1:
         raise ValueError(f"{len(found)} cells of the notebook have the tag {tag!r}, not one")
     return found[0]
 
 
 def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
-    """The notebook's parameters: those of its cell tagged `parameters`, and papermill's over them.
+    """The values in the notebook's cell of parameters.
 
     Raises:
         ValueError: no such cell, or a value in it that is not a literal.
     """
-    source = notebook.cells[cell_with_tag(notebook, "parameters")].source
-    defaults = {
+    return {
         statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(source).body
+        for statement in ast.parse(cell_with_tag(notebook, "parameters").source).body
     }
-    return defaults | notebook.metadata.get("papermill", {}).get("parameters", {})
-
-
-def carry_pictures(notebook: nbformat.NotebookNode, folder: Path) -> None:
-    """Make a copy for another folder show what is in `doc/`: pictures go along, links are changed.
-
-    Args:
-        folder: of the copy.
-    """
-    pages = os.path.relpath(DOC, folder).replace(os.sep, "/")
-    for cell in notebook.cells:
-        for name in set(re.findall(r"\]\(doc/(\S+\.png)\)", cell.source)):
-            picture = base64.b64encode((DOC / name).read_bytes()).decode()
-            cell.setdefault("attachments", {})[name] = {"image/png": picture}
-            cell.source = cell.source.replace(f"](doc/{name})", f"](attachment:{name})")
-        cell.source = cell.source.replace("](doc/", f"]({pages}/")
-
-
-def link_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Undo `carry_pictures`, for a copy that becomes the repository's notebook."""
-    for cell in notebook.cells:
-        for name in list(cell.get("attachments", ())):
-            if (DOC / name).is_file():
-                del cell.attachments[name]
-                cell.source = cell.source.replace(f"](attachment:{name})", f"](doc/{name})")
-        if not cell.get("attachments", True):
-            del cell["attachments"]
-        cell.source = re.sub(r"\]\((?!https?:)[^)\s]*/doc/(?=\w)", "](doc/", cell.source)
-
-
-def copy_notebook(path: Path) -> None:
-    """Write a copy with its pictures, and sign it: Jupyter then runs the scripts of its pages."""
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    carry_pictures(notebook, path.parent)
-    nbformat.write(notebook, path)
-    NotebookNotary().sign(notebook)
-
-
-def papermill_command(source: Path, output: Path, parameters: Mapping[str, Any]) -> list[str]:
-    """The command that executes a notebook with parameters in the project's folder."""
-    options = "--kernel python3 --no-progress-bar --no-request-save-on-cell-execute --cwd".split()
-    given = [str(source), str(output), "-y", json.dumps(parameters)]
-    return [sys.executable, "-m", "papermill", *given, *options, str(PROJECT)]
 
 
 class NotebookDefinitions(types.ModuleType):
@@ -172,5 +123,32 @@ def extensions() -> NotebookDefinitions:
     return load_definitions(EXTENSIONS)
 
 
-if __name__ == "__main__":
-    copy_notebook(Path(sys.argv[1]))
+def describe_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Give every picture in the outputs words for whoever cannot see it.
+
+    They are the first sentence of its caption, *Figure N: ...*, in the next Markdown cell.
+    """
+    for cell, following in itertools.pairwise(notebook.cells):
+        found = re.search(
+            r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
+        )
+        for output in cell.get("outputs", []):
+            if found and "image/png" in output.get("data", {}):
+                words = re.sub(r"[`*]", "", found[1])
+                output.metadata.setdefault("image/png", {})["alt"] = words
+
+
+def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Give the figures in the outputs a palette of 256 colors: a third of the bytes."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" not in data:
+                continue
+            picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+            if picture.mode == "P":  # as moving pictures are
+                continue
+            file = io.BytesIO()
+            small = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+            small.save(file, "PNG", optimize=True)
+            data["image/png"] = base64.b64encode(file.getvalue()).decode()

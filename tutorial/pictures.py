@@ -1,101 +1,63 @@
-"""The pictures of README and notebook, from kept weights and scores.
-
-    python -m tutorial.pictures
-
-On one machine the same weights give the same bytes.
-"""
-
-from __future__ import annotations
-
-import io
-import time
-import warnings
+"""The pictures of README and notebook, from kept weights and scores: python -m tutorial.pictures"""
 
 import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
 from tutorial.figures import plot_scores
-from tutorial.moving import animated_png, gallery, moving_arms, still_png
+from tutorial.moving import animated_png, drawn_arms, moving_arms, still_png
+from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, DOC
+from tutorial.run_files import load_network
 from tutorial.scores import read_scores
-from web.actor import load_actor
 
 TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
-GALLERY_EPISODES = 1, 2, 3, 5, 20
-SEED = 1000  # of the goals
-GROUND = "#11151c"  # of the curve, as behind the arms
-ARMS, GALLERY_ARMS = 20, 5
-DECISIONS, FIRST = 62, 34  # of an episode that the picture shows, and the one it shows first
-EVERY, GALLERY_DECISIONS, GALLERY_FIRST = 2, 76, 24  # decisions from frame to frame; first frame
-REAL_TIME = 80  # ms of a decision
-LARGEST = 1_500_000  # bytes
+GROUND = "#0e121b"
 
 
-def trained_arms(decisions: int = DECISIONS, first: int = FIRST) -> dict[str, bytes]:
-    """Twenty arms after training: the moving picture, and the still one."""
-    episode = play_episode(load_actor(TRAINED), ARMS, SEED)
-    label = (
-        f"{ARMS} arms after training, in real time. A goal lights up and wears a ring while "
-        "the hand touches it."
-    )
-    frames = list(episode.observations[:decisions])
-    return {
-        "trained_arms.png": moving_arms(frames, REAL_TIME, first=first, label=label),
-        "trained_arms_still.png": moving_arms(frames[first : first + 1], label=label),
-    }
+def played(file, arms):
+    """What an actor of the preset `default` sees in an episode, and its arms' mean score."""
+    notebook = definitions()
+    sizes = notebook.OBSERVATION_SCALE, 4, notebook.make_hyperparameters("default", {})
+    actor = notebook.Actor(*sizes).eval()
+    load_network(file, actor)
+    with torch.no_grad():
+        episode = play_episode(lambda seen: actor(torch.from_numpy(seen)).numpy(), arms, seed=1000)
+    return list(episode.observations), episode.scores.mean()
 
 
-def early_actors(
-    decisions: int = GALLERY_DECISIONS, first: int = GALLERY_FIRST
-) -> dict[str, bytes]:
-    """The same arms and goals with actors of early episodes and the last: moving, and still."""
+def trained_arms():
+    """Twenty arms after training, in real time, and a still picture."""
+    frames, _ = played(TRAINED / "actor_best.safetensors", 20)
+    (DOC / "trained_arms.png").write_bytes(moving_arms(frames[:62], 80, first=34))
+    (DOC / "trained_arms_still.png").write_bytes(moving_arms(frames[34:35]))
+
+
+def early_actors():
+    """The same five arms and goals, a row for each of five actors."""
     rows = []
-    for number in GALLERY_EPISODES:
-        episode = play_episode(load_actor(GALLERY, str(number)), ARMS, SEED)
-        rows.append(
-            (
-                f"{number} episode{'s' * (number > 1)}",
-                f"score {episode.scores.mean():.1f}",
-                list(episode.observations[:decisions:EVERY, :GALLERY_ARMS]),
-            )
-        )
-    frames = gallery(
-        rows,
-        "The same arms and goals, in real time, after 1, 2, 3, 5 and 20 episodes of training",
-        first=first,
-    )
-    return {
-        "gallery.png": animated_png(frames, EVERY * REAL_TIME),
-        "gallery_still.png": still_png(frames[0]),
-    }
+    for number in (1, 2, 3, 5, 20):
+        frames, score = played(GALLERY / f"actor_episode{number}.safetensors", 5)
+        row = drawn_arms(frames[:76:2], width=740)
+        label, font = Image.new("RGB", (160, len(row[0])), GROUND), ImageFont.load_default(18)
+        text = f"{number} episode{'s' * (number > 1)}\nscore {score:.1f}"
+        ImageDraw.Draw(label).text((18, 50), text, "white", font)
+        rows.append([np.concatenate([np.asarray(label), picture], axis=1) for picture in row])
+    pictures = [np.concatenate(moment) for moment in zip(*rows, strict=True)]
+    (DOC / "gallery.png").write_bytes(animated_png(pictures[24:] + pictures[:24], 160))
+    (DOC / "gallery_still.png").write_bytes(still_png(pictures[24]))
 
 
-def learning_curve() -> dict[str, bytes]:
-    """Scores of the kept run, on the same dark ground as the arms: no white box in a dark page."""
-    with plt.style.context("dark_background"):
+def learning_curve():
+    """Scores of the kept run on a dark ground, as behind the arms."""
+    with plt.style.context(["dark_background", {"axes.facecolor": GROUND}]):
         figure = plot_scores(read_scores(TRAINED / "scores.csv"), "preset default, seed 0, 20 arms")
-        figure.patch.set_facecolor(GROUND)
-        for axes in figure.axes:
-            axes.set_facecolor(GROUND)
-            for text in axes.texts:
-                text.set_color("0.8")
-        file = io.BytesIO()
-        figure.savefig(file, dpi=110, metadata={"Software": None})
-        plt.close(figure)
-    return {"scores.png": file.getvalue()}
-
-
-def main() -> None:
-    warnings.simplefilter("error")  # flat pictures are not what is asked for here
-    for make in (trained_arms, early_actors, learning_curve):
-        begin = time.perf_counter()
-        for name, content in make().items():
-            if len(content) > LARGEST:
-                raise RuntimeError(f"{name} has {len(content)} bytes, more than {LARGEST}")
-            (DOC / name).write_bytes(content)
-            print(f"doc/{name}  {len(content) / 1e6:.2f} MB")
-        print(f"  in {time.perf_counter() - begin:.0f} s")
+        figure.axes[0].texts[0].set_color("0.8")
+        figure.savefig(DOC / "scores.png", dpi=110, facecolor=GROUND, metadata={"Software": None})
 
 
 if __name__ == "__main__":
-    main()
+    for draw in (trained_arms, early_actors, learning_curve):
+        draw()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import math
 import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +22,9 @@ def seed_everything(seed: int) -> np.random.Generator:
 
 
 def random_states() -> dict[str, Any]:
-    """States of the generators that `seed_everything` seeds, as `torch.save` can hold them."""
-    numpy: Any = np.random.get_state(legacy=False)
-    numpy["state"]["key"] = numpy["state"]["key"].tolist()
-    return {"python": random.getstate(), "numpy": numpy, "torch": torch.get_rng_state()}
+    """States of the generators that `seed_everything` seeds."""
+    states = {"numpy": np.random.get_state(legacy=False), "torch": torch.get_rng_state()}
+    return states | {"python": random.getstate()}
 
 
 def restore_random_states(states: Mapping[str, Any]) -> None:
@@ -61,20 +58,3 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):  # JAX may be missing
             found[name] = metadata.version(name)
     return found
-
-
-@functools.cache
-def normal_quantiles() -> np.ndarray:
-    """Middles of 2**16 parts of the standard normal distribution, equally likely, float32."""
-    return torch.special.ndtri((torch.arange(2**16) + 0.5) / 2**16).float().numpy()
-
-
-def normal_numbers(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Standard normal numbers, float32, by inversion of 16 random bits each.
-
-    A generator's exact ones would take about as long as the physics of the arms. None of these is
-    beyond 4.4; mean and variance are right to four digits.
-    """
-    size = math.prod(shape)
-    bits = generator.bit_generator.random_raw(-(-size // 4)).view(np.uint16)
-    return normal_quantiles().take(bits[:size]).reshape(shape)

@@ -1,271 +1,307 @@
-"""A training and its files, from the lock to the last state."""
+"""A training and its files: a folder with its lock, scores, weights, and a state to resume."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import json
+import os
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import filelock
 import numpy as np
 import torch
-from tqdm.std import tqdm
+from safetensors.torch import load_file, save
 
-from reacher.files import write_whole
-from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tapejit import compiled
 from tutorial.evaluation import Evaluation
-from tutorial.progress import progress_bar, show_progress
-from tutorial.protocols import Agent, Environment
-from tutorial.run_files import (
-    begin_run,
-    cannot_write,
-    keep_engine,
-    require_same_run,
-    require_state,
-    save_networks,
-    to_bytes,
-)
-from tutorial.saving import History, restore_state, save_state
-from tutorial.scores import ScoreFile
-from tutorial.settings import Settings
-from tutorial.states import TrainingState
-from web.actor import EDITED, actor_of
+from tutorial.progress import show_progress
+from tutorial.randomness import random_states, restore_random_states, versions
+from tutorial.scores import solved_at
+from tutorial.states import pack, unpack
+
+HEADS = {
+    "scores.csv": "episode,score,min,max,seconds",
+    "evaluation.csv": "episode,score,min,max,decisions,seconds",
+}
 
 
+def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
+    """`<out_dir>/<preset>/seed<N>`, the folder of one training run; `~` is the user's own."""
+    return Path(out_dir).expanduser() / preset / f"seed{seed}"
+
+
+def load_run(folder: Path) -> dict[str, Any]:
+    """What `hyperparameters.json` says of a run: `hyperparameters`, and facts beside them."""
+    return json.loads((Path(folder) / "hyperparameters.json").read_text(encoding="utf-8"))
+
+
+def load_network(path: Path, network: torch.nn.Module) -> None:
+    """Load weights into a network of the same shape. The file format cannot carry code.
+
+    Raises:
+        FileNotFoundError, ValueError: no such file; it is damaged, or of another network.
+    """
+    try:
+        network.load_state_dict(load_file(path))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # safetensors and PyTorch have no error in common
+        raise ValueError(f"{path} holds no weights of this network: {error}") from None
+
+
+def require_finite(what: str, values: np.ndarray) -> None:
+    """Raise FloatingPointError if one of the values is NaN or infinite."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = tuple(np.argwhere(~finite)[0].tolist())
+        raise FloatingPointError(f"{what} is not finite: {np.asarray(values)[place]} at {place}")
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[Any]:
+    """A new file, which takes its name once it is complete: it is there whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except (OSError, RuntimeError) as error:  # a full disk; the second is PyTorch's
+        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} cannot be written: {error}") from error
+
+
+@dataclass
 class TrainingRun:
-    """What a training writes: scores and weights after every episode, and states to go on from.
+    """What a training writes: scores and weights after every episode, now and then a state.
 
     Attributes:
-        scores: of the episodes so far, the earlier ones of a resumed training included. Who plays
-            an episode adds its own, and then calls `record_episode`.
+        folder: of the run.
+        agent, environment: the notebook's, which train.
+        max_episodes: of the whole training.
+        stop_when_solved: end as soon as the 100-episode average reaches the reward threshold.
+        save_every: episodes from one state to the next.
+        metadata: of the run, beside the hyperparameters, such as its seed.
+        evaluation: for `evaluation.csv`, or None.
+        after_episode: called with the agent and the scores so far, or None.
+        scores: means over the arms of all episodes so far. Who plays an episode adds its own, and
+            then calls `record_episode`.
+        is_over: whether nothing is left to train.
     """
 
-    def __init__(
-        self,
-        states: TrainingState,
-        agent: Agent,
-        environment: Environment,
-        past: History,
-        evaluation: Evaluation | None,
-        after_episode: Callable[[Agent, list[float]], None] | None,
-        bar: tqdm,
-    ) -> None:
-        self.states, self.agent, self.environment, self.past = states, agent, environment, past
-        self.evaluation, self.after_episode, self.bar = evaluation, after_episode, bar
-        self.folder, self.scores = states.folder.parent, past.scores
-        self.saved = len(past.scores) if states.exists() else None  # episodes of the newest state
-        self.score_file = ScoreFile(self.folder, past.lines)
-        if evaluation:
-            self.evaluation_file = ScoreFile(self.folder, past.evaluations, "evaluation.csv")
-        if past.scores:  # weights of later episodes are forgotten
-            save_networks(self.folder, "_last", **self.networks())
-            self.save_best()
-        self.start = time.perf_counter() - past.seconds
-        self.is_playing = True  # or writes, between two episodes
+    folder: Path
+    agent: Any
+    environment: Any
+    max_episodes: int
+    stop_when_solved: bool = True
+    save_every: int = 10
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Evaluation | None = None
+    after_episode: Callable[[Any, list[float]], None] | None = None
+    scores: list[float] = field(default_factory=list, init=False)
 
-    def networks(self) -> dict[str, torch.nn.Module]:
-        """Those whose weights are saved."""
-        return compiled.trained_networks(self.agent.learner.synced())
+    def __post_init__(self) -> None:
+        self.tables = {name: [HEADS[name]] for name in list(HEADS)[: 2 if self.evaluation else 1]}
+        self.best: dict[str, dict[str, torch.Tensor]] = {}  # weights by the name of the network
+        self.has_ended, self.left_out, self.start = False, [], time.perf_counter()
+        self.versions = versions()
+
+    @property
+    def is_over(self) -> bool:
+        solved = self.stop_when_solved and solved_at(self.scores, self.agent.reward_threshold)
+        return self.has_ended or len(self.scores) >= self.max_episodes or bool(solved)
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
-        """Write the scores (arms,) of an episode and the weights after it; show both."""
-        self.is_playing = False
-        if self.agent.engine != self.agent.learner.engine:  # it gave way to PyTorch on the way
-            self.agent.engine = self.agent.learner.engine
-            keep_engine(self.folder, self.agent.engine)
-        self.score_file.append(len(self.scores), arm_scores, time.perf_counter() - self.start)
+        """Write the scores (arms,) of an episode and the weights after it."""
+        self.add_line("scores.csv", arm_scores)
         if self.agent.learns:  # else they are what they were
-            save_networks(self.folder, "_last", **self.networks())
+            self.save_weights("last", self.weights())
         if self.scores[-1] == max(self.scores):
-            self.past.best = {
-                name: copy.deepcopy(network.state_dict())
-                for name, network in self.networks().items()
-            }
-            self.save_best()
-        show_progress(self.bar, self.agent, self.scores)
+            self.best = copy.deepcopy(self.weights())
+            self.save_weights("best", self.best)
+        show_progress(self.agent, self.scores, time.perf_counter() - self.start)
         if self.evaluation and self.evaluation.due(len(self.scores)):
             self.evaluate(self.evaluation)
-        self.is_playing = True
+        if len(self.scores) % self.save_every == 0:
+            self.save_state()
         if self.after_episode:
             self.after_episode(self.agent, self.scores)
 
     def evaluate(self, evaluation: Evaluation) -> None:
         """Play the mean weights without noise; the training's clock stands still meanwhile."""
-        now = time.perf_counter()
-        seconds = now - self.start
-        scores = evaluation.scores(
-            lambda seen: self.agent.act(seen, explore=False),
-            earlier=len(self.scores) // evaluation.every - 1,
-        )
-        self.evaluation_file.append(len(self.scores), scores, seconds, self.agent.env_steps)
-        self.past.evaluations = self.evaluation_file.lines
+        now, earlier = time.perf_counter(), len(self.scores) // evaluation.every - 1
+        found = evaluation.scores(lambda seen: self.agent.act(seen, explore=False), earlier)
         self.start += time.perf_counter() - now
+        self.add_line("evaluation.csv", found, f"{self.agent.schedules.env_steps},")
 
-    def save_best(self) -> None:
-        """Write the weights of the best episode."""
-        for name, weights in self.past.best.items():
-            write_whole(self.folder / f"{name}_best.safetensors", to_bytes(weights))
+    def add_line(self, name: str, scores: np.ndarray, more: str = "") -> None:
+        three = ",".join(f"{value:.6f}" for value in (scores.mean(), scores.min(), scores.max()))
+        seconds = time.perf_counter() - self.start
+        self.tables[name].append(f"{len(self.scores)},{three},{more}{seconds:.3f}")
+        self.write(name, "\n".join(self.tables[name]))
+
+    def write(self, name: str, text: str) -> None:
+        with written(self.folder / name) as file:
+            file.write(f"{text}\n".encode())
+
+    def weights(self) -> dict[str, dict[str, torch.Tensor]]:
+        """Those of all networks that learn; targets follow them."""
+        return {
+            name: network.state_dict()
+            for name, network in vars(self.agent.ddpg).items()
+            if isinstance(network, torch.nn.Module) and not name.startswith("target")
+        }
+
+    def save_weights(self, which: str, networks: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        for name, weights in networks.items():
+            for key, tensor in weights.items():
+                require_finite(f"{key} of the {name}", tensor.numpy())
+            with written(self.folder / f"{name}_{which}.safetensors") as file:
+                file.write(save({key: tensor.clone() for key, tensor in weights.items()}))
+
+    def about(self, **more: Any) -> str:
+        """What `hyperparameters.json` says."""
+        settings = {"hyperparameters": self.agent.settings.model_dump(mode="json")}
+        more = {"engine": self.agent.fast.engine, "versions": self.versions} | more
+        return json.dumps(settings | dict(self.metadata) | more, indent=2)
+
+    def begin(self) -> None:
+        """Make the folder. An earlier run there moves aside, under a name with the time."""
+        if self.folder.exists():
+            aside = self.folder.rename(f"{self.folder}.{datetime.now():%Y%m%d-%H%M%S-%f}")
+            print(f"an earlier run moves to {aside.name}")
+        self.folder.mkdir()
+        self.write("hyperparameters.json", self.about())
+        self.save_state()
 
     def save_state(self) -> None:
-        """Write a state to go on from, unless the newest is of this moment."""
-        self.is_playing = False
-        if self.saved != len(self.scores):
-            self.past.lines = self.score_file.lines
-            self.past.seconds = time.perf_counter() - self.start
-            save_state(self.states, self.agent, self.environment, self.past)
-            self.saved = len(self.scores)
-        self.is_playing = True
+        """Write all that the future depends on, between two episodes, into `state.pt`."""
+        left_out: list[str] = []
+        state = {
+            "about": self.about(),
+            "agent": self.agent,
+            "scores": self.scores,
+            "tables": self.tables,
+            "best": self.best,
+            "seconds": time.perf_counter() - self.start,
+            "environment": environment_state(self.environment),
+            "randomness": random_states(),
+        }
+        with written(self.folder / "state.pt") as file:
+            torch.save(pack(state, "", {}, left_out), file)
+        if left_out != self.left_out:
+            print(f"a resumed training may differ, because not saved is: {', '.join(left_out)}")
+            self.left_out = left_out
 
-    def end(self, keep_state: bool) -> None:
-        """What a training that ends by itself leaves: its last state, or none."""
-        if keep_state:
-            self.save_state()
+    def resume(self) -> None:
+        """Go on from `state.pt`, or find that the training has ended.
+
+        Raises:
+            ValueError: there is no state, or it is damaged or of another training.
+        """
+        about, path = load_run(self.folder), self.folder / "state.pt"
+        if "episodes" in about:
+            self.require_same(about)
+            self.has_ended = True
+            print(f"this training has ended; what follows comes from {self.folder}")
+            return
+        try:
+            if zipfile.ZipFile(path).testzip():
+                raise ValueError("its checksum is wrong")
+            packed = torch.load(path, weights_only=True)
+            self.require_same(json.loads(packed["parts"]["about"]))
+            self.restore(unpack(packed, {"agent": self.agent}, "state", {}))
+        except (FloatingPointError, MemoryError, OSError):
+            raise
+        except Exception as error:  # of zipfile, PyTorch, and what a foreign file leads to
+            reason = error if type(error) is ValueError else "it is damaged, or of other cells"
+            again = "begin again with train = True"
+            raise ValueError(f"{path} cannot be resumed, {again}: {reason}") from error
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state, which is in the agent already, and write the files of then."""
+        if state["agent"] is not self.agent:
+            raise ValueError("it holds no agent")
+        if state["environment"] is None or environment_state(self.environment) is None:
+            print("this environment cannot be saved, so it begins anew: other scores will follow")
         else:
-            self.states.remove()
-        self.bar.total = self.bar.n
-        self.bar.refresh()
+            self.environment.restore(json.loads(state["environment"]))
+        self.scores[:] = [float(score) for score in state["scores"]]
+        self.start = time.perf_counter() - state["seconds"]
+        self.tables = {name: state["tables"].get(name, self.tables[name]) for name in self.tables}
+        for name, lines in self.tables.items():
+            self.write(name, "\n".join(lines))
+        if self.scores:
+            self.best = {name: state["best"][name] for name in self.weights()}
+            self.save_weights("best", self.best)
+            self.save_weights("last", self.weights())
+        self.write("hyperparameters.json", self.about())
+        restore_random_states(state["randomness"])
+
+    def require_same(self, before: Mapping[str, Any]) -> None:
+        """Raise ValueError where a run began with other settings; warn of another engine."""
+        told, now = {}, json.loads(self.about())
+        for facts, others in ((now["hyperparameters"], before["hyperparameters"]), (now, before)):
+            for name in facts.keys() - {"hyperparameters"}:
+                if facts[name] != others.get(name):
+                    told[name] = f"{name} is {facts[name]!r} and was {others.get(name)!r}"
+        text = "; ".join(told.values())
+        if told.keys() - {"engine", "versions"}:
+            raise ValueError(f"the run in {self.folder} is another one: {text}")
+        if told:
+            warnings.warn(f"numbers may be rounded otherwise than before: {text}", stacklevel=2)
+
+
+def environment_state(environment: Any) -> str | None:
+    """What an environment's `restore` takes, as JSON, or None where it cannot go on exactly."""
+    try:
+        return json.dumps(environment.state())
+    except (AttributeError, RuntimeError):  # a Unity build; one with a memory of its own
+        return None
 
 
 @contextlib.contextmanager
 def training_run(
-    folder: Path,
-    agent: Agent,
-    environment: Environment,
+    folder: str | os.PathLike,
+    agent: Any,
+    environment: Any,
     max_episodes: int,
     resume: bool = False,
-    keep_state: bool = False,
-    metadata: Mapping[str, object] | None = None,
-    evaluation: Evaluation | None = None,
-    after_episode: Callable[[Agent, list[float]], None] | None = None,
+    **options: Any,
 ) -> Iterator[TrainingRun]:
-    """A context with a new TrainingRun, or, with resume, one that goes on.
+    """A context with a new TrainingRun, or, with resume, one that goes on from its state.
 
-    A new run moves what an earlier one left in the folder aside. The stop button ends the context
-    without an error; bad numbers and a full disk end it with what, where and when. A run that ends
-    by itself removes its states, which are large: then there is nothing to resume.
-
-    Args:
-        max_episodes: of the whole training, for the bar.
-        keep_state: write a last state at the end instead, so that the training can be made longer.
-        metadata: of the run, beside the hyperparameters, such as its seed.
-        evaluation: for `evaluation.csv`, or None.
-        after_episode: called with the agent and the scores so far, or None.
+    The stop button ends the context without an error. Options are the attributes of TrainingRun.
 
     Raises:
-        ValueError: the folder cannot be written, another training runs in it, there is nothing to
-            resume, or it is of another training.
+        ValueError: another training runs in the folder, or there is nothing to resume.
         FloatingPointError, OSError: as the training raised them, with where and how to go on.
     """
-    folder, metadata, past = Path(folder), metadata or {}, History()
-    states = TrainingState(folder)
-    with locked(folder):
-        if resume:
-            require_state(folder)
-            require_same_run(folder, agent.settings, **metadata)
-            past = restore_state(states, agent, environment)
-            keep_engine(folder, agent.engine)
-        else:
-            edited = {"edited_actor": True} if why_not_shown(agent) else {}
-            begin_run(folder, agent.settings.model_dump(), **metadata, **edited)
-        warn_if_never_learning(environment, agent.settings, max_episodes)
-        run = None
-        try:
-            with progress_bar(max_episodes, len(past.scores)) as bar:
-                run = TrainingRun(states, agent, environment, past, evaluation, after_episode, bar)
-                try:
-                    yield run
-                    run.end(keep_state)
-                except KeyboardInterrupt:
-                    print(
-                        f"interrupted in episode {agent.episodes + 1}; all before it is in {folder}"
-                    )
-        except (FloatingPointError, OSError) as error:
-            raise type(error)(
-                f"{error} ({episode_of(agent, run)}, decision {agent.env_steps}, gradient "
-                f"step {agent.num_updates}); {left_in(folder, states)}"
-            ) from error
-
-
-def why_not_shown(agent: Agent) -> str:
-    """Why pages cannot show an agent's actor, which its reader may have edited; "": they can."""
-    if agent.ddpg.sizes != (OBSERVATION_SIZE, ACTION_SIZE):
-        return ""  # no arms
-    weights = actor_weights(agent)
-    seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
+    run = TrainingRun(Path(folder), agent, environment, max_episodes, **options)
+    run.folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(run.folder.with_name(f".{run.folder.name}.lock"))
     try:
-        actions = actor_of(weights, agent.settings.model_dump(), "the actor")(seen)
-    except ValueError as error:
-        return str(error)
-    with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
-        own = agent.learner.synced().act(torch.from_numpy(seen)).numpy()
-    # Rounding changes actions by less than 1e-5.
-    return "" if np.allclose(actions, own, atol=1e-3) else f"the actor was edited: {EDITED}"
-
-
-def actor_weights(agent: Agent) -> dict[str, np.ndarray]:
-    """Copies of the weights of an agent's actor, by name, which further learning leaves alone."""
-    weights = agent.learner.synced().actor.state_dict()
-    return {name: value.numpy().copy() for name, value in weights.items()}
-
-
-def episode_of(agent: Agent, run: TrainingRun | None) -> str:
-    """The episode in which, or after which, something happens."""
-    if run is None or run.is_playing:
-        return f"episode {agent.episodes + 1}"
-    return f"after episode {agent.episodes}"
-
-
-def left_in(folder: Path, states: TrainingState) -> str:
-    """What an error leaves, and how to go on."""
-    if not folder.is_dir():
-        return f"the run's folder {folder} was removed meanwhile: begin again with resume = False"
-    return f"what was saved before is in {folder}, and " + (
-        "resume = True goes on from the last state there"
-        if states.exists()
-        else "that is no state yet to go on from: begin again with resume = False"
-    )
-
-
-def warn_if_never_learning(environment: Environment, settings: Settings, max_episodes: int) -> None:
-    """Warn where a training ends before the first update phase, if its length is known."""
-    length = getattr(environment, "max_episode_steps", None)
-    if length is None:
-        return
-    decisions = max_episodes * length
-    arms = getattr(environment, "num_agents", 1)
-    enough = max(settings.learning_starts, settings.batch_size)
-    if decisions < settings.train_freq or decisions * arms < enough:
-        warnings.warn(
-            f"the agent will not learn: max_episodes = {max_episodes} are at most {decisions:,} "
-            f"decisions of {arms} arms, learning comes every train_freq = "
-            f"{settings.train_freq:,} decisions, and it needs {enough:,} transitions "
-            "(learning_starts, batch_size)",
-            stacklevel=2,
-        )
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold `<folder>.lock`, which the system releases when the process ends, however it ends.
-
-    Raises:
-        ValueError: somebody else holds it, or it cannot be made.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
         lock.acquire(blocking=False)
     except filelock.Timeout:
-        raise ValueError(
-            f"another training runs in {folder}: wait until it ends, or choose another out_dir"
-        ) from None
-    except (NotImplementedError, OSError, ValueError) as error:  # no locks; a name that cannot be
-        raise cannot_write(folder, error) from None
+        raise ValueError(f"another training runs in {folder}: choose another out_dir") from None
     try:
-        yield
+        run.resume() if resume else run.begin()
+        yield run
+        if not run.has_ended:
+            run.write("hyperparameters.json", run.about(episodes=len(run.scores)))
+            (run.folder / "state.pt").unlink()
+    except KeyboardInterrupt:
+        print(f"interrupted after {len(run.scores)} episodes, which are in {folder}")
+    except (FloatingPointError, OSError) as error:
+        error.add_note(f"after {len(run.scores)} episodes of {folder}; train = 'resume' goes on")
+        raise
     finally:
         lock.release()

@@ -1,25 +1,22 @@
-"""What stands behind the notebook's hyperparameters: their checks."""
+"""Settings: the notebook's parameters and hyperparameters, and their checks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from reacher.task import OBSERVATION_SIZE
-from tutorial.parameters import wrong_fields
-from tutorial.presets import PRESETS
-from web.run_file import REMOVED, RENAMED
+from reacher.physics import MAX_AGENTS
 
-NO_MIRRORS = "only the arms, with 33 observations, have mirrors that we know"
+# Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
+# out and stops learning sooner, so it takes less time.
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "fast": {"noisy_layers": False, "anneal_episodes": 4},
+}
 Units = Annotated[int, Field(ge=1, le=4096)]
 Sizes = Annotated[
     tuple[Units, ...],
@@ -28,14 +25,18 @@ Sizes = Annotated[
 ]
 
 
-def setting(default: Any, meaning: str, before: Any = ..., **limits: Any) -> Any:
-    """A field of the hyperparameters with its meaning, unit and source in one line.
+def require_known(kind: str, name: Any, known: Iterable[str]) -> Any:
+    """The name, if it is one of those known.
 
-    A new one names the value that it had, so to speak, before it existed: files that are older
-    than the field are read with that.
+    Raises:
+        ValueError: it is not; says which was probably meant.
     """
-    older = None if before is ... else {"before": before}
-    return Field(default, description=meaning, json_schema_extra=older, **limits)
+    known = list(known)
+    if name in known:
+        return name
+    close = difflib.get_close_matches(str(name), known, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(f"unknown {kind} {name!r}: {meant}known are {', '.join(known)}")
 
 
 class Settings(BaseModel):
@@ -43,40 +44,43 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    if TYPE_CHECKING:  # what the notebook's Hyperparameters adds, as far as this package reads it
-        anneal_episodes: int | None
-        batch_size: int
-        discount: float
-        gaussian_sigma: float
-        learning_starts: int
-        mirrors: str
-        noise_schedule: str
-        replay_capacity: int
-        train_freq: int
-
-    @model_validator(mode="after")
-    def check_together(self) -> Settings:
-        """Raise ValueError where two settings contradict each other."""
-        if max(self.batch_size, self.learning_starts) > self.replay_capacity:
-            raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def know_all_names(cls, values: Any) -> Any:
+        for name in values:
+            require_known("setting", name, cls.model_fields)
+        return values
 
 
-# A setting that nothing reads beside these values of others: whoever changes the alpha of a uniform
-# replay expects an effect that cannot come.
-WITHOUT_EFFECT: dict[str, tuple[str, object]] = {
-    "noisy_sigma": ("noisy_layers", False),
-    "noise_schedule": ("gaussian_sigma", 0.0),
-    "priority_exponent": ("replay", "uniform"),
-    "importance_exponent_start": ("replay", "uniform"),
-    "importance_anneal_steps": ("replay", "uniform"),
-}
+def setting(default: Any, meaning: str, **limits: Any) -> Any:
+    """A field of the hyperparameters with its meaning, unit and source in one line."""
+    return Field(default, description=meaning, **limits)
 
 
-def require_mirrors(observation_size: int) -> None:
-    """Raise ValueError for an environment that is not the arms'."""
-    if observation_size != OBSERVATION_SIZE:
-        raise ValueError(f"{NO_MIRRORS}; this has {observation_size}: set mirrors to 'none'")
+class Parameters(Settings):
+    """The notebook's parameters cell: what each may be."""
+
+    preset: Annotated[str, AfterValidator(lambda name: require_known("preset", name, PRESETS))]
+    overrides: dict
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
+    max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
+    env_location: str | os.PathLike
+    engine: Literal["auto", "compiled", "torch"]
+    out_dir: Annotated[str, Field(min_length=1)] | os.PathLike
+    train: bool | Literal["resume"]
+
+
+def check_parameters(names: Mapping[str, Any]) -> None:
+    """Check the notebook's parameters before anything is built.
+
+    Args:
+        names: all that a notebook has defined, such as `globals()`.
+
+    Raises:
+        ValueError: names each wrong parameter, its value and what is allowed.
+    """
+    Parameters(**{name: names[name] for name in Parameters.model_fields if name in names})
 
 
 def make_settings(
@@ -94,44 +98,23 @@ def make_settings(
         has_mirrors: whether the environment has the arms' mirror symmetries.
 
     Raises:
-        ValueError: unknown preset or name, a value that is not allowed, an override in vain, a
-            schedule that follows a reward threshold that is not there, or mirrors of an
-            environment that has none.
+        ValueError: unknown preset or name, a value that is not allowed, or an override that the
+            environment cannot have.
     """
-    if not isinstance(preset, str) or preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
+    require_known("preset", preset, PRESETS)
     if not isinstance(overrides, dict):
         raise ValueError(f"overrides must be a dict such as {{'n_step': 5}}, not {overrides!r}")
-    for name in overrides:
-        if name not in model.model_fields and RENAMED.get(name, name) in REMOVED:
-            raise ValueError(
-                f"hyperparameter {name!r} is gone: edit the notebook's cells instead, because they "
-                "are what trains"
-            )
-        if name in RENAMED and name not in model.model_fields:
-            raise ValueError(f"hyperparameter {name!r} is now called {RENAMED[name]!r}")
-        if name not in model.model_fields:
-            raise ValueError(
-                f"unknown hyperparameter {name!r}; known are {', '.join(model.model_fields)}"
-            )
-    try:
-        settings = model(**PRESETS[preset] | overrides)
-    except ValidationError as error:
-        raise ValueError(wrong_fields(error)) from None
-    for name in overrides:
-        other, value = WITHOUT_EFFECT.get(name, (name, ...))
-        if getattr(settings, other) == value:
-            raise ValueError(f"override {name!r} has no effect with {other} = {value!r}")
+    settings: Any = model(**PRESETS[preset] | overrides)
+    if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
+        raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
+    instead = {}
     if reward_threshold is None and settings.noise_schedule == "best_score":
-        told = "noise_schedule 'best_score' follows the score up to the reward threshold of the "
-        told += "environment, which names none: "
-        if "noise_schedule" in overrides:
-            raise ValueError(f"{told}choose 'constant' in overrides")
-        if settings.gaussian_sigma:
-            print(f"{told}'constant' instead")
-        settings = settings.model_copy(update={"noise_schedule": "constant"})
+        instead["noise_schedule"] = "constant"
     if not has_mirrors and settings.mirrors != "none":
-        if "mirrors" in overrides:
-            raise ValueError(f"mirrors {settings.mirrors!r}: {NO_MIRRORS}, so choose 'none'")
-        settings = settings.model_copy(update={"mirrors": "none"})
-    return settings
+        instead["mirrors"] = "none"
+    for name in instead.keys() & overrides.keys():
+        raise ValueError(
+            f"{name} = {overrides[name]!r} is for environments with a reward threshold, and with "
+            f"the arms' mirrors: choose {instead[name]!r} here"
+        )
+    return settings.model_copy(update=instead)

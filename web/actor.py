@@ -1,190 +1,117 @@
-"""A trained actor from its files, without PyTorch: weights (safetensors) and settings (JSON).
+"""Trained networks from their files, without PyTorch, as assets/networks.js computes them too.
 
-Both are data: nothing in them is executed. What is evaluated is the mean policy, without noise.
+Weights are data: nothing is executed. They act with their mean weights, without noise.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+import base64
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from safetensors.numpy import load
 
 from reacher.checks import shown
+from reacher.columns import GOAL
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from web.run_file import read_run_file, without_removed
 
-MIRROR_SIGNS = "frame.signs"  # of the weights
-GOAL_X, GOAL_Z = 26, 28  # of an observation
-EPSILON = 1e-5  # of layer normalization, as in PyTorch
-NAMED = ("best", "last")
-PARTS = {"factor", "signs", "weight", "bias", "sigma_weight", "sigma_bias"}
-EDITED = (
-    "pages show only networks of linear layers, layer normalization and ReLU; others play in the "
-    "notebook alone"
-)
-
-Actor = Callable[[np.ndarray], np.ndarray]
+EPSILON = np.float32(1e-5)  # of layer normalization, as in PyTorch
 
 
-def pretrained_actors(folder: Path) -> list[str]:
-    """Names of the actors that a run folder holds: "best", "last", and numbers of episodes."""
-    names = [name for name in NAMED if (folder / f"actor_{name}.safetensors").is_file()]
-    episodes = [
-        int(found[1])
-        for path in folder.glob("actor_episode*.safetensors")
-        if (found := re.fullmatch(r"actor_episode(\d{1,9})", path.stem))
-    ]
-    return names + [str(episode) for episode in sorted(episodes)]
+class Network(NamedTuple):
+    """An actor, which ends in a tanh, or a critic. The scale of inputs is in the first layer.
 
-
-def actor_path(folder: Path, name: str) -> Path:
-    """Where a run folder has its actor "best", "last", or after an episode ("3").
-
-    Raises:
-        FileNotFoundError: there is no such folder or actor; names what there is.
+    Attributes:
+        layers: weight (outputs, inputs) and bias (outputs,) of each, and of hidden ones the factor
+            and the shift (outputs,) of layer normalization.
+        mirrors: signs (2, 37) of observations and actions in the mirrors of x and of z, or None.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"no run in {folder}: train one first (make run), or give the folder of another, such "
-            "as checkpoints/default/seed0"
-        )
-    file = name if name in NAMED else f"episode{name}"
-    if name not in pretrained_actors(folder):
-        available = ", ".join(pretrained_actors(folder)) or "no actor's weights"
-        raise FileNotFoundError(
-            f"no actor {shown(name)} in {folder}: it holds {available}; 'random' needs none"
-        )
-    return folder / f"actor_{file}.safetensors"
+
+    layers: list[list[np.ndarray]]
+    mirrors: np.ndarray | None
+
+    def act(self, observations: np.ndarray) -> np.ndarray:
+        """An actor's actions (arms, 4), float32, for observations (arms, 33)."""
+        x, signs = np.asarray(observations, np.float32), np.ones(1, np.float32)
+        if self.mirrors is not None:  # it sees its goal at x >= 0 and z >= 0
+            is_mirrored = x[:, GOAL] < 0
+            signs = np.where(is_mirrored[:, [0]], self.mirrors[0], np.float32(1))
+            signs = signs * np.where(is_mirrored[:, [2]], self.mirrors[1], np.float32(1))
+            x, signs = x * signs[:, :OBSERVATION_SIZE], signs[:, OBSERVATION_SIZE:]
+        for weight, bias, *normalization in self.layers:
+            x = x @ weight.T + bias
+            if normalization:
+                factor, shift = normalization
+                x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
+                x = np.maximum(x * factor + shift, 0)
+        return signs * np.tanh(x)
+
+    def packed(self) -> dict:
+        """The same for the function `network` of assets/networks.js: numbers in a row (base64)."""
+        row = np.concatenate([np.ravel(part) for layer in self.layers for part in layer])
+        numbers = base64.b64encode(row.astype("<f4").tobytes()).decode()
+        sizes = [self.layers[0][0].shape[1], *(len(layer[0]) for layer in self.layers)]
+        mirrors = None if self.mirrors is None else self.mirrors.tolist()
+        return {"sizes": sizes, "mirrors": mirrors, "numbers": numbers}
 
 
-def read_settings(folder: Path) -> dict:
-    """The content of a run's `hyperparameters.json`, checked as far as the actor needs it.
+def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
+    """The network of weights that are named as in the notebook's Actor, or as in its Critic.
 
-    Raises:
-        FileNotFoundError, ValueError: no such file, a damaged one, or a run of something else than
-            arms.
+    Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
-    path, content = folder / "hyperparameters.json", read_run_file(folder)
+    left = {k: np.asarray(v, np.float32) for k, v in weights.items() if ".sigma_" not in k}
+    is_critic, layers, mirrors = "output.weight" in left, [], None
+
+    def take(name, *shape):
+        if (array := left.pop(name)).shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name} must have shape {shape} and finite numbers")
+        return array
+
     try:
-        settings = content["hyperparameters"]
-        if not settings["actor_hidden"]:
-            raise ValueError("actor_hidden must name layers")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged or of another version: {shown(error)}") from None
-    if content.get("edited_actor"):
-        raise ValueError(f"the actor of {folder} was edited: {EDITED}")
-    location = content.get("env_location", "")
-    if str(location).startswith("gymnasium:"):
+        if "frame.signs" in left:
+            mirrors = take("frame.signs", 2, OBSERVATION_SIZE + ACTION_SIZE)
+        size = OBSERVATION_SIZE + is_critic * ACTION_SIZE
+        scale = take("scaling.factor" if is_critic else "layers.0.factor", size)
+        for weight in sorted(name for name, array in left.items() if array.ndim == 2):
+            linear, before, size = weight.removesuffix(".weight"), size, len(left[weight])
+            layers.append([take(weight, size, before), take(f"{linear}.bias", size)])
+            if linear.endswith(".0"):  # the first part of a block, and this is its second
+                normalization = f"{linear.removesuffix('.0')}.1"
+                layers[-1] += [take(f"{normalization}.{part}", size) for part in ("weight", "bias")]
+        if left or size != (1 if is_critic else ACTION_SIZE):
+            raise ValueError(f"it has {size} outputs, and besides its layers {shown([*left])}")
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{folder} is a run of {shown(location)}, not of arms: only arms can be "
-            "watched here; Gymnasium's environments draw themselves"
-        )
-    without_removed(path, settings)
-    return content
-
-
-def load_actor(folder: Path, name: str = "best") -> Actor:
-    """The mean policy of a run's actor: observations (arms, 33) to actions (arms, 4), float32.
-
-    Args:
-        folder: of the run.
-        name: "best", "last", or the number of an episode whose weights were saved.
-
-    Raises:
-        FileNotFoundError: there is no such run or actor.
-        ValueError: a damaged file, or weights of another network.
-        ModuleNotFoundError: the package safetensors is missing.
-    """
-    folder = Path(folder)
-    if folder.is_dir() and (folder / "hyperparameters.json").is_file():
-        read_settings(folder)  # a run of something else says so, whatever it keeps
-    path = actor_path(folder, name)
-    return actor_of(read_weights(path), read_settings(folder)["hyperparameters"], path)
-
-
-def read_weights(path: Path) -> dict[str, np.ndarray]:
-    """Tensors of a safetensors file by name. The format cannot carry code.
-
-    Raises:
-        ValueError: the file is damaged.
-        ModuleNotFoundError: the package safetensors is missing.
-    """
-    try:
-        from safetensors.numpy import load
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "weights are read by the package safetensors: pip install safetensors"
+            f"{source} is no network of the notebook for arms (linear layers, layer normalization, "
+            f"ReLU), and pages compute no other: {error}"
         ) from None
+    layers[0][0] = layers[0][0] * scale
+    return Network(layers, mirrors)
+
+
+def read_network(path: Path) -> Network:
+    """The network of a safetensors file; ValueError: it is damaged, or of another network."""
+    content = path.read_bytes()
     try:
-        return load(path.read_bytes())
+        weights = load(content)
     except Exception as error:  # safetensors has types of its own for damage
         raise ValueError(f"{path} is damaged or no safetensors file: {shown(error)}") from None
+    return network_of(weights, path)
 
 
-def actor_of(weights: Mapping[str, np.ndarray], settings: Mapping, source: object) -> Actor:
-    """The mean policy of these weights.
-
-    Args:
-        weights: as the notebook's Actor names them.
-        settings: checked hyperparameters.
-        source: what an error message calls the weights.
-
-    Raises:
-        ValueError: weights of another network, or numbers that are not finite.
-    """
-    numbers = {}
-    for name, array in weights.items():
-        if not (np.issubdtype(array.dtype, np.number) and np.isfinite(array).all()):
-            raise ValueError(f"{source}: {shown(name)} is not of finite numbers")
-        numbers[name] = array.astype(np.float32)
-    layers = len(settings["actor_hidden"])
-    is_canonical = settings.get("mirrors") == "canonical"  # older runs have no such setting
-
-    def act(observations):
-        x, signs = np.asarray(observations, np.float32), np.float32(1)
-        if is_canonical:
-            signs = canonical_signs(x, numbers[MIRROR_SIGNS])
-            x, signs = x * signs[:, :OBSERVATION_SIZE], signs[:, OBSERVATION_SIZE:]
-        x = x * numbers["layers.0.factor"]
-        for k in range(1, layers + 1):
-            x = x @ numbers[f"layers.{k}.0.weight"].T + numbers[f"layers.{k}.0.bias"]
-            mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-            x = (x - mean) / np.sqrt(variance + np.float32(EPSILON))
-            x = x * numbers[f"layers.{k}.1.weight"] + numbers[f"layers.{k}.1.bias"]
-            x = np.maximum(x, 0)
-        last = f"layers.{layers + 1}"
-        return signs * np.tanh(x @ numbers[f"{last}.weight"].T + numbers[f"{last}.bias"])
-
-    try:
-        shape = act(np.zeros((1, OBSERVATION_SIZE), np.float32)).shape
-        if shape != (1, ACTION_SIZE):
-            raise ValueError(f"its actions have shape {shape}, not {(1, ACTION_SIZE)}")
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{source} holds the weights of another network than its settings say, for "
-            f"{OBSERVATION_SIZE} observations and {ACTION_SIZE} actions: {error!r}"
-        ) from None
-    hidden = [f"layers.{k}.{part}" for k in range(1, layers + 1) for part in (0, 1)]
-    require_known(numbers, ["frame", "layers.0", *hidden, f"layers.{layers + 1}"], source)
-    return act
+def actor_files(folder: Path | str) -> dict[str, Path]:
+    """A run's actors by name: "best", "last", and episodes after which they were kept ("3")."""
+    files = sorted(Path(folder).glob("actor_*.safetensors"))
+    names = {file.stem.removeprefix("actor_").removeprefix("episode"): file for file in files}
+    return dict(sorted(names.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else 0))
 
 
-def require_known(weights: Iterable[str], places: Collection[str], source: object) -> None:
-    """Raise ValueError for names of weights of other layers than these, or of other kinds."""
-    for name in weights:
-        place, _, part = name.rpartition(".")
-        if place not in places or part not in PARTS:
-            raise ValueError(f"{source}: {shown(name)} is of an edited network: {EDITED}")
-
-
-def canonical_signs(observations: np.ndarray, mirrors: np.ndarray) -> np.ndarray:
-    """Signs (arms, 37) of observations and actions, as the notebook's `CanonicalFrame` has them.
-
-    Args:
-        observations: (arms, 33).
-        mirrors: (2, 37) signs in the mirrors of x and of z, which the weights hold.
-    """
-    x, z = observations[:, [GOAL_X]] < 0, observations[:, [GOAL_Z]] < 0
-    return np.where(x, mirrors[0], np.float32(1)) * np.where(z, mirrors[1], np.float32(1))
+def load_actor(folder: Path | str, name: str = "best") -> Callable[[np.ndarray], np.ndarray]:
+    """The mean policy of one of `actor_files`: observations (arms, 33) to actions (arms, 4)."""
+    if name not in (files := actor_files(folder)):
+        there = ", ".join(files) or "none: train first (make run)"
+        raise FileNotFoundError(f"no actor {shown(name)} in {folder}; actors there: {there}")
+    return read_network(files[name]).act

@@ -1,8 +1,8 @@
-"""Arms that move beside the training, with the newest actor.
+"""Arms in a cell's output, with the actor that the notebook has, or beside its training.
 
 After each episode the actor's weights (117 KB) go to a page in the cell's output, which simulates
-the arms in the browser, so Python loses next to no time. It takes display handles only, no widgets:
-JupyterLab runs the scripts of outputs while a cell is running.
+the arms in the browser, so Python loses next to no time. It takes display handles only, no
+widgets: JupyterLab runs the scripts of outputs while a cell is running.
 """
 
 from __future__ import annotations
@@ -14,99 +14,89 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from IPython.display import HTML, Image, display
+import numpy as np
+import torch
+from IPython import get_ipython
+from IPython.display import HTML, display
 
-from reacher.episode import play_episode
-from tutorial.moving import moving_arms
-from tutorial.paths import DOC
-from tutorial.progress import in_notebook
-from tutorial.protocols import Agent
-from tutorial.run import actor_weights, why_not_shown
-from web.actor import actor_of
-from web.packed import pack_actor
-from web.page import Choice, inline, page
+from reacher.task import OBSERVATION_SIZE
+from web.actor import Network, network_of
+from web.page import STILL, inline, page
 from web.watch import watch_page
 
-SEED = 1000  # of the goals
-MOST_ARMS = 20
-SHOWN = 35  # decisions, of which the last picture shows the last one
+MOST_ARMS = 20  # that are shown
+AfterEpisode = Callable[[Any, Sequence[float]], None]  # of an agent and its scores so far
 
 
-def show_arms(folder: Path, agent: Agent, arms: int, **goals: float) -> None:
-    """Show the arms of a run, with its trained agent, in a page to play with.
+def shown_network(agent: Any) -> Network:
+    """The actor of an agent for a page; PyTorch's random numbers stay as they were.
 
-    Args:
-        folder: of the run.
-        agent: the same, as the notebook has it: an edited actor is told in a line instead.
-        arms: of which at most 20 are shown.
-        goals: `goal_size` and `goal_speed`.
+    Raises:
+        ValueError: the reader edited it, so that a page would show another one.
     """
-    if reason := why_not_shown(agent):
-        print(reason)
+    weights = {name: value.numpy().copy() for name, value in agent.ddpg.actor.state_dict().items()}
+    network = network_of(weights, "the actor")
+    seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
+    with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
+        own = agent.ddpg.act(torch.from_numpy(seen)).numpy()
+    if not np.allclose(network.act(seen), own, atol=1e-3):  # rounding changes less than 1e-5
+        raise ValueError("the actor was edited: it plays in the notebook, but pages cannot show it")
+    return network
+
+
+def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
+    """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
+
+    The agent is that of the run's folder. `goals` are `goal_size` and `goal_speed`.
+    """
+    try:
+        shown_network(agent)
+    except ValueError as error:
+        print(error)
         return
     content = watch_page(folder, arms=min(arms, MOST_ARMS), embedded=True, **goals)
-    still = (DOC / "trained_arms_still.png").read_bytes()
-    display(HTML(inline(content, still, "The arms of this run, simulated in the page")))
+    display(HTML(inline(content, STILL.read_bytes(), "The arms of this run")))
 
 
 @contextlib.contextmanager
 def live_arms(
-    wanted: bool,
-    arms: int,
-    other: Callable[[Any, Sequence[float]], None] | None = None,
-    **goals: float,
-) -> Iterator[Callable[[Any, Sequence[float]], None] | None]:
-    """A context with what shows an agent's newest actor after an episode.
+    wanted: bool, arms: int, other: AfterEpisode | None = None, **goals: Any
+) -> Iterator[AfterEpisode | None]:
+    """A context with what shows an agent's newest actor after an episode, and calls `other`.
 
-    At its end a picture of the arms replaces the page, for GitHub and for whoever opens the saved
-    notebook.
-
-    Args:
-        wanted: False: the context is `other`, and so it is outside of a notebook.
-        arms: of which at most 20 are shown.
-        other: called after each episode, too.
-        goals: `goal_size` and `goal_speed`.
+    What stays in the notebook is a page with the last of these actors. Unless it is wanted, and
+    outside of a notebook, the context is `other`.
     """
-    if not (wanted and in_notebook()):
+    if not (wanted and hasattr(get_ipython(), "kernel")):
         yield other
         return
-    arms, name, newest = min(arms, MOST_ARMS), f"live-{uuid.uuid4().hex}", None
-    untrained = Choice("0", "not at all, random torques", 0.0, None, 0)
-    content = page([untrained], arms=arms, seed=SEED, embedded=True, live=True, **goals)
-    still = (DOC / "trained_arms_still.png").read_bytes()
-    shown = display(HTML(inline(content, still, "The arms learn", name=name)), display_id=True)
-    channel = display(HTML(""), display_id=True)
+    name = f"live-{uuid.uuid4().hex}"
+    actors: list[dict] = [{"label": "0", "network": None, "episode": 0}]
+    curve: list[float] = []
+
+    def output(live: bool) -> HTML:
+        content = page(actors, None, curve, min(arms, MOST_ARMS), embedded=True, live=live, **goals)
+        return HTML(inline(content, STILL.read_bytes(), "The arms learn", name=name))
+
+    shown, channel = display(output(True), display_id=True), display(HTML(""), display_id=True)
 
     def after_episode(agent: Any, scores: Sequence[float]) -> None:
-        nonlocal newest
         if other:
             other(agent, scores)
-        if reason := why_not_shown(agent):
+        try:
+            network = shown_network(agent).packed()
+        except ValueError as error:
             if len(scores) == 1:
-                print(reason)
+                print(error)
             return
-        newest = actor_weights(agent), agent.settings.model_dump(), len(scores)
-        message = {
-            "scores": [round(score, 3) for score in scores],
-            "network": pack_actor(*newest[:2], "the actor"),
-        }
-        channel.update(
-            HTML(
-                f"<script>document.querySelector('iframe[name=\"{name}\"]')?.contentWindow"
-                f".postMessage({json.dumps(message)}, '*')</script>"
-            )
-        )
+        curve[:] = scores
+        actors[1:] = [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
+        message = json.dumps({"scores": curve, "network": network})
+        frame = f"document.querySelector('iframe[name=\"{name}\"]')?.contentWindow"
+        channel.update(HTML(f"<script>{frame}?.postMessage({message}, '*')</script>"))
 
     try:
         yield after_episode
     finally:
         channel.update(HTML(""))
-        if newest is None:
-            shown.update(HTML(""))
-        else:
-            episode = play_episode(actor_of(*newest[:2], "the actor"), arms, SEED, SHOWN, **goals)
-            label = f"The arms after {newest[2]} episodes. To play with them: section 8."
-            picture = moving_arms(
-                episode.observations[-1:], label=label, goal_size=goals.get("goal_size", 5.0)
-            )
-            shown.update(Image(picture, alt=label))
+        shown.update(output(False) if actors[1:] else HTML(""))

@@ -9,140 +9,106 @@ import base64
 import html
 import json
 import string
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from reacher.task import Task
+from reacher import columns, physics, task
 
+SEED = 1000  # of the goals; trainings begin with seeds from 0 on
 ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = "physics.js", "networks.js", "scene.js", "page.js"
+STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"  # where scripts do not run
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An actor among which the reader of a page chooses.
+def script(*names: str) -> str:
+    """These files of `assets` as one script, after the constants of the arms.
 
-    Attributes:
-        label: a word or a number, which the slider and links (#episode=...) call it by.
-        title: in a few words, within a sentence.
-        score: its mean score in Python, for the goals of the page.
-        network: of `web.actor.packed_actor`; None: random torques.
-        episode: of training, after which it was kept; None: not known.
+    They are TASK, by the names in reacher/physics.py and reacher/task.py, and COLUMNS, the first
+    number of each part of an observation, by the names in reacher/columns.py.
     """
-
-    label: str
-    title: str
-    score: float
-    network: dict | None
-    episode: int | None = None
+    values = {**vars(physics), **vars(task)}
+    known = {k: v for k, v in values.items() if k.isupper() and isinstance(v, int | float | dict)}
+    starts = {k: getattr(v, "start", v) for k, v in vars(columns).items() if k.isupper()}
+    head = f"const TASK = {json.dumps(known)}, COLUMNS = {json.dumps(starts)};\n"
+    return head + "".join(map(_asset, names))
 
 
 def page(
-    actors: Sequence[Choice],
-    critic: dict | None = None,
+    actors: Sequence[Mapping],
+    critic: Mapping | None = None,
     scores: Sequence[float] = (),
     arms: int = 20,
-    seed: int = 0,
-    title: str = "Grab the goal",
     what: str = "",
-    still: bytes = b"",
+    tutorial: str = "",
+    preview: str = "",
     embedded: bool = False,
     live: bool = False,
-    **parameters: float,
+    **parameters: Any,
 ) -> str:
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
-        actors: in the order in which they were trained.
-        critic: of `web.actor.packed_critic`; None: the page shows no values.
+        actors: in the order of training. Of each "label", which the slider and links (#episode=...)
+            call it by, "network" of `web.actor.Network.packed`, None for random torques, "episode"
+            after which it was kept, or None, and perhaps "score", its mean in Python.
+        critic: likewise packed; None: the page shows no values.
         scores: of the training, episode by episode.
         arms: how many live in the page.
-        seed: of their goals.
-        title: of the page.
-        what: a line below it.
-        still: PNG for where scripts do not run.
+        what: a sentence or two on what one sees, which previews of links show as well.
+        tutorial: address that explains it all; "": no link.
+        preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
-        parameters: `goal_size` and `goal_speed`.
-
-    Raises:
-        ValueError: no actor, two with the same label, or a wrong parameter.
+        parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
-    labels = [actor.label for actor in actors]
-    if not labels or len(set(labels)) < len(labels):
-        raise ValueError(f"a page needs actors with different labels, not {labels}")
-    task = Task(arms, seed)
-    task.set_parameters(parameters)
+    labels = [actor["label"] for actor in actors]
+    world = task.Task(arms, SEED)
+    world.set_parameters(parameters)
     data = {
-        "actors": [vars(actor) for actor in actors],
+        "actors": actors,
         "first": labels.index("best") if "best" in labels else len(labels) - 1,
         "critic": critic,
         "live": live,
         "scores": [round(float(score), 3) for score in scores],
-        "goals": [
-            (int(generator.integers(360)), generator.uniform(-1, 1))
-            for generator in task.generators
-        ],
-        "world": {"size": task.parameters["goal_size"], "speed": task.parameters["goal_speed"]},
+        "goals": [(int(each.integers(360)), each.uniform(-1, 1)) for each in world.generators],
+        "world": {name: world.parameters[f"goal_{name}"] for name in ("size", "speed")},
     }
-    text = {
-        name: (ASSETS / name).read_text(encoding="utf-8")
-        for name in ("page.html", "page.css", *SCRIPTS)
-    }
-    return string.Template(text["page.html"]).substitute(
-        title=html.escape(title),
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    link, picture = html.escape(tutorial), html.escape(preview)
+    return string.Template(_asset("page.html")).substitute(
         what=html.escape(what),
-        still=_image(still, title),
-        kind="embedded" * embedded + " live" * live,
-        style=text["page.css"],
-        data=_json(data),
-        script="".join(text[name] for name in SCRIPTS),
+        tutorial=link and f'<a href="{link}">How? See the tutorial.</a>',
+        preview=picture and f'<meta property="og:image" content="{picture}">',
+        still=base64.b64encode(STILL.read_bytes()).decode(),
+        kind=("embedded" if critic else "embedded single") * embedded,
+        style=_asset("page.css"),
+        # No name in it ends the script element or starts another.
+        data=text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
+        script=script("physics.js", "networks.js", "scene.js", "page.js"),
     )
 
 
 def inline(
-    page: str,
-    picture: bytes,
-    description: str = "Arms and their goals",
-    height: int = 800,
-    name: str = "",
+    page: str, picture: bytes, description: str = "Arms", height: int = 800, name: str = ""
 ) -> str:
     """HTML that shows a page within a notebook, over a picture for where scripts do not run.
 
     Args:
-        page: what `page` returns.
+        page: of `page`, or another with "</body>".
         picture: PNG, moving or not.
         description: of the picture.
-        height: of the page, pixels.
+        height: pixels, until the page has told its own.
         name: of the frame, by which a script finds it.
     """
-    words = html.escape(description)
-    return _ascii(
-        f'<div style="position:relative;min-height:{height}px">{_image(picture, description)}'
-        f'<iframe title="{words}" name="{name}" sandbox="allow-scripts" loading="lazy" '
-        'style="position:absolute;inset:0;width:100%;height:100%;border:0" '
-        f'srcdoc="{html.escape(page)}"></iframe></div>'
+    text = string.Template(_asset("frame.html")).substitute(
+        page=html.escape(page.replace("</body>", f"{_asset('fit.html')}</body>")),
+        picture=base64.b64encode(picture).decode(),
+        words=html.escape(description),
+        height=height,
+        name=name,
     )
+    return text.encode("ascii", "xmlcharrefreplace").decode()  # any encoding around it does
 
 
-def _image(picture: bytes, description: str) -> str:
-    """An element with this PNG in it; nothing of none."""
-    content = base64.b64encode(picture).decode()
-    return (
-        f'<img alt="{html.escape(description)}" style="max-width:100%" src="data:image/png;'
-        f'base64,{content}">'
-        if picture
-        else ""
-    )
-
-
-def _ascii(text: str) -> str:
-    """Text whose other letters are references: any encoding of the page around it does."""
-    return text.encode("ascii", "xmlcharrefreplace").decode()
-
-
-def _json(data: object) -> str:
-    """JSON that ends no script element and starts none, whatever names are in it."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")

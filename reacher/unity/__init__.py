@@ -1,23 +1,21 @@
 """The Unity build of Reacher on today's Python: `unityagents` 0.4.0, adapted as it is imported.
 
-The course's builds are Unity programs ("players") that speak the protocol of ML-Agents v0.4,
-for which PyPI's `unityagents` is the client. It pins packages of 2018. Five things keep its code
-from running as it did then, and importing this package mends them without a change to the
-installed one, in `protocol` and `client`:
+The course's builds are Unity programs ("players") that speak the protocol of ML-Agents v0.4, for
+which PyPI's `unityagents` is the client. Five things keep its code from running as it did in 2018,
+and importing this package mends them without a change to the installed one:
 
 1. Its message classes were generated for protobuf 3.5, and current protobuf refuses to load them.
    They are rebuilt from the descriptions that those files contain.
 2. It names `np.float_`, which NumPy 2 has not: the module that uses it gets it, not NumPy itself.
 3. It keeps its connection in a class attribute, so that no second environment works in a process,
-   waits forever for a player that has died, answers whoever calls, and leaves a thread behind on
-   which Python hangs at its exit. `client` has another in that part's place.
+   waits forever for a player that has died, and leaves a thread behind on which Python hangs at its
+   exit. `client` has another in that part's place.
 4. Its observations were float64; today's protobuf makes float32 of them. They are converted.
-5. It sets up Python's root logger at import. That is held off; what it logs is still printed.
+5. It sets up Python's root logger at import. That is held off.
 
-After `import reacher.unity` the original `unityagents.UnityEnvironment` works as well, with the
-arguments that course notebooks give it. `open_unity` adds the finding of the file (`player`), a
-free port and errors that say what to do. `server` is a stand-in for the build, and `launcher` makes
-a file that starts it.
+So the original `unityagents.UnityEnvironment` works, as course notebooks call it. `open_unity` adds
+the finding of the file, a free port and errors that say what to do. `server` is a stand-in for the
+build, and `launcher` makes a file that starts it.
 """
 
 try:

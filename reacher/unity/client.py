@@ -10,9 +10,8 @@ import atexit
 import itertools
 import os
 import queue
-import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -24,8 +23,8 @@ from typing import IO, Any
 import grpc
 import numpy as np
 
-from reacher.checks import MAX_TIMEOUT, integer, number
-from reacher.display import has_display
+from reacher.checks import integer, number
+from reacher.goals import MAX_UNITY_SEED
 from reacher.task import SOLVED_SCORE, checked_parameters
 from reacher.unity.player import find_player
 from reacher.unity.protocol import (
@@ -59,29 +58,27 @@ def open_unity(
         location: the `.x86_64`, `.x86`, `.app` or `.exe`, or the folder it was unpacked into.
         seed: of the build's random numbers, 0 to 2**31 - 1.
         no_graphics: no window; None means True on Linux without a display, False elsewhere.
-        timeout: s to wait for the build to start and connect, and later for each of its answers;
-            at most a day.
+        timeout: s to wait for the build to start and connect, and later for each of its answers.
         goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step), which
             the first reset sends unless its `config` says otherwise; the build's own by default.
 
     Returns:
-        A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, which
-        may be called twice, or use it in a `with` statement. If the player dies, `reset` and
-        `step` raise UnityError, and so they do if it does not answer in time.
+        A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, or use
+        it in a `with` statement. If the player dies or does not answer in time, `reset` and `step`
+        raise UnityError.
 
     Raises:
-        TypeError: `seed` is no integer.
-        ValueError: no build at `location` that this system can run, or a bad value of another
-            argument.
+        TypeError, ValueError: no build at `location` that this system can run, or a bad argument.
         UnityError: the build ends at once, does not connect in time, or speaks another version.
             Its process has ended and its port is free then.
     """
     player = find_player(location)
-    seed = integer("seed", seed, 0, 2**31 - 1)  # the protocol sends it as an int32
-    timeout = number("timeout", timeout, 0, MAX_TIMEOUT)
+    seed = integer("seed", seed, 0, MAX_UNITY_SEED)
+    timeout = number("timeout", timeout, 0, 86_400)
     goals = checked_parameters(goals)
     if no_graphics is None:
-        no_graphics = not has_display()
+        has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        no_graphics = sys.platform == "linux" and not has_display
     return _UnityEnvironment(player, seed, no_graphics, timeout, **goals)
 
 
@@ -108,12 +105,9 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
         self._close()
 
     def reset(
-        self,
-        train_mode: bool = True,
-        config: Mapping[str, float] | None = None,
-        lesson: int | None = None,
+        self, train_mode: bool = True, config: Mapping[str, float] | None = None
     ) -> dict[str, unityagents.BrainInfo]:
-        answer = super().reset(train_mode, {**self._goals, **(config or {})} or None, lesson)
+        answer = super().reset(train_mode, {**self._goals, **(config or {})} or None)
         self._goals = {}  # they stay in the player
         return answer
 
@@ -135,9 +129,8 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
             )
         except OSError as error:
             raise UnityError(
-                f"{file_name} cannot be started: {error.strerror}. It is damaged or made for "
-                "another processor (an Apple silicon Mac needs Rosetta: softwareupdate "
-                "--install-rosetta)"
+                f"{file_name} cannot be started: {error.strerror}. It is damaged, or made for "
+                "another processor"
             ) from error
 
     def close(self) -> None:
@@ -151,17 +144,15 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
         atexit.unregister(self._close)  # else every closed environment stays in memory
 
 
-class _Communicator(unityagents.communicator.Communicator):
+class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandler):
     """Python's side of the connection, in the place of unityagents' RpcCommunicator.
 
     The player is the caller in this protocol: a call carries its answer to our last message and
-    returns with our next one. So it is always inside a call while Python thinks.
+    returns with our next one. So it is always inside a call while Python thinks. Messages have
+    tickets, because the answer to one that the user interrupted comes late.
 
-    Args:
-        environment: whose player this is; its `proc1` is watched.
-        port: to listen at, 0 for any free one.
-        timeout: s to wait for the player to connect, and for each of its answers.
-        log: file with the player's output, for error messages.
+    It listens at `port`, 0 for any free one, and watches `environment.proc1`. `log` holds what the
+    player prints, for error messages.
     """
 
     def __init__(
@@ -174,28 +165,38 @@ class _Communicator(unityagents.communicator.Communicator):
         self._environment, self._port = environment, port
         self._timeout, self._log = timeout, log
         self._server: grpc.Server | None = None
-        self._player = _PlayerCalls()
-        self._tickets = itertools.count()
+        self._received: queue.SimpleQueue = queue.SimpleQueue()  # ticket, and the answer to it
+        self._to_send: queue.SimpleQueue = queue.SimpleQueue()  # ticket, and a message
+        self._tickets, self._answered = itertools.count(), None
+        self._unknown_call: str | None = None  # as later versions of ML-Agents make
 
     def listen(self) -> int:
         """Take the port and start the server; return the port."""
         # Without this option two servers may share a port, and players reach either.
         server = grpc.server(_DaemonThreads(), options=[("grpc.so_reuseport", 0)])
-        server.add_generic_rpc_handlers((self._player,))
+        server.add_generic_rpc_handlers((self,))
         try:
-            # "localhost" would be content with one of the two, and the player may try the other.
-            self._port = server.add_insecure_port(f"127.0.0.1:{self._port}")
-            if has_ipv6():
-                server.add_insecure_port(f"[::1]:{self._port}")
+            self._port = server.add_insecure_port(f"localhost:{self._port}")
         except RuntimeError as error:
-            self._fail(
-                f"port {self._port} is in use, maybe by an environment that was not closed: "
-                "close it, restart the kernel, or give another worker_id",
-                error,
-            )
+            self._fail(f"port {self._port} is in use: close the other environment", error)
         server.start()
         self._server = server
         return self._port
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        if details.method == EXCHANGE:
+            message = messages.UnityMessage
+            return grpc.unary_unary_rpc_method_handler(
+                self._player_calls, message.FromString, message.SerializeToString
+            )
+        if details.method.startswith(PACKAGE):
+            self._unknown_call = details.method
+        return None
+
+    def _player_calls(self, request, context):
+        self._received.put((self._answered, request))
+        self._answered, reply = self._to_send.get()
+        return reply
 
     def initialize(self, inputs: messages.UnityInput) -> messages.UnityOutput:
         """Wait for the player's academy parameters and answer with the seed."""
@@ -206,29 +207,26 @@ class _Communicator(unityagents.communicator.Communicator):
         version = academy.rl_initialization_output.version
         if version != API_VERSION:
             self._fail_version(f"version {version!r}")
-        self._receive(
-            self._send(inputs), deadline, connecting=True
-        )  # an empty message: it waits for a command
+        ticket = self._send(OK, inputs)
+        self._receive(ticket, deadline, connecting=True)  # empty: it waits for a command
         return academy
 
     def exchange(self, inputs: messages.UnityInput) -> messages.UnityOutput:
         """Send a reset or a step and wait for the player's answer to it."""
-        return self._receive(self._send(inputs), time.monotonic() + self._timeout)
+        return self._receive(self._send(OK, inputs), time.monotonic() + self._timeout)
 
     def close(self) -> None:
         """Tell the player to quit and free the port."""
         if self._server is not None:
-            message = messages.UnityMessage()
-            message.header.status = QUIT
-            self._player.to_send.put((next(self._tickets), message))
+            self._send(QUIT)
             self._server.stop(grace=1.0).wait()
             self._server = None
 
-    def _send(self, inputs: messages.UnityInput) -> int:
+    def _send(self, status: int, inputs: messages.UnityInput | None = None) -> int:
         message = messages.UnityMessage(unity_input=inputs)
-        message.header.status = OK
+        message.header.status = status
         ticket = next(self._tickets)
-        self._player.to_send.put((ticket, message))
+        self._to_send.put((ticket, message))
         return ticket
 
     def _receive(
@@ -237,51 +235,33 @@ class _Communicator(unityagents.communicator.Communicator):
         """The answer to message `ticket`; None stands for the player's first call."""
         while True:
             try:
-                answered, message = self._player.received.get(timeout=POLL)
+                answered, message = self._received.get(timeout=POLL)
             except queue.Empty:
                 self._check_player(deadline, connecting)
                 continue
             if message.header.status != OK:
-                self._fail(
-                    "the player was closed (its window, or by itself); reopen the "
-                    "environment to go on"
-                )
-            # Another ticket: a late answer to a call that the user interrupted.
+                self._fail("the player was closed (its window, or by itself): reopen it to go on")
             if answered == ticket:
                 return message.unity_output
 
     def _check_player(self, deadline: float, connecting: bool) -> None:
-        process, unknown = self._environment.proc1, connecting and self._player.unknown_call
-        is_over = process is not None and process.poll() is not None
-        if unknown and (is_over or time.monotonic() > deadline):  # not before: anybody can call
-            self._fail_version(f"the call {unknown}")
-        if process is not None and is_over:
+        process, is_late = self._environment.proc1, time.monotonic() > deadline
+        has_ended = process is not None and process.poll() is not None
+        if connecting and self._unknown_call and (has_ended or is_late):
+            self._fail_version(f"the call {self._unknown_call}")
+        if process is not None and has_ended:
             code = process.returncode
-            how = (
-                f"by signal {-code} ({signal.strsignal(-code)})"
-                if code < 0
-                else f"with exit code {code}"
-            )
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
             if connecting:
-                self._fail(
-                    f"{process.args[0]} ended {how} before it connected. Start it by hand "
-                    "in a terminal to see why"
-                )
+                self._fail(f"{process.args[0]} ended {how} before it connected: start it by hand")
+            self._fail(f"the player ended {how} in the middle of an episode: reopen it to go on")
+        if is_late and connecting:
             self._fail(
-                f"the player ended {how} in the middle of an episode; reopen the "
-                "environment to go on"
+                f"the player did not connect to port {self._port} within {self._timeout:g} s: "
+                "is it the Reacher build, does it wait for a click, does a firewall block it?"
             )
-        if time.monotonic() > deadline:
-            if not connecting:
-                self._fail(
-                    f"the player did not answer within {self._timeout:g} s: it was stopped, or it "
-                    "hangs. Reopen the environment to go on"
-                )
-            self._fail(
-                f"the player did not connect to port {self._port} within "
-                f"{self._timeout:g} s. Is it the Reacher build, does it wait for a click, "
-                "does a firewall block it? On a slow machine, give a longer timeout"
-            )
+        if is_late:
+            self._fail(f"the player did not answer within {self._timeout:g} s: reopen it to go on")
 
     def _fail_version(self, theirs: str) -> None:
         self._fail(
@@ -300,91 +280,23 @@ class _Communicator(unityagents.communicator.Communicator):
         raise UnityError(text) from cause
 
 
-class _PlayerCalls(grpc.GenericRpcHandler):
-    """What the player's calls meet: a message in, and out again with the next one for it.
-
-    Any program on this machine can call as well. The player is the one that sends an academy's
-    parameters first, and is known by its connection's address from then on. Others are refused, and
-    change nothing.
-
-    Attributes:
-        received: pairs of the ticket of the message that is answered, and the answer.
-        to_send: pairs of a ticket and a message.
-        unknown_call: name of a call that this protocol does not have, as later versions of
-            ML-Agents make.
-    """
-
-    def __init__(self) -> None:
-        self.received: queue.SimpleQueue = queue.SimpleQueue()
-        self.to_send: queue.SimpleQueue = queue.SimpleQueue()
-        self.unknown_call: str | None = None
-        self._peer: str | None = None
-        self._ticket: int | None = None
-        self._lock = threading.Lock()
-        self._handler = grpc.unary_unary_rpc_method_handler(
-            self._exchange,
-            messages.UnityMessage.FromString,
-            messages.UnityMessage.SerializeToString,
-        )
-
-    def service(
-        self, handler_call_details: grpc.HandlerCallDetails
-    ) -> grpc.RpcMethodHandler | None:
-        method = handler_call_details.method
-        if method == EXCHANGE:
-            return self._handler
-        if self._peer is None and method.startswith(PACKAGE):
-            self.unknown_call = method
-        return None
-
-    def _exchange(self, request, context):
-        if not self._is_player(request, context.peer()):
-            context.abort(
-                grpc.StatusCode.PERMISSION_DENIED,
-                "this port belongs to the player that was started",
-            )
-        self.received.put((self._ticket, request))
-        self._ticket, reply = self.to_send.get()
-        return reply
-
-    def _is_player(self, request: messages.UnityMessage, peer: str) -> bool:
-        with self._lock:
-            first = self._peer is None
-            if first and request.unity_output.HasField("rl_initialization_output"):
-                self._peer = peer
-            return self._peer == peer
-
-
 class _DaemonThreads(futures.Executor):
-    """Runs each call in a thread of its own, so that no stranger's call holds up the player's.
+    """Runs each call in a thread of its own, on which Python does not wait at its exit.
 
-    Python waits for a ThreadPoolExecutor's threads at its exit, and before it runs what atexit
-    holds: it would hang on an environment that was not closed.
+    With ThreadPoolExecutor it would hang on an environment that was not closed.
     """
 
     def submit(self, function: Callable, /, *args: Any, **kwargs: Any) -> futures.Future:
         future: futures.Future = futures.Future()
-        threading.Thread(
-            target=self._run, args=(future, function, args, kwargs), daemon=True
-        ).start()
+
+        def run():
+            try:
+                future.set_result(function(*args, **kwargs))
+            except Exception as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
         return future
-
-    @staticmethod
-    def _run(future, function, args, kwargs):
-        try:
-            future.set_result(function(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-
-
-def has_ipv6() -> bool:
-    """Whether this machine has the address ::1."""
-    try:
-        with socket.socket(socket.AF_INET6) as one:
-            one.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
 
 
 def _get_communicator(self, worker_id, base_port):
@@ -395,10 +307,7 @@ _get_state = unityagents.UnityEnvironment._get_state
 
 
 def _get_double_state(self, output):
-    """The answer with numbers in double precision, as with the protobuf of 2018.
-
-    NumPy made float64 of its lists of numbers, and makes float32 of today's.
-    """
+    """The answer with numbers in double precision, as with the protobuf of 2018."""
     infos, done = _get_state(self, output)
     for info in infos.values():
         for name in ("vector_observations", "previous_vector_actions", "memories"):

@@ -31,19 +31,14 @@ def unity_launcher(
 ) -> str:
     """Write a small launcher of `reacher.unity.server` in the form of a Unity build.
 
-    It starts with the Python that wrote it and finds this package by its path, so it works from
-    every folder, but not on another machine.
-
     Args:
         num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
-        seed: of the goals, which are Unity's (`reacher.goals`), unless UnityEnvironment sends
-            another seed than 0.
-        folder: where to write, made if missing. By default a new temporary folder, which is
-            removed when this process ends; name one for a launcher that is to outlive it.
+        seed: of the goals, unless UnityEnvironment sends another seed than 0.
+        folder: where to write, made if missing; by default a temporary folder, which is removed
+            when this process ends.
 
     Returns:
-        The path of `Reacher.x86_64` (Linux) or `Reacher.app` (macOS), for
-        `UnityEnvironment(file_name=...)` or `open_unity`.
+        The path of `Reacher.x86_64` (Linux) or `Reacher.app` (macOS).
 
     Raises:
         TypeError, ValueError: an argument is no integer, or out of range.
@@ -51,42 +46,27 @@ def unity_launcher(
     """
     if sys.platform == "win32":
         raise RuntimeError(
-            "unity_launcher works on Linux and macOS. On Windows call "
-            "unityagents.UnityEnvironment(file_name=None), and start the stand-in beside it: "
+            "on Windows call UnityEnvironment(file_name=None), and beside it run "
             "python -m reacher.unity.server --port 5005"
         )
-    options = [
-        "--num-agents",
-        str(integer("num_agents", num_agents, 1, MAX_AGENTS)),
-        "--seed",
-        str(integer("seed", seed, 0, MAX_UNITY_SEED)),
-    ]
+    num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
+    seed = integer("seed", seed, 0, MAX_UNITY_SEED)
     if not folder:
         folder = tempfile.mkdtemp(prefix="reacher-")
-        # Players end before: they are closed in the reverse order. A fork's end removes nothing.
         atexit.register(_remove, folder, os.getpid())
-    return str(_write_launcher(Path(folder).absolute(), options, sys.platform))
+    launcher = program = Path(folder).absolute() / "Reacher.x86_64"
+    if sys.platform == "darwin":
+        launcher = launcher.with_name("Reacher.app")
+        program = launcher / "Contents" / "MacOS" / "Reacher"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    python, project = shlex.quote(sys.executable), shlex.quote(str(PROJECT))
+    options = f"--num-agents {num_agents} --seed {seed}"
+    program.write_text(SHELL.format(project=project, python=python, options=options))
+    program.chmod(0o755)
+    return str(launcher)
 
 
 def _remove(folder: str, process: int) -> None:
-    """Remove a temporary folder at the end of the process that made it."""
+    """Remove a temporary folder at the end of the process that made it, not of one it forked."""
     if os.getpid() == process:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _write_launcher(folder: Path, options: list[str], system: str) -> Path:
-    """Write the launcher for `system` (a value of sys.platform) and return its path."""
-    launcher = program = folder / "Reacher.x86_64"
-    if system == "darwin":
-        launcher = folder / "Reacher.app"
-        program = launcher / "Contents" / "MacOS" / "Reacher"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(
-        SHELL.format(
-            project=shlex.quote(str(PROJECT)),
-            options=shlex.join(options),
-            python=shlex.quote(sys.executable),
-        )
-    )
-    program.chmod(0o755)
-    return launcher

@@ -52,36 +52,13 @@ def _install_messages() -> None:
         sys.modules[name] = module
 
 
-def _import_unityagents() -> None:
-    """Import unityagents, which gives the root logger no handler by `logging.basicConfig` here.
-
-    basicConfig does nothing where the root logger has a handler already. What unityagents logs,
-    such as "'Academy' started successfully!", is printed as the root's handler would print it.
-    """
-    root, handler = logging.getLogger(), logging.NullHandler()
-    root.addHandler(handler)
-    try:
-        import unityagents
-    except ModuleNotFoundError as error:  # Pillow is all that it needs beyond what we have
-        package = "pillow" if error.name == "PIL" else error.name
-        raise ModuleNotFoundError(
-            f"unityagents needs {package}, which is not installed; run\n    pip install {package}",
-            name=error.name,
-        ) from error
-    finally:
-        root.removeHandler(handler)
-    printer = logging.StreamHandler()
-    printer.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
-    printer.addFilter(lambda record: not root.handlers)  # else it is printed by those
-    unityagents.environment.logger.addHandler(printer)
-    unityagents.environment.logger.setLevel(logging.INFO)
-
-
 if sys.modules.get("communicator_objects") is None:  # else an old protobuf has loaded it
     _install_messages()
-_import_unityagents()
+_handler = logging.NullHandler()  # with one, logging.basicConfig in unityagents does nothing
+logging.getLogger().addHandler(_handler)
 
 import communicator_objects as messages  # noqa: E402, F401
 import unityagents  # noqa: E402
 
+logging.getLogger().removeHandler(_handler)
 unityagents.environment.np = types.SimpleNamespace(**{**vars(np), "float_": np.float64})

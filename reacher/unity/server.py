@@ -10,22 +10,23 @@ goals are those that the Unity build draws with the same seed, reset by reset.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 import grpc
 import numpy as np
 
-from reacher.checks import MAX_TIMEOUT, integer, number
-from reacher.environment import ReacherEnvironment
-from reacher.goals import MAX_UNITY_SEED
-from reacher.interface import ACADEMY_NAME, BRAIN_NAME, BrainInfo
-from reacher.physics import MAX_AGENTS
-from reacher.task import RESET_PARAMETERS
+from reacher.environment import BRAIN_NAME, BrainInfo, ReacherEnvironment
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, RESET_PARAMETERS
 from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, messages
 
 CONNECT_TIMEOUT = 60.0  # s
 CONTINUOUS, EXTERNAL = 1, 2  # of the protocol's SpaceTypeProto and BrainTypeProto
-STEP, RESET = 0, 1  # of its CommandProto; 2 is QUIT
+RESET = 1  # of its CommandProto; 0 is STEP
+CHANNEL_OPTIONS = [
+    ("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,75 +38,48 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--port", type=int, required=True, help="where the Python side listens")
     parser.add_argument("--num-agents", type=int, default=20, help="number of arms")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="of the goals, used unless the Python side sends another than 0",
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=CONNECT_TIMEOUT, help="s to wait for the Python side"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of the goals, if the other sends 0")
     for flag in ("-nographics", "-batchmode"):
         parser.add_argument(flag, action="store_true", help="taken, as Unity's players do")
     options = parser.parse_args(arguments)
     try:
-        serve(options.port, options.num_agents, options.seed, options.timeout)
+        serve(options.port, options.num_agents, options.seed)
     except (TypeError, ValueError, TimeoutError) as error:
         sys.exit(f"reacher.unity.server: {error}")
 
 
-def serve(port: int, num_agents: int = 20, seed: int = 0, timeout: float = CONNECT_TIMEOUT) -> None:
+def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
     """Play the Unity player until the Python side quits or goes.
 
     Args:
         port: at which the Python side listens, on this machine.
         num_agents: number of arms.
-        seed: of the goals, unless the Python side sends one; 0 is what its message holds when
-            nobody has set it, so a 0 does not count as one.
-        timeout: s to wait for the Python side to listen.
+        seed: of the goals, unless the Python side sends another one than 0.
 
     Raises:
-        TypeError, ValueError: an argument is of the wrong kind or out of range, before anything
-            waits; or actions or reset parameters that the environment refuses.
+        TypeError, ValueError: a bad argument, before anything waits; or bad actions or parameters.
         TimeoutError: nobody listens at the port.
     """
-    integer("port", port, 1, 65_535)
-    integer("num_agents", num_agents, 1, MAX_AGENTS)
-    integer("seed", seed, 0, MAX_UNITY_SEED)
-    number("timeout", timeout, 0, MAX_TIMEOUT)
-    options = [
-        ("grpc.enable_http_proxy", 0),  # some machines route even localhost to a proxy
-        ("grpc.max_reconnect_backoff_ms", 1000),
-    ]
-    with grpc.insecure_channel(f"localhost:{port}", options) as channel:
+    environment = ReacherEnvironment(num_agents, seed, goals="unity")
+    with grpc.insecure_channel(f"localhost:{port}", CHANNEL_OPTIONS) as channel:
         try:
-            grpc.channel_ready_future(channel).result(timeout=timeout)
+            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT)
         except grpc.FutureTimeoutError:
-            raise TimeoutError(
-                f"nobody listens at port {port}: start the Python side, "
-                "unityagents.UnityEnvironment, with that port"
-            ) from None
-        call = channel.unary_unary(
-            EXCHANGE, messages.UnityMessage.SerializeToString, messages.UnityMessage.FromString
-        )
-        try:
-            _converse(call, num_agents, seed)
-        except grpc.RpcError:
-            pass  # the Python side has gone
+            raise TimeoutError(f"nobody listens at port {port}: start unityagents first") from None
+        message = messages.UnityMessage
+        call = channel.unary_unary(EXCHANGE, message.SerializeToString, message.FromString)
+        with contextlib.suppress(grpc.RpcError):  # the Python side has gone
+            _converse(call, environment)
 
 
-def _converse(call, num_agents: int, seed: int) -> None:
+def _converse(call, environment: ReacherEnvironment) -> None:
     """Send answers and carry out the commands that come back, until one is not OK."""
     academy = messages.UnityOutput(rl_initialization_output=_academy_parameters())
     message = call(_message(academy))
-    sent_seed = message.unity_input.rl_initialization_input.seed
-    environment = ReacherEnvironment(num_agents, sent_seed or seed, goals="unity")
+    if seed := message.unity_input.rl_initialization_input.seed:
+        environment = ReacherEnvironment(environment.num_agents, seed, goals="unity")
     output = messages.UnityOutput()  # nothing to tell yet: only asks for the first command
-    while True:
-        message = call(_message(output))
-        if message.header.status != OK:
-            return
+    while (message := call(_message(output))).header.status == OK:
         command = message.unity_input.rl_input
         if command.command == RESET:
             # The shortest number with these 32 bits is the one that the user has typed.
@@ -114,11 +88,9 @@ def _converse(call, num_agents: int, seed: int) -> None:
                 for name, value in command.environment_parameters.float_parameters.items()
             }
             answer = environment.reset(command.is_training, parameters)
-        elif command.command == STEP:
+        else:
             actions = command.agent_actions[BRAIN_NAME].value
             answer = environment.step([list(action.vector_actions) for action in actions])
-        else:
-            return
         output = messages.UnityOutput(rl_output=_agent_infos(answer[BRAIN_NAME]))
 
 
@@ -129,17 +101,16 @@ def _message(output: messages.UnityOutput) -> messages.UnityMessage:
 
 
 def _academy_parameters() -> messages.UnityRLInitializationOutput:
-    brain = ReacherEnvironment(num_agents=1).brains[BRAIN_NAME]
-    academy = messages.UnityRLInitializationOutput(name=ACADEMY_NAME, version=API_VERSION)
+    academy = messages.UnityRLInitializationOutput(name="Academy", version=API_VERSION)
     academy.brain_parameters.append(
         messages.BrainParametersProto(
-            brain_name=brain.brain_name,
+            brain_name=BRAIN_NAME,
             brain_type=EXTERNAL,
-            vector_observation_size=brain.vector_observation_space_size,
-            num_stacked_vector_observations=brain.num_stacked_vector_observations,
+            vector_observation_size=OBSERVATION_SIZE,
+            num_stacked_vector_observations=1,
             vector_observation_space_type=CONTINUOUS,
-            vector_action_size=brain.vector_action_space_size,
-            vector_action_descriptions=brain.vector_action_descriptions,
+            vector_action_size=ACTION_SIZE,
+            vector_action_descriptions=[""] * ACTION_SIZE,
             vector_action_space_type=CONTINUOUS,
         )
     )

@@ -1,8 +1,8 @@
-// Actors and the critic. A network is { sizes, bounded, mirrors } with its numbers in a row, single
+// Actors and the critic, as web/actor.py packs them: { sizes, mirrors } and the numbers in a row, single
 // precision: of each layer weights (outputs x inputs) and bias, and of hidden layers LayerNorm's
-// factor and shift. A critic takes the action behind the observation. With `mirrors`, signs of
-// observation and action in two mirrors, it sees the arm in the mirror in which its goal has x >= 0
-// and z >= 0.
+// factor and shift. A critic takes the action behind the observation; actors end in a tanh. With
+// `mirrors`, signs of observation and action in two mirrors, it sees the arm in the mirror in which
+// its goal has x >= 0 and z >= 0. Needs COLUMNS, and no page.
 const NORMALIZATION_EPSILON = 1e-5;
 
 function network(about) {
@@ -19,14 +19,12 @@ function network(about) {
   return { ...about, layers };
 }
 
-const GOAL_X = 26, GOAL_Z = 28;  // of an observation
-
-function forward(network, inputs, action = null) {
+function forward(network, inputs, action = null) { // an actor's action, or [the critic's value] of one
   if (!network.mirrors) return forwardAsSeen(network, inputs, action);
-  const [flipX, flipZ] = network.mirrors, isX = inputs[GOAL_X] < 0, isZ = inputs[GOAL_Z] < 0;
+  const [flipX, flipZ] = network.mirrors, isX = inputs[COLUMNS.GOAL] < 0, isZ = inputs[COLUMNS.GOAL + 2] < 0;
   const mirrored = (values, first) => values.map((value, k) => value * (isX ? flipX[first + k] : 1) * (isZ ? flipZ[first + k] : 1));
   const answer = forwardAsSeen(network, mirrored(inputs, 0), action && mirrored(action, inputs.length));
-  return network.bounded ? mirrored(answer, inputs.length) : answer;
+  return action ? answer : mirrored(answer, inputs.length);
 }
 
 function forwardAsSeen(network, inputs, action) {
@@ -47,5 +45,5 @@ function forwardAsSeen(network, inputs, action) {
     }
     x = y;
   });
-  return network.bounded ? x.map(Math.tanh) : x;
+  return action ? x : x.map(Math.tanh);
 }

@@ -1,8 +1,10 @@
 // The page: live arms, and what the reader does to them.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
-const actors = data.actors.map((actor) => ({ ...actor, network: actor.network && network(actor.network) }));
-const critic = data.critic && network(data.critic), most = EPISODE_DECISIONS * STEPS_PER_DECISION * STEP_REWARD;
+const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
+  : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor`}`;
+const actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
+const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
 const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
 const scene = new Scene(byId("view")), dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -21,7 +23,13 @@ let held = null, others = 1; // what the reader holds; opacity of the arms that 
 const chosen = () => arms[state.arm - 1] ?? null;
 const shown = () => chosen() ? [chosen()] : arms;
 
-function say(text) { byId("message").textContent = text; }
+let fading = 0;
+function say(text) { // and let it fade, before it is untrue
+  byId("message").textContent = text;
+  byId("message").classList.remove("old");
+  clearTimeout(fading);
+  fading = setTimeout(() => byId("message").classList.add("old"), 3000 + 50 * text.length);
+}
 function startAgain() {
   for (const arm of arms) {
     arm.hang();
@@ -88,24 +96,23 @@ function holdGoal() { // the goal is where the reader holds it, whatever its own
 }
 function choose(number, seconds = 0.9) {
   state.arm = number;
-  byId("all").disabled = !number;
-  byId("pull").textContent = number ? "Pull its goal away" : "Pull the goals away";
-  byId("flick").textContent = number ? "Push its hand" : "Push the hands";
+  byId("pull").textContent = number ? "Pull goal away" : "Pull goals away";
+  byId("flick").textContent = number ? "Push hand" : "Push hands";
   frame(seconds);
   tellCritic();
   remember();
 }
-function arrange() { // in rows, fewer in each where the picture is high
-  const isHigh = scene.width < 1.1 * scene.height, columns = Math.ceil(Math.sqrt(arms.length * (isHigh ? 0.6 : 1.25)));
-  const apart = Math.max(24, 2 * GOAL_ORBIT + RADIUS.ring * data.world.size + 1), rows = Math.ceil(arms.length / columns);
-  arms.forEach((arm, k) => {
-    arm.place = [(k % columns - (Math.min(columns, arms.length) - 1) / 2) * apart, ((rows - 1) / 2 - Math.floor(k / columns)) * 1.25 * apart, 0];
-  });
+function arrange() {
+  const apart = Math.max(23, 2 * GOAL_ORBIT + RADIUS.ring * data.world.size + 1);
+  scene.spread(arms.length, apart).forEach((place, k) => { arms[k].place = place; });
 }
+let framed = null; // the camera, unless the reader turned it
 function frame(seconds = 0) {
-  const arm = chosen(), one = arm || arms.length === 1;
-  scene.fly(scene.framing(arm ? [arm.place] : arms.map(({ place }) => place), FRAMED[one ? "one" : "many"], 90, one ? 22 : 36), still.matches ? 0 : seconds);
+  const places = (chosen() ? [chosen()] : arms).map(({ place }) => place);
+  framed = scene.framing(places, FRAMED[places.length > 1 ? "many" : "one"]);
+  scene.fly(framed, still.matches ? 0 : seconds);
 }
+const isTurned = () => !scene.flight && scene.camera !== framed;
 function train(index) {
   actor = actors[clamp(index, 0, actors.length - 1)];
   state.episode = actor.label;
@@ -113,6 +120,9 @@ function train(index) {
   byId("episode").setAttribute("aria-valuetext", actor.title);
   byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
   document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
+  const { episode } = actor, score = episode ? data.scores[episode - 1] : actor.score;
+  byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
+  Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
   byId("compared").textContent = "";
   forget();
   remember();
@@ -120,10 +130,10 @@ function train(index) {
 function set(name, value) {
   state[name] = value;
   if (name === "acting") {
-    byId("acting").setAttribute("aria-pressed", value);
-    byId("acting").textContent = value ? "Actor on" : "Actor off";
+    byId("acting").textContent = `Switch actor ${value ? "off" : "on"}`;
+    for (const arm of arms) arm.chase = null;
     forget();
-  } else if (name === "slow") byId("slow").setAttribute("aria-pressed", value < 1);
+  } else if (name === "slow") byId("slow").textContent = value < 1 ? "Speed up" : "Slow down";
   else if (name === "playing") byId("play").textContent = value ? "Pause" : "Play";
   else {
     byId(name).value = value;
@@ -135,15 +145,20 @@ function set(name, value) {
 
 // A link such as #episode=2&arm=7&gravity=20 sets the scene; what it does not name is as at first.
 function read(hash) {
-  const wanted = new URLSearchParams(hash.replace(/^#/, "")), number = (name, low, high) => {
-    const value = parseFloat(wanted.get(name));
-    return Number.isFinite(value) ? clamp(value, low, high) : DEFAULTS[name];
+  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name)));
+  const number = (name, low, high) => {
+    const value = Number(wanted.get(name) ?? DEFAULTS[name]), isKnown = value >= low && value <= high;
+    if (!isKnown) odd.add(name);
+    return isKnown ? value : DEFAULTS[name];
   };
   for (const [name, , low, high] of WORLD) set(name, number(name, low, high));
   set("slow", number("slow", 0.1, 4));
   set("acting", wanted.get("acting") !== "false");
-  train(Math.max(actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode)), 0));
-  choose(Math.round(number("arm", 0, arms.length)), scene.width ? 0.9 : 0);
+  const index = actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode));
+  if (index < 0) odd.add("episode");
+  train(index < 0 ? data.first : index);
+  choose(Math.round(number("arm", 0, arms.length)), quiet ? 0 : 0.9);
+  if (odd.size) say(`This link asks for what is not here: ${[...odd].join(", ").slice(0, 60)}. ${index < 0 ? `The ${actor.label} actor plays` : "The rest is as it says"}.`);
 }
 let quiet = true; // while the page is built
 function remember() {
@@ -193,7 +208,8 @@ function listen() {
     const [x, y] = spot(event);
     fingers.set(event.pointerId, [x, y]);
     const found = fingers.size === 1 ? under(x, y) : null;
-    pressed = { x, y, found };
+    pressed = { x, y, found, camera: scene.camera };
+    endHint();
     try { view.setPointerCapture(event.pointerId); } catch { /* it is up already */ }
   });
   view.addEventListener("pointermove", (event) => {
@@ -208,7 +224,7 @@ function listen() {
       const apart = ([a, b]) => Math.hypot(a - other[0], b - other[1]) || 1;
       scene.zoom(apart(before) / apart([x, y]));
     } else if (held) drag(x, y);
-    else if (Math.hypot(x - pressed.x, y - pressed.y) > 5 || pressed.moved) {
+    else if (pressed.moved || Math.hypot(x - pressed.x, y - pressed.y) > (event.pointerType === "touch" ? 12 : 5)) { // a finger may scroll
       if (!pressed.moved && pressed.found && pressed.found.kind !== "arm") {
         held = { ...pressed.found, at: pressed.found.arm[pressed.found.kind] };
         Object.assign(held.arm, { lost: false, chase: null });
@@ -220,6 +236,7 @@ function listen() {
   const up = (event) => {
     fingers.delete(event.pointerId);
     if (held) { chase([held.arm]); held = null; }
+    else if (event.type === "pointercancel" && event.pointerType === "touch" && pressed && !fingers.size) scene.camera = pressed.camera; // it scrolled
     else if (event.type === "pointerup" && pressed && !pressed.moved && pressed.found) {
       choose(Number(pressed.found.arm.name));
       say(`Arm ${pressed.found.arm.name}, ${actor.title}.`);
@@ -237,14 +254,15 @@ function listen() {
   const keys = {
     ArrowLeft: () => scene.orbit(-5, 0), ArrowRight: () => scene.orbit(5, 0), ArrowUp: () => scene.orbit(0, 4), ArrowDown: () => scene.orbit(0, -4),
     "+": () => scene.zoom(1 / 1.15), "=": () => scene.zoom(1 / 1.15), "-": () => scene.zoom(1.15),
-    n: () => next(1), p: () => next(-1), Escape: () => (state.arm ? choose(0) : view.blur()),
+    n: () => next(1), p: () => next(-1), Escape: () => (state.arm || isTurned() ? choose(0) : view.blur()),
     "[": () => pullGoals(-30), "]": () => pullGoals(30), f: flickHands, a: () => set("acting", !state.acting),
-    s: () => set("slow", state.slow < 1 ? 1 : 0.25), " ": () => set("playing", !state.playing), r: startAgain,
+    s: () => set("slow", state.slow < 1 ? 1 : 0.25), " ": () => set("playing", !state.playing), r: () => { startAgain(); frame(0.9); },
     ".": () => { set("playing", false); do tick(); while (steps % STEPS_PER_DECISION); },
   };
   view.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
+    endHint();
     keys[event.key]();
   });
   for (const [name, key] of [["play", " "], ["slow", "s"], ["acting", "a"], ["flick", "f"], ["reset", "r"]]) byId(name).addEventListener("click", keys[key]);
@@ -252,10 +270,13 @@ function listen() {
   byId("all").addEventListener("click", () => choose(0));
   byId("episode").addEventListener("input", (event) => { train(Number(event.target.value)); say(`The actor: ${actor.title}.`); });
   byId("compare").addEventListener("click", compare);
+  byId("copy").addEventListener("click", () => (navigator.clipboard?.writeText(location.href) ?? Promise.reject()).then(
+    () => say("Copied: a link to this scene."), () => say("The address bar has the link to this scene.")));
   document.addEventListener("click", (event) => { // links also work within a notebook's frame
     const link = event.target.closest?.('a[href^="#"]');
     if (!link) return;
     event.preventDefault();
+    endHint();
     startAgain();
     read(link.getAttribute("href"));
     set("playing", true);
@@ -278,7 +299,7 @@ function tell() {
   }
   const seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
     ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
-  const text = `${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(most * share).toFixed(1)} at that rate`;
+  const text = `${state.acting ? "" : "The actor is off. "}${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(MOST * share).toFixed(1)} at that rate`;
   if (byId("status").textContent !== text) byId("status").textContent = text;
 }
 
@@ -291,7 +312,7 @@ const GRID = 21, patch = Object.assign(document.createElement("canvas"), { width
 function tellCritic() {
   byId("critic").hidden = !critic;
   byId("landscape").hidden = !chosen();
-  if (!chosen()) byId("critic-note").textContent = "Click an arm. Then this shows which return the critic expects of other torques on its upper arm, live.";
+  if (!chosen()) byId("critic-note").textContent = "The critic is the agent's second network: it estimates the reward that is still to come. Click an arm, and see what it expects of other torques on the upper arm, live.";
   grid.row = GRID;
 }
 function landscape() { // a few rows for each picture
@@ -374,11 +395,11 @@ function build() {
     byId("world").append(label);
     byId(name).addEventListener("input", (event) => set(name, Number(event.target.value)));
   }
-  const back = Object.assign(document.createElement("button"), { type: "button", textContent: "As in training" });
+  const back = Object.assign(document.createElement("button"), { type: "button", textContent: "Set as in training" });
   back.addEventListener("click", () => WORLD.forEach(([name]) => set(name, DEFAULTS[name])));
   byId("world").append(back);
   if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
-  byId("check").hidden = data.live;
+  byId("check").hidden = !actor.score;
   curve();
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
@@ -386,14 +407,15 @@ function curve() { // kept actors stand at equal distances on its axis, and the 
     const k = Math.max(known.findLastIndex((other) => other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${41 - score}`), svg = document.querySelector("#curve svg");
-  svg.setAttribute("viewBox", `0 0 ${end} 41`);
-  svg.innerHTML = `<line x1="0" x2="${end}" y1="41" y2="41"/><line x1="0" x2="${end}" y1="11" y2="11" stroke-dasharray="4 4"/><polyline points="${points.join(" ")}"/>`;
-  byId("curve-note").textContent = points.length ? "The line: scores during training, with noise, from 0 to 40; dashed: 30, which counts as solved. Numbers: episodes." : "";
+  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`), svg = document.querySelector("#curve svg");
+  svg.setAttribute("viewBox", `0 0 ${end} ${MOST}`);
+  const line = (score, dash) => `<line x1="0" x2="${end}" y1="${MOST - score}" y2="${MOST - score}" stroke-dasharray="${dash}"/>`;
+  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." : "";
   byId("episode").max = end;
   byId("training").hidden = actors.length < 2;
   byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
-    const isShown = actors.length < 12 || [0, 1, 5, 10, 20, 50, 100, 150].includes(episode);
+    const isShown = actors.length < 12 || [0, 5, 10, 20, 50, 100, 150, 200].includes(episode);
     return Object.assign(document.createElement("span"), { textContent: isShown ? label : "", style: `left: ${100 * k / end}%` });
   }));
 }
@@ -401,41 +423,76 @@ function learn({ data: news }) { // a newer actor, from the notebook in which it
   if (!Array.isArray(news?.scores) || !news.network) return;
   const episode = news.scores.length, isNewest = actor === actors.at(-1);
   data.scores = news.scores;
-  actors.push({ label: String(episode), title: `${episode} episode${episode > 1 ? "s" : ""}`, episode, network: network(news.network) });
+  const newest = { label: String(episode), episode, network: network(news.network) };
+  actors.push({ ...newest, title: titleOf(newest) });
   curve();
   train(isNewest ? actors.length - 1 : actors.indexOf(actor)); // a reader who looks at an older one stays with it
   if (isNewest) say(`After ${actor.title}: score ${data.scores.at(-1).toFixed(1)}.`);
 }
 
+// A hand that drags a goal once, so that nobody has to read that goals can be dragged.
+const hint = { passed: 0, isOver: data.live || still.matches || location.hash.length > 1 };
+function showHow(seconds) {
+  const arm = arms[Math.floor(0.6 * arms.length)], share = clamp((hint.passed += seconds) - 3, 0, 2) / 2;
+  if (share === 1) {
+    endHint();
+    say("Now you: drag a goal.");
+  } else if (share) {
+    hint.angle ??= arm.angle;
+    const turn = (hint.angle + 60 * share * share * (3 - 2 * share)) * Math.PI / 180;
+    held = { arm, kind: "goal", isHint: true, at: [GOAL_ORBIT * Math.sin(turn), GOAL_HEIGHT, GOAL_ORBIT * Math.cos(turn)] };
+    const [x, y] = scene.project(upright(arm.goal, arm.place));
+    byId("hand").removeAttribute("hidden");
+    Object.assign(byId("hand").style, { left: `${x}px`, top: `${y}px` });
+  }
+}
+
+function endHint() {
+  hint.isOver = true;
+  byId("hand").toggleAttribute("hidden", true);
+  if (held?.isHint) held = null;
+}
+
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0 };
 function loop(now) {
-  if (now - last > 300) Object.assign(frames, { count: 0, since: now }); // a hidden tab waits
-  const passed = clamp((now - last) / 1000, 0, 0.1);
+  const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
   last = now;
-  if (scene.resize()) { arrange(); frame(); }
+  if (resize()) { arrange(); frame(); }
   scene.move(passed);
   others += ((chosen() ? 0.12 : 1) - others) * (still.matches ? 1 : Math.min(5 * passed, 1));
   if (!chosen() && others > 0.99) others = 1;
+  if (!hint.isOver && state.playing) showHow(passed);
   if (state.playing) for (clock += passed * state.slow; clock >= STEP; clock -= STEP) tick();
   picture();
   landscape();
-  if (++frames.count % 10 === 0) tell();
-  if (now - frames.since > 1000) {
-    Object.assign(frames, { rate: 1000 * frames.count / (now - frames.since), count: 0, since: now });
-    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
-  }
+  byId("all").disabled = !chosen() && !isTurned();
+  frames.count++;
   requestAnimationFrame(loop);
 }
+function resize() {
+  const { clientWidth, clientHeight } = byId("view");
+  return scene.resize(clientWidth || 1, clientHeight || 1, devicePixelRatio || 1);
+}
+setInterval(() => { // however few pictures there are
+  const now = performance.now(), passed = now - frames.since;
+  tell();
+  if (document.hidden || passed > 3000) Object.assign(frames, { count: 0, since: now });
+  else if (passed > 1000) {
+    Object.assign(frames, { rate: 1000 * frames.count / passed, count: 0, since: now });
+    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
+  }
+}, 200);
 
 document.querySelector("main").hidden = false;
 build();
 startAgain();
 listen();
-scene.resize();
+resize();
 arrange();
 read(location.hash);
 set("playing", state.playing);
+tell();
 quiet = false;
 requestAnimationFrame(loop);
 window.page = { data, state, arms, actors, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console

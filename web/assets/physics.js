@@ -1,12 +1,13 @@
 // The arms of reacher/physics.py and reacher/task.py. A physics step has a closed form: the joint
 // rates are M^-1 J' (m v*, I w*), with M the inertia matrix (4 x 4) and v*, w* the bodies' free
 // velocities. Axes are Unity's, y up; quaternions are w, x, y, z; units m, s, rad, kg, N m.
-const STEP = 0.02, STEPS_PER_DECISION = 4, EPISODE_DECISIONS = 1001;
-const FASTEST = 7; // rad/s of a body
+// Needs TASK and COLUMNS, and no page: it also runs in Node and in a worker.
+const { STEPS_PER_DECISION, EPISODE_DECISIONS, STEP_REWARD, HAND_RADIUS, GOAL_ORBIT, GOAL_HEIGHT } = TASK;
+const STEP = TASK.PHYSICS_STEP, FASTEST = TASK.MAX_ANGULAR_VELOCITY; // s; rad/s of a body
 const INERTIA = [[2.750735, 0.122059, 2.750735], [3.858919, 0.256818, 3.858919]]; // masses are 1
 const CENTER_OF_MASS = [0, 1.454545], LEVER = [-4.02, -3]; // along a body's own y, from its center
-const HAND_OFFSET = 3, HAND_RADIUS = 1, GOAL_HEIGHT = -1, GOAL_ORBIT = 8, STEP_REWARD = 0.01;
-const TRAINED_WORLD = { gravity: 9.81, drag: 0.05, torque: 150, size: 5, speed: 1, noise: 0 };
+const TRAINED_WORLD = { gravity: TASK.GRAVITY, drag: TASK.ANGULAR_DRAG, torque: TASK.MAX_TORQUE,
+  size: TASK.RESET_PARAMETERS.goal_size, speed: TASK.RESET_PARAMETERS.goal_speed, noise: 0 };
 
 const add = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
 const sub = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
@@ -69,7 +70,7 @@ class Arm {
       this.bodies.push({ at, q, R, center: add(at, times(R, [0, CENTER_OF_MASS[b], 0])) });
     }
     this.elbow = this.anchors[2];
-    this.hand = add(this.bodies[1].at, times(this.bodies[1].R, [0, HAND_OFFSET, 0]));
+    this.hand = add(this.bodies[1].at, times(this.bodies[1].R, [0, TASK.HAND_OFFSET, 0]));
   }
 
   // One step of 0.02 s; actions (4) as shares of the torque, push a force on the hand or null.
@@ -131,11 +132,17 @@ class Arm {
   }
 
   observe(world) { // (33)
-    const seen = new Float32Array(33);
-    this.bodies.forEach(({ at, q }, b) => {
-      seen.set([...at, q[1], q[2], q[3], q[0] - 4.3711388e-8, ...this.velocity[b]], 13 * b);
+    const seen = new Float32Array(TASK.OBSERVATION_SIZE), { UPPER_ARM, FOREARM, GOAL, HAND, GOAL_SPEED } = COLUMNS;
+    this.bodies.forEach(({ at, q: [w, x, y, z] }, b) => {
+      const set = (values, column) => seen.set(values, [UPPER_ARM, FOREARM][b] + column);
+      set(at, COLUMNS.POSITION);
+      set([x, y, z, w + TASK.HALF_TURN_W], COLUMNS.ORIENTATION);
+      set(this.velocity[b].slice(0, 3), COLUMNS.ANGULAR_VELOCITY);
+      set(this.velocity[b].slice(3), COLUMNS.VELOCITY);
     });
-    seen.set([...this.goal, 0, 1, 0, this.share * world.speed], 26);
+    seen.set(this.goal, GOAL);
+    seen.set([0, 1, 0], HAND);
+    seen[GOAL_SPEED] = this.share * world.speed;
     return seen;
   }
 }

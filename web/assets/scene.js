@@ -1,8 +1,12 @@
 // Draws arms on a canvas of two dimensions, far things first: 60 pictures a second without a
 // graphics card. Space is right-handed with z up: x, z, y of the physics, moved to the arm's place.
-const FLOOR = -14.5, SQUARE = 6.5, SUN = [-40, -60, 90], FIELD_OF_VIEW = 28, MARGIN = 1.04; // m, degrees
+// Needs physics.js, and no page: the canvas may be an OffscreenCanvas in a worker.
+const FLOOR = -14.5, SQUARE = 6.5, SUN = [-40, -60, 90], FIELD_OF_VIEW = 22, MARGIN = 1.04; // m, degrees
 const RADIUS = { base: 1, limb: 0.5, elbow: 0.75, post: 0.14, ring: 1.16 }; // m, but the ring's: of the goal
-const FRAMED = { one: [11.5, -14.5, 7], many: [11.5, -9, 5] }; // around the base, below, above
+const FRAMED = { // around the base, below, above, m; degrees
+  one: { around: 11.5, below: -14.5, above: 7, azimuth: 90, elevation: 22 },
+  many: { around: 10.5, below: -9, above: 3, azimuth: 90, elevation: 40 },
+};
 const DARK = {
   sky: [16, 21, 32], floor: [30, 37, 52], square: [37, 45, 63], shadow: [5, 7, 12, 0.5], post: [98, 110, 138],
   base: [128, 139, 165], limb: [232, 235, 242], hand: [64, 164, 255], goal: [214, 116, 178],
@@ -21,15 +25,14 @@ class Scene {
   constructor(canvas) {
     this.canvas = canvas;
     this.pen = canvas.getContext("2d");
-    this.ground = document.createElement("canvas"); // the floor, kept while the camera rests
-    this.camera = { azimuth: 90, elevation: 36, distance: 100, target: [0, 0, 0] };
+    this.ground = new OffscreenCanvas(1, 1); // the floor, kept while the camera rests
+    this.camera = { ...FRAMED.many, distance: 100, target: [0, 0, 0] };
     this.flight = null;
     this.sharpest = 2; // pixels of the canvas for one of the page, at most
   }
 
-  resize() { // true where the size is another one
-    const ratio = Math.min(devicePixelRatio || 1, this.sharpest), width = Math.max(this.canvas.clientWidth, 1);
-    const height = Math.max(this.canvas.clientHeight, 1), isOther = this.width !== width || this.height !== height;
+  resize(width, height, sharpness) { // pixels of the page, the canvas's for one of them; true where the size is another one
+    const ratio = Math.min(sharpness, this.sharpest), isOther = this.width !== width || this.height !== height;
     if (!isOther && this.ratio === ratio) return false;
     Object.assign(this, { width, height, ratio, kept: null });
     this.canvas.width = Math.round(width * ratio);
@@ -47,7 +50,7 @@ class Scene {
   get focal() { return Math.max(this.width, this.height) / 2 / Math.tan(FIELD_OF_VIEW * Math.PI / 360); }
 
   // The nearest camera that has these places in the picture, below the words at its upper edge and above those at its lower one.
-  framing(places, [around, below, above], azimuth, elevation) {
+  framing(places, { around, below, above, azimuth, elevation }) {
     const { forward, right, up } = this.axes({ azimuth, elevation }), points = [];
     for (const place of places) for (let k = 0; k < 12; k++) for (const z of [below, above]) {
       points.push(add(place, [around * Math.cos(k * Math.PI / 6), around * Math.sin(k * Math.PI / 6), z]));
@@ -63,6 +66,16 @@ class Scene {
       });
     }
     return { azimuth, elevation, distance, target };
+  }
+
+  // Places of arms in rows, as many in each as make them look largest in a picture of this shape.
+  spread(count, apart) {
+    const found = [...Array(count).keys()].map((k) => k + 1).filter((columns) => columns * Math.ceil(count / columns) - count < 2).map((columns) => {
+      const rows = Math.ceil(count / columns), middle = (columns - 1) / 2;
+      const places = [...Array(count).keys()].map((k) => [(k % columns - middle) * apart, ((rows - 1) / 2 - Math.floor(k / columns)) * 1.15 * apart, 0]);
+      return { places, far: this.framing(places, FRAMED.many).distance };
+    });
+    return found.reduce((best, other) => (other.far < best.far ? other : best)).places;
   }
 
   fly(camera, seconds) {

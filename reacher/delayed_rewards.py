@@ -1,0 +1,42 @@
+"""Rewards that come only every so many decisions, all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reacher.checks import MAX_SEED, integer
+
+
+class DelayedRewards:
+    """An environment whose rewards are held back; the last decision gives what is left of the sum.
+
+    Args:
+        environment: with the interface of `unityagents`. All else is passed on to it.
+        every: decisions from one sum to the next, at least 1; else TypeError or ValueError.
+    """
+
+    def __init__(self, environment: Any, every: int) -> None:
+        self._environment = environment
+        self.every = integer("every", every, 1, MAX_SEED)
+        self._held: Any = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
+
+    def reset(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        self._held, self._decisions = 0.0, 0
+        return self._environment.reset(*arguments, **options)
+
+    def step(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        answers = self._environment.step(*arguments, **options)
+        (answer,) = answers.values()
+        self._held = self._held + np.array(answer.rewards)
+        self._decisions += 1
+        is_last = any(answer.local_done)
+        due = is_last or self._decisions % self.every == 0
+        answer.rewards = self._held.tolist() if due else [0.0] * len(answer.rewards)
+        self._held = 0.0 if due else self._held
+        self._decisions = 0 if is_last else self._decisions  # the next episode follows by itself
+        return answers

@@ -1,0 +1,234 @@
+"""The commands: what `make run` leaves, in good times and bad, and what `make` hands on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tutorial import commands, execute
+from tutorial.paths import NOTEBOOK, PROJECT
+
+no_signals = pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
+
+
+def small_notebook(path, *cells):
+    """A notebook with parameters, results beside it, and these cells, code or Markdown."""
+    parameters = new_code_cell(
+        'preset = "default"\nseed = 0\ntrain = True\nresume = False\nn_step = 3\n'
+        f"out_dir = {str(path.parent / 'trained')!r}",
+        metadata={"tags": ["parameters"]},
+    )
+    made = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    language = {"language_info": {"name": "python"}}
+    nbformat.write(new_notebook(cells=[parameters, *made], metadata=language), path)
+    return path
+
+
+def printed(path):
+    """What the cells printed."""
+    return "".join(
+        output.get("text", "")
+        for cell in nbformat.read(path, as_version=4).cells
+        for output in cell.get("outputs", [])
+    )
+
+
+@pytest.fixture
+def make_run(tmp_path, monkeypatch):
+    """`make_run(cells, *arguments)`: what `make run` returns for a notebook with these cells."""
+    monkeypatch.setattr(execute, "RUNS", tmp_path / "runs")
+
+    def result(cells, *arguments):
+        monkeypatch.setattr(execute, "NOTEBOOK", small_notebook(tmp_path / "in.ipynb", *cells))
+        return execute.main([*map(str, arguments)])
+
+    return result
+
+
+# ------------------------------------------------------------------------------------------- run
+
+
+def test_a_run_shows_the_cells_that_matter_and_names_its_files(make_run, tmp_path, capsys):
+    shown = new_code_cell("print('trained', seed)", metadata={"tags": ["training"]})
+    assert make_run(["print('an exercise')", shown], "mine", "-p", "seed", "3") == 0
+    said = capsys.readouterr().out
+    assert "trained 3" in said and "an exercise" not in said
+    assert (tmp_path / "runs" / "mine.html").as_uri() in said
+    assert str(tmp_path / "trained" / "default" / "seed3") in said
+    assert "an exercise" in printed(tmp_path / "runs" / "mine.ipynb")
+
+
+def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
+    make_run(["print('first')"], "mine")
+    assert make_run(["print('second')"], "mine") == 0
+    assert "the earlier" in capsys.readouterr().out
+    first, second = sorted((tmp_path / "runs").glob("*.ipynb"), key=lambda path: len(path.name))[
+        ::-1
+    ]
+    assert (printed(first), printed(second)) == ("first\n", "second\n")
+    assert first.with_suffix(".html").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, wrong",
+    [
+        (["../mine"], "a name is of letters"),
+        (["/tmp/mine"], "a name is of letters"),
+        (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
+        (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
+        (["mine", "second"], "unexpected extra argument"),
+    ],
+)
+def test_a_wrong_command_is_refused_and_changes_nothing(
+    make_run, tmp_path, capsys, arguments, wrong
+):
+    make_run(["print('before')"])
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    before.pop(tmp_path / "in.ipynb")
+    assert make_run(["print('ran')"], *arguments) == 2
+    told = capsys.readouterr().err
+    assert re.search(wrong, told) and "Traceback" not in told
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
+    assert {path: time for path, time in after.items() if path in before} == before
+    assert after.keys() - before.keys() == {tmp_path / "in.ipynb"}
+
+
+def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
+    assert make_run(["print('before')", "1 / 0", "print('after')"], "mine") == 1
+    said = capsys.readouterr().out
+    assert "ZeroDivisionError: division by zero" in said and "begins again" in said
+    assert "before" in printed(tmp_path / "runs" / "mine.ipynb")
+    assert "ZeroDivisionError" in (tmp_path / "runs" / "mine.html").read_text()
+
+
+def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
+    """Pictures that are nowhere, formulas that are wrong, scripts; links and pictures of doc/."""
+    texts = (
+        "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](attachment:gone.png)",
+        "A formula that breaks off: $\\frac{a}{$ and $$\\begin{nothing}$$",
+        "<script src='https://cdn.example.org/plot.js'></script> <b>not closed",
+        "![map](doc/map.svg) [page](doc/install.md)",
+    )
+    cells = [
+        *map(new_markdown_cell, texts),
+        "from IPython.display import HTML, Image\nImage(url='https://example.org/b.png')",
+        "HTML('<img src=\"gone.png\"><script>plot()</script>')",
+        "print('the end')",
+    ]
+    assert make_run(cells, "mine") == 0
+    page = (tmp_path / "runs" / "mine.html").read_text()
+    assert "the end" in page and "example.org/b.png" in page
+    assert 'href="../doc/install.md"' in page and 'src="data:image/svg+xml;base64' in page
+    copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
+    assert any("](../doc/map.svg)" in cell.source for cell in copy.cells)
+
+
+@no_signals
+@pytest.mark.parametrize("by_make", [True, False])
+def test_ctrl_c_says_how_to_go_on(tmp_path, by_make):
+    """By a command that works where the reader stands."""
+    notebook = small_notebook(
+        tmp_path / "in.ipynb",
+        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}' / 'state'",
+        "folder.mkdir(parents=True)",
+        new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
+    )
+    program = (
+        "import sys; from pathlib import Path; from tutorial import execute;"
+        f"execute.NOTEBOOK = Path({str(notebook)!r});"
+        f"execute.RUNS = Path({str(tmp_path)!r}) / 'runs';"
+        "sys.exit(execute.main(['mine', '-y', '{n_step: 5}']))"
+    )
+    command = (
+        f"import sys; from tutorial.commands import call; call(sys.executable, '-c', {program!r})"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "MAKELEVEL"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", command],
+        cwd=PROJECT,
+        env=environment | ({"MAKELEVEL": "1"} if by_make else {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "now\n"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of them
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in said + errors
+    assert "Stopped by Ctrl-C." in said
+    hint = said.strip().splitlines()[-1].strip()
+    options = "-y '{n_step: 5}' -p resume True"
+    if by_make:
+        inner = options.replace("'", "'\"'\"'")
+        assert hint == f"make run mine OPTIONS='{inner}'"
+    else:
+        assert hint == f"python3 -m tutorial.commands run mine {options}"
+    assert "now" in (tmp_path / "runs" / "mine.html").read_text()
+
+
+# ------------------------------------------------------------------------------------- the others
+
+
+def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
+    called = []
+    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
+    monkeypatch.setattr(commands, "COPY", tmp_path / "copy.ipynb")
+    monkeypatch.setattr(commands, "PROJECT", tmp_path)
+    commands.lab()
+    assert (tmp_path / "copy.ipynb").read_bytes() == NOTEBOOK.read_bytes()
+    (tmp_path / "copy.ipynb").write_text("mine")
+    commands.lab("--no-browser")
+    assert (tmp_path / "copy.ipynb").read_text() == "mine"
+    assert "as it was left" in capsys.readouterr().out
+    opened = [words for words in called if words[0] == "jupyterlab"]
+    assert len(opened) == 2 and "--no-browser" in opened[1]
+    assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
+
+
+def test_an_unsuitable_python_is_named():
+    for version in ((3, 10), (3, 15)):
+        with pytest.raises(SystemExit, match=f"Python 3.{version[1]} found, 3.11 to 3.14 needed"):
+            commands.check_version(version)
+    for minor in range(11, 15):
+        commands.check_version((3, minor))
+
+
+def test_an_unknown_command_lists_those_there_are(capsys):
+    with pytest.raises(SystemExit, match="no command 'wach': did you mean watch.*demo, lab"):
+        commands.main("wach")
+    for words in (("clean", "--help"), ("run", "test")):
+        with pytest.raises(SystemExit, match="one command at a time"):
+            commands.main(*words)
+    commands.main()
+    told = capsys.readouterr().out
+    assert all(f"\n    {name} " in told for name in commands.COMMANDS)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+@pytest.mark.parametrize(
+    "command, called",
+    [
+        ("watch runs/default/seed0", ["watch", "runs/default/seed0"]),
+        ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
+        ("bogus", ["bogus"]),
+        ("", ["help"]),
+        ("run seed=3", None),
+    ],
+)
+def test_make_hands_on_what_follows_a_command(command, called):
+    done = subprocess.run(
+        f"make -n {command}", cwd=PROJECT, capture_output=True, text=True, shell=True
+    )
+    found = [line.split()[3:] for line in done.stdout.splitlines() if "commands" in line]
+    assert found == ([] if called is None else [called])
+    assert (done.returncode == 0) == (called is not None)
+    assert called is not None or 'seed is no option of make: try OPTIONS="-p' in done.stderr

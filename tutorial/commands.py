@@ -1,0 +1,194 @@
+"""The commands of this project, on every system: `make run` is `python3 -m tutorial.commands run`.
+
+Each first makes `.venv` and installs into it, unless that is done. What follows a command goes to
+the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make stands in between,
+options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
+
+    run          run the whole notebook, and say where the results are
+    demo         the same without training: the stored agent, in half a minute
+    lab          open a copy of the notebook in JupyterLab, my_copy.ipynb
+    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
+    site         write README, notebooks and pages of doc/ as a web site into _site/html/
+    pictures     draw the pictures of README and notebook from stored weights and scores
+    test         the tests and the notebook's checked outputs
+    test-extras  install Selenium too, and run the tests that need a browser
+    lint         check the style of code and notebook, and the types
+    clean        remove .venv
+"""
+
+import difflib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import venv
+
+from tutorial.paths import NOTEBOOK, PROJECT
+
+OLDEST, NEWEST = (3, 11), (3, 14)
+VENV = PROJECT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+REQUIREMENTS = PROJECT / "requirements.txt"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller than PyPI's on Linux
+UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
+COPY = PROJECT / "my_copy.ipynb"
+SITE = PROJECT / "_site" / "html"
+LONG = [f"tests/test_{name}.py" for name in ("resume", "training", "unity_notebook", "page")]
+
+
+def call(*command, **options):
+    """Run a program in the project's folder; stop with its exit status if that is not 0.
+
+    A SIGTERM is handed on, so that the program can end what it has started.
+    """
+    with subprocess.Popen([*map(str, command)], cwd=PROJECT, **options) as process:
+        before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
+        while True:
+            try:
+                status = process.wait()
+                break
+            except KeyboardInterrupt:  # the program has heard it, too, and says what is kept
+                pass
+        signal.signal(signal.SIGTERM, before)
+    if status:
+        sys.exit(status)
+
+
+def module(*words, **options):
+    """Run a module of Python in `.venv`."""
+    call(PYTHON, "-m", *words, **options)
+
+
+def check_version(version=sys.version_info[:2]):
+    """Stop where this Python is too old or too new."""
+    if not OLDEST <= version <= NEWEST:
+        sys.exit(
+            "Python {}.{} found, {}.{} to {}.{} needed; choose one by "
+            "make PYTHON=python3.12 ...".format(*version, *OLDEST, *NEWEST)
+        )
+
+
+def install(*packages):
+    """Install packages or pip's options into `.venv`; a terminal shows what pip is at."""
+    command = [PYTHON, *"-m pip --disable-pip-version-check install --progress-bar off".split()]
+    with subprocess.Popen(
+        [*map(str, command), *packages], cwd=PROJECT, stdout=subprocess.PIPE, text=True
+    ) as pip:
+        for line in pip.stdout if sys.stdout.isatty() else ():
+            print(f"\r  {line.strip():<76.76}", end="", flush=True)
+        pip.communicate()
+    if sys.stdout.isatty():
+        print("\r" + 78 * " ", end="\r")
+    return pip.returncode
+
+
+def make_environment():
+    """Make `.venv` with requirements.txt, unless it is there and up to date."""
+    ready, wanted = VENV / "ready", REQUIREMENTS.read_text()
+    if ready.exists() and ready.read_text() == wanted:
+        return
+    check_version()
+    print("installing into .venv, 2.4 GB: two to four minutes", flush=True)
+    if not PYTHON.exists():  # else newer requirements go into what is there
+        venv.create(VENV, with_pip=True)
+    if sys.platform == "linux":  # where the index cannot be reached, the usual build comes below
+        torch = re.search(r"^torch==\S+", wanted, re.MULTILINE)[0]
+        options = "-q --no-deps --retries 0 --timeout 10 --index-url".split()
+        subprocess.call(
+            [PYTHON, "-m", "pip", "install", *options, CPU_INDEX, torch], stderr=subprocess.DEVNULL
+        )
+    if install("-r", str(REQUIREMENTS)) or install("--no-deps", UNITY_CLIENT):
+        sys.exit("the installation failed, for the reason above: doc/install.md may help")
+    ready.write_text(wanted)
+
+
+def lab_options(notebook):
+    """JupyterLab's options: the project is what it shows, and it opens this notebook in it."""
+    place = notebook.relative_to(PROJECT).as_posix()
+    return [f"--ServerApp.root_dir={PROJECT}", f"--LabApp.default_url=/lab/tree/{place}"]
+
+
+def lab_environment():
+    """The environment in which JupyterLab renders all cells, so that links land where they lead.
+
+    These are defaults: what the user has chosen in JupyterLab's settings holds.
+    """
+    folders = [str(PROJECT / "tutorial" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")]
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, folders))}
+
+
+def lab(*options):
+    if COPY.exists():
+        print(f"opening {COPY.name} as it was left; remove it for a new copy of {NOTEBOOK.name}")
+    else:
+        shutil.copy(NOTEBOOK, COPY)
+        module("jupyter", "trust", COPY)  # else JupyterLab removes the pages in its outputs
+    module("jupyterlab", *lab_options(COPY), *options, env=lab_environment())
+
+
+def site(*options):
+    """Without a network. A link between pages that leads nowhere is an error."""
+    folders = "-d", SITE.parent / "doctrees", ".", SITE
+    module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
+    shutil.copy(SITE / "README.html", SITE / "index.html")
+    module("web.watch", "--out", SITE / "play.html")
+    print(f"the site begins at {(SITE / 'index.html').as_uri()}")
+
+
+def test(*options):
+    """All tests but those of research, on all cores, each file on one; the long ones first."""
+    long = [NOTEBOOK.name, *(name for name in LONG if (PROJECT / name).exists())]
+    how = "-q -n logical --dist loadfile --ignore=tests/research".split()
+    cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
+    module("pytest", *how, *cells, *long, "tests", *options)
+
+
+def test_extras(*options):
+    if install("-e", ".[browser]"):
+        sys.exit("Selenium cannot be installed")
+    files = [path for path in PROJECT.glob("tests/test_*.py") if "selenium" in path.read_text()]
+    module("pytest", "-q", *sorted(files), *options)
+
+
+def lint(*options):
+    module("ruff", "check", ".", *options)
+    module("ruff", "format", "--check", "-q", ".")
+    module("mypy")
+
+
+COMMANDS = {
+    "run": lambda *options: module("tutorial.execute", *options),
+    "demo": lambda *options: module("tutorial.execute", "demo", "-p", "train", "False", *options),
+    "lab": lab,
+    "watch": lambda *options: module("web.watch", *options),
+    "site": site,
+    "pictures": lambda *options: module("tutorial.pictures", *options),
+    "test": test,
+    "test-extras": test_extras,
+    "lint": lint,
+    "clean": lambda: shutil.rmtree(VENV, ignore_errors=True),
+}
+
+
+def main(name="help", *options):
+    if name in ("help", "-h", "--help"):
+        print(__doc__)
+        return
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        sys.exit(
+            f"no command {name!r}"
+            + (f": did you mean {near[0]}?" if near else ".")
+            + f" There are {', '.join(COMMANDS)}; make help says what they do"
+        )
+    if options and (name == "clean" or options[0] in COMMANDS):
+        sys.exit(f"one command at a time: {name} does not take {options[0]}")
+    if name != "clean":
+        make_environment()
+    COMMANDS[name](*options)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,214 @@
+"""Execute the notebook into `runs/`, write it as HTML, and say where everything is.
+
+    make run                                   # runs/Continuous_Control.ipynb and .html
+    make run mine OPTIONS="-p seed 3"          # runs/mine.ipynb
+    make run OPTIONS="-y '{overrides: {n_step: 5}}'"
+
+The options are papermill's: `-p NAME VALUE` and `-y YAML` set parameters of the notebook's second
+code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so far.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import nbformat
+from nbconvert import HTMLExporter
+from papermill.cli import papermill
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
+
+from reacher.files import write_whole
+from tutorial.notebook import describe_pictures, parameters_of
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
+
+LOGGED = {"training", "log"}  # tags of the cells whose lines a reader sees while they run
+SAVE_EVERY = 10.0  # s between two times that the notebook is written
+QUIET = ["--IPKernelApp.log_level=50"]  # the kernel's own messages, of its sockets
+OPTIONS = "--engine watched --kernel python3 --stdout-file - --no-progress-bar --log-level ERROR"
+
+
+class Watched(NBClientEngine):
+    """Papermill's engine, which knows the parameters' names, writes seldom and prints little."""
+
+    @classmethod
+    def execute_notebook(cls, nb, kernel_name, output_path=None, **options):
+        """As papermill's.
+
+        Raises:
+            click.UsageError: a parameter is unknown; nothing is written.
+        """
+        known = parameters_of(nb)
+        for name in nb.metadata.papermill.get("parameters", {}):
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise click.UsageError(
+                    f"unknown parameter {name!r}"
+                    + (f": did you mean {near[0]!r}?" if near else ".")
+                    + f" Known are {', '.join(known)}"
+                )
+        move_aside(Path(output_path))
+        relink(nb, "doc/", "../doc/")
+        return super().execute_notebook(nb, kernel_name, output_path, **options)
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, stdout_file=None, **options):
+        log, start, due = Log(), nb_man.cell_start, 0.0
+
+        def cell_start(cell, *arguments, **keywords):
+            log.shown = bool(LOGGED & set(cell.metadata.get("tags", ())))
+            if heading := re.match(r"## (.+)", cell.source):
+                log.status(heading[1])
+            start(cell, *arguments, **keywords)
+
+        def save(**_):  # before and after each cell it would take longer than the cells
+            nonlocal due
+            if time.monotonic() >= due:
+                write_whole(Path(nb_man.output_path), nbformat.writes(nb_man.nb).encode())
+                due = time.monotonic() + SAVE_EVERY
+
+        nb_man.cell_start, nb_man.save = cell_start, save
+        try:
+            super().execute_managed_notebook(
+                nb_man, kernel_name, stdout_file=log, extra_arguments=QUIET, **options
+            )
+        finally:
+            log.status("")
+            due = 0.0
+            save()
+
+
+class Log:
+    """What a reader sees of a run: the lines of some cells, and where the others are."""
+
+    shown = False  # whether the present cell is one of them
+
+    def write(self, text: str) -> None:
+        if self.shown:
+            self.status("")
+            print(text, end="", flush=True)
+
+    def flush(self) -> None:
+        """Papermill asks for it."""
+
+    def status(self, text: str) -> None:
+        """Show a line that the next one replaces, in a terminal."""
+        if sys.stdout.isatty():
+            print(f"\r{text:<78.78}" if text else "\r" + 78 * " " + "\r", end="", flush=True)
+
+
+def move_aside(output: Path) -> None:
+    """Give an earlier result of the same name another one: a reader may have worked in it."""
+    if output.exists():
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(output.stat().st_mtime))
+        for path in (output, output.with_suffix(".html")):
+            if path.exists():
+                path.replace(path.with_stem(f"{path.stem}_{stamp}"))
+        print(f"the earlier {shown(output)} is now {output.stem}_{stamp}.ipynb")
+
+
+def relink(notebook: nbformat.NotebookNode, old: str, new: str) -> None:
+    """Make a notebook's links to the project's pages and pictures fit another folder."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cell.source.replace(f"]({old}", f"]({new}")
+
+
+def write_html(notebook: Path) -> Path:
+    """Write a notebook of `runs/` as one HTML file, whatever a reader has put into it.
+
+    Pictures are in it; its formulas come from the network.
+    """
+    content = nbformat.read(notebook, as_version=4)
+    describe_pictures(content)
+    relink(content, "../doc/", "doc/")  # nbconvert takes pictures from within its folder alone
+    for cell in content.cells:
+        named = set(re.findall(r"attachment:([^)\s]+)", cell.source))
+        for name in named - set(cell.get("attachments", {})):
+            cell.source = cell.source.replace(f"attachment:{name}", name)
+    where = {"metadata": {"path": str(PROJECT), "name": notebook.stem}}
+    html, _ = HTMLExporter(embed_images=True).from_notebook_node(content, resources=where)
+    page = notebook.with_suffix(".html")
+    write_whole(page, html.replace('href="doc/', 'href="../doc/').encode())
+    return page
+
+
+def as_typed(name: str, options: list[str]) -> str:
+    """The command that runs the notebook, as the reader would type it."""
+    words = ["run", *([] if name == NOTEBOOK.stem else [name])]
+    if "MAKELEVEL" in os.environ:
+        return shlex.join(["make", *words]) + f" OPTIONS={shlex.quote(shlex.join(options))}"
+    python = "py" if os.name == "nt" else "python3"
+    return shlex.join([python, "-m", "tutorial.commands", *words, *options])
+
+
+def how_to_go_on(folder: Path, name: str, options: list[str]) -> str:
+    """What is left of a training that was stopped, and the command that continues it."""
+    if not any(folder.glob("*state*")):
+        return "No state to go on from has been saved yet: the same command begins again."
+    command = as_typed(name, [*options, "-p", "resume", "True"])
+    return f"To go on from the last saved state, and train again what came after it:\n  {command}"
+
+
+def folder_of(parameters: dict[str, Any]) -> Path:
+    """The folder that a notebook with these parameters trains into, or loads from."""
+    place = PROJECT / parameters.get("out_dir", "runs") if parameters["train"] else CHECKPOINTS
+    return place / parameters["preset"] / f"seed{parameters['seed']}"
+
+
+def shown(path: Path) -> Path:
+    """A path as seen from the project's folder."""
+    return path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
+
+
+def main(arguments: list[str]) -> int:
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__)
+        return 0
+    name = NOTEBOOK.stem
+    if arguments and not arguments[0].startswith("-"):
+        name = arguments.pop(0).removesuffix(".ipynb")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        print(f"make run: a name is of letters, digits, - and _, not {name!r}", file=sys.stderr)
+        return 2
+    output = RUNS / f"{name}.ipynb"
+    RUNS.mkdir(exist_ok=True)
+    papermill_engines.register("watched", Watched)
+    command = [str(NOTEBOOK), str(output), *OPTIONS.split(), "--cwd", str(PROJECT), *arguments]
+    status, stopped, started = 0, "", time.time()
+    try:
+        papermill(command, standalone_mode=False)
+    except click.exceptions.Abort:
+        status, stopped = 130, "Stopped by Ctrl-C."
+    except PapermillExecutionError as error:
+        stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
+        status = 1
+    except (click.ClickException, OSError, ValueError) as error:
+        print(f"make run: {getattr(error, 'message', None) or error}", file=sys.stderr)
+        return 2
+    if not output.exists() or output.stat().st_mtime < started:  # papermill's version, say
+        return status
+    notebook = nbformat.read(output, as_version=4)
+    parameters = parameters_of(notebook) | notebook.metadata.papermill.get("parameters", {})
+    folder = folder_of(parameters)
+    print(f"\nexecuted notebook    {shown(output)}")
+    print(f"the same as a page   {write_html(output).as_uri()}")
+    if not stopped:
+        print(f"scores, weights      {shown(folder)} (make watch {shown(folder)}: play with them)")
+    else:
+        print(f"\n{stopped}")
+        if parameters["train"]:
+            print(how_to_go_on(folder, name, arguments))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

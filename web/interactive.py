@@ -1,0 +1,59 @@
+"""Two figures that a reader plays with, without a kernel: a page of its own over a still picture.
+
+Where scripts run, a reader sees the page; where they are stripped, as on GitHub, the picture. The
+pages need no network. Markup, style, scripts and stills are in `assets`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import string
+
+from IPython.display import HTML
+
+from web.page import ASSETS, inline
+
+
+def value_chain() -> HTML:
+    """How many sweeps value needs along a chain of 20 cells with a reward behind the last one.
+
+    The reader chooses n from 1 to 10 and the discount factor, and steps through the sweeps.
+    """
+    title = "How far value travels along a chain, by sweeps and by n"
+    return _figure("value_chain", title, 540, states=20)
+
+
+def sum_tree() -> HTML:
+    """The path of the number 4.5 from the root of a sum tree over 1, 2, 3 and 4 to a leaf.
+
+    The reader changes the number and the priorities, and draws 1,000 numbers.
+    """
+    title = "The path of a number from the root of a sum tree to a leaf"
+    return _figure("sum_tree", title, 568, priorities=[1.0, 2.0, 3.0, 4.0], number=4.5)
+
+
+def _figure(name: str, title: str, height: int, **data: object) -> HTML:
+    """The page of a figure over its still.
+
+    Args:
+        name: of the assets.
+        title: of the page, and the words for its picture.
+        height: of the page, pixels.
+        data: what its script reads.
+    """
+    asset = {
+        file: (ASSETS / file).read_text(encoding="utf-8")
+        for file in ("page.css", "figure.html", "figure.css", "figure.js")
+    }
+    body, script = (
+        (ASSETS / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "js")
+    )
+    page = string.Template(asset["figure.html"]).substitute(
+        title=html.escape(title),
+        style=asset["page.css"] + asset["figure.css"],
+        body=body,
+        data=json.dumps(data, separators=(",", ":")),
+        script=asset["figure.js"] + script,
+    )
+    return HTML(inline(page, (ASSETS / f"{name}.png").read_bytes(), title, height))
