@@ -101,7 +101,8 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
-        name = f"ipykernel_definitions/{path.name}, cell {number}"  # numba caches cells so named
+        # numba caches cells so named, by what stands before the dot.
+        name = f"ipykernel_definitions/{module.__name__}.ipynb, cell {number}"
         name += "" if cell.source == original[number] else ", edited"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)

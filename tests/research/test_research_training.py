@@ -26,6 +26,7 @@ from research.training import (
     parts,
     train,
 )
+from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
 
 SMALL = {  # on a pendulum, in a second or two
@@ -164,7 +165,7 @@ class Torque:
 
 def test_the_weights_are_kept_that_were_best_on_other_goals():
     usual, kept = (make_evaluation(small(keep_best=keep)) for keep in (False, True))
-    agents = [Torque(torque) for torque in (0.1, 1.0, -0.5, 0.0)]
+    agents = [Torque(torque) for torque in (0.1, 0.0, 1.0, -0.5)]
     chosen = [usual(OTHER_GOALS + 1, agent)[0] for agent in agents]
     for episode, agent in enumerate(agents, 1):
         best = agents[int(np.argmax(chosen[:episode]))]
@@ -179,3 +180,12 @@ def test_a_learner_without_layer_normalization_has_none(defaults):
         ddpg = kind(np.ones(33, np.float32), 4, settings)
         layers = [*ddpg.actor.modules(), *ddpg.critic.modules()]
         assert any(isinstance(layer, nn.LayerNorm) for layer in layers) == there
+
+
+def test_a_bug_leaves_other_learners_alone():
+    """A bug is a subclass in a copy of the notebook, which has the same name."""
+    cells, learner = parts(small(bug="weighted_priorities"))
+    _, td3 = parts(small(learner="TD3"))
+    plain = definitions()
+    assert issubclass(td3, plain.DDPG) and not issubclass(td3, learner)
+    assert cells.DDPG is learner is not plain.DDPG
