@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import re
 
-import numpy as np
 import pytest
 import torch
 
-from research import symptoms
 from research.bugs import BATCH, BUGS, cells_with, is_bug, overrides_of
 from tapejit import compiled
 from tutorial.notebook import load_definitions
@@ -127,35 +125,6 @@ def test_the_page_has_a_section_on_every_bug():
         assert f"**Reason.** {BUGS[name].why}\n" in section(name), name
         assert "**Repair.**" in section(name)
         assert f"<!-- {name} -->" in section(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "bound"),
-    [
-        ("one_noise", "noise_shared", 0.999),
-        ("broadcast", "batch_dependence", 1e-4),
-        ("training_targets", "batch_dependence", 1e-3),
-        ("batch_normalization", "mode_gap", 1e-3),
-        ("saturated_actor", "saturation", 0.5),
-    ],
-)
-def test_a_number_betrays_a_bug(name, number, bound):
-    """After three update phases with random transitions: beyond a bound, and within it without."""
-    measured = {}
-    for which in (name, BUGS[name].base):
-        space = reader(which)
-        agent = space["Agent"](
-            space["observation_scale"], 4, space["hyperparameters"], seed_everything(0)
-        )
-        seen = np.random.default_rng(0).standard_normal((40, 20, 33)).astype(np.float32)
-        for step in seen:
-            actions = agent.act(step)
-            agent.remember(step, actions, step[:, 0])
-        space["store_new_transitions"](agent)
-        for _ in range(3):
-            space["learning_phase"](agent, 2)  # few, in which a good actor does not saturate
-        measured[which] = symptoms.numbers_of(agent, 20)[number]
-    assert measured[name] > bound > measured[BUGS[name].base]
 
 
 def test_overrides_include_those_of_the_base():
