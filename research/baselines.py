@@ -1,6 +1,6 @@
 """Agents of other libraries on the same arms, and how their settings were chosen.
 
-    python -m research tune sbx_td3            tries settings by Optuna, also several at once
+    python -m research tune sbx_td3            tries settings by Optuna
     python -m research plan baselines          the comparison, each agent with its best settings
 
 `checkpoints/baselines/tuning.csv` has what was tried: agent, trial, seed, the mean of the
@@ -130,12 +130,13 @@ def chosen() -> dict[str, dict[str, Any]]:
 
 
 def tune(agent: str, trials: int) -> None:
-    """Try settings on the first seed, the best on the others, and store what they scored.
+    """Try settings on the first seed; with no trials, take the best to the others and store all.
 
-    Several of these may run at once, also on machines that share `runs/tuning/`: Optuna hands out
-    the trials. They are numbered from 100 on.
+    Several of these may try at once, also on machines that share `runs/tuning/`: Optuna hands out
+    the trials, which are numbered from 100 on.
     """
     import optuna
+    from optuna.storages import JournalStorage, journal
 
     def objective(trial: optuna.Trial) -> float:
         values = {name: trial.suggest_categorical(name, SPACE[name]) for name in SPACE}
@@ -143,27 +144,27 @@ def tune(agent: str, trials: int) -> None:
         return mean_evaluation(agent, trial.user_attrs["settings"], SEEDS[0])
 
     (RUNS / "tuning").mkdir(parents=True, exist_ok=True)
-    backend = optuna.storages.journal.JournalFileBackend(str(RUNS / "tuning" / f"{agent}.log"))
+    backend = journal.JournalFileBackend(str(RUNS / "tuning" / f"{agent}.log"))
     study = optuna.create_study(
-        storage=optuna.storages.JournalStorage(backend),
+        storage=JournalStorage(backend),
         sampler=optuna.samplers.TPESampler(constant_liar=True),  # for trials at the same time
         study_name=agent,
         direction="maximize",
         load_if_exists=True,
     )
-    study.optimize(objective, trials)
-    ended = sorted(
-        (one for one in study.trials if one.value is not None), key=lambda one: -one.value
-    )
-    lines = [[one, SEEDS[0], one.value] for one in ended]
-    for one in ended[:FINALISTS]:
-        for seed in SEEDS[1:]:
-            lines.append([one, seed, mean_evaluation(agent, one.user_attrs["settings"], seed)])
-    with open(TUNING, "a", newline="") as file:
-        for one, seed, mean in lines:
-            settings = json.dumps(one.user_attrs["settings"])
-            line = [agent, 100 + one.number, seed, f"{mean:.4f}", settings]
-            csv.writer(file, lineterminator="\n").writerow(line)
+    if trials:
+        study.optimize(objective, trials)
+        return
+    found = [
+        (one.value, one.number, one.user_attrs["settings"]) for one in study.trials if one.value
+    ]
+    for place, (value, number, settings) in enumerate(sorted(found, key=lambda one: -one[0])):
+        more = SEEDS[1:] if place < FINALISTS else ()
+        means = [value, *(mean_evaluation(agent, settings, seed) for seed in more)]
+        with open(TUNING, "a", newline="") as file:
+            for seed, mean in zip(SEEDS, means, strict=False):
+                line = [agent, 100 + number, seed, f"{mean:.4f}", json.dumps(settings)]
+                csv.writer(file, lineterminator="\n").writerow(line)
 
 
 def mean_evaluation(agent: str, settings: Mapping[str, Any], seed: int) -> float:

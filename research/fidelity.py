@@ -2,27 +2,10 @@
 
     python -m research fidelity FOLDER --out checkpoints/fidelity.json
 
-plays each policy of a folder and prints a table. The policies that the report speaks of belong to
-others and are not part of this repository; doc/unity.md says how to do it with your own. The folder
-holds `policies.json`, a list of
-
-    {"file": "actor.npz", "layers": ["fc1", "relu", "fc2", "relu", "fc3", "tanh"],
-     "unity_score": 38.9, "unity_episodes": 1, "source": "my notebook", "algorithm": "DDPG"}
-
-of which `file`, `layers` and a score are needed. There are two kinds of score:
-
-- `unity_score` is the mean of all arms and episodes. Such a policy plays ten episodes of 20 arms
-  here, on goals of this environment.
-- `unity_scores_per_arm` is a list of the scores of one episode, one for each arm. Such a policy
-  plays the goals that Unity draws with `unity_seed` (0 if it is left out), at each of the first
-  twenty resets. The reset of the highest correlation between the two lists of scores is the one
-  that was played in Unity, provided that the others are far below it.
-
-Entries of `per_arm.json`, a list of the same form which may be missing, are added. A policy's file
-is `.npz` or `.safetensors`: weights by the names of PyTorch's `state_dict`. `layers` are in the
-order of their use: names of linear or batch normalization layers, `relu` and `tanh`.
-`random_policy_scores.json`, which may be missing, has scores of random torques in Unity:
-`mean_over_20_arms` and `single_arm`, a list each.
+doc/unity.md describes the folder. A policy with the scores of single arms plays the goals that
+Unity draws at its first twenty resets; the reset with the highest correlation is the one that was
+played there, provided that the others are far below it. `per_arm.json`, like `policies.json`, and
+`random_policy_scores.json`, with scores of random torques, may be missing.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -54,7 +55,7 @@ def study() -> Figure:
     Under the points, n, p and N stand for n-step returns, prioritized replay and NoisyNet.
     """
     variants = read("study")
-    options = {"figsize": (11, 5.6), "layout": "constrained"}
+    options: dict[str, Any] = {"figsize": (11, 5.6), "layout": "constrained"}
     figure, panels = plt.subplots(2, 4, gridspec_kw={"height_ratios": [1, 1.15]}, **options)
     places = [*np.ndindex(2, 2, 2)]
     for (above, below), task in zip(panels.T, STUDY, strict=True):
@@ -124,7 +125,7 @@ def bugs(titles: Mapping[str, str], same_base: bool = False) -> Figure:
     """
     variants, columns = read("bugs"), 4
     rows = -(-len(titles) // columns)
-    options = {"sharex": True, "sharey": True, "layout": "constrained"}
+    options: dict[str, Any] = {"sharex": True, "sharey": True, "layout": "constrained"}
     figure, panels = plt.subplots(rows, columns, figsize=(10.4, 2.2 * rows), **options)
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
         base = variants["default" if same_base else BUGS[name].base]

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from reacher.points import hand_to_goal
 from reacher.task import ACTION_SIZE, EPISODE_DECISIONS, Task
 from research import results, runner
 from research.training import Row
@@ -69,7 +70,7 @@ def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:
         observations, rewards, _ = task.step(np.asarray(actions, dtype=float))
         scores += rewards
         taken.append(actions[0])
-    return scores, task.distance, np.array(taken)
+    return scores, hand_to_goal(observations), np.array(taken)
 
 
 def search(goal: Goal, mean: np.ndarray, spread: float, policy: Policy) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from research.training import COLUMNS, Row
 from tutorial.paths import CHECKPOINTS
 
 HEAD = ",".join(COLUMNS)
-Variant = Mapping[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
+Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 
 
 def read_variant(path: Path) -> Variant:
@@ -50,11 +50,11 @@ def read_study(folder: Path = CHECKPOINTS) -> dict[str, Variant]:
             for line in csv.DictReader(file):
                 noisy = "noisy" if line["noisy_layers"] == "True" else "plain"
                 name = f"{path.stem}_n_{line['n_step']}_{line['replay']}_{noisy}"
-                seeds = runs.setdefault(name, {}).setdefault(int(line["seed"]), [])
-                seeds.append((float(line["episode"]), float(line["score"])))
+                points = runs.setdefault(name, {}).setdefault(int(line["seed"]), [])
+                points.append((float(line["episode"]), float(line["score"])))
     found = {}
     for name, seeds in runs.items():
-        table = np.array([points for _, points in sorted(seeds.items())])
+        table = np.array([one for _, one in sorted(seeds.items())])
         found[name] = {"episode": table[..., 0], "evaluation": table[..., 1]}
     return found
 

@@ -15,6 +15,7 @@ from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.results import Variant
 from research.statistics import (
     Effect,
+    Numbers,
     detectable,
     difference,
     effect_of_seeds,
@@ -35,7 +36,7 @@ def as_markdown(lines: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def with_interval(values: Sequence[float], digits: int = 2) -> str:
+def with_interval(values: Numbers, digits: int = 2) -> str:
     """Mean over seeds and its 95 % t-interval."""
     mean, low, high = (f"{end:.{digits}f}" for end in mean_interval(values))
     return f"{mean} ({low} to {high})"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import inspect
 import itertools
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,18 +20,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from reacher.columns import HAND
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import open_environment, reward_threshold_of
 from tutorial.evaluation import open_evaluation
-from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm")
 EVALUATION_ARMS = 20
 OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
-CLOCK = 29  # the observation that is always 0: x of the hand as the forearm sees it
+CLOCK = HAND.start  # the observation that is always 0
 Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
 
@@ -129,14 +129,15 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
         settings = training.hyperparameters(cells, threshold)
         playing = LumpedRewards(environment, training.reward_every, training.clock)
-        began, scores, evaluating = clock(), [], 0.0
+        scores: list[float] = []
+        began, evaluating = clock(), 0.0
         generator = seed_everything(training.seed)
         given = scale, brain.vector_action_space_size, settings, generator, threshold
-        agent = make_agent(cells, learner, given, training.engine)
+        agent = cells.Agent(*given, learner=learner, engine=training.engine)
         while len(scores) < training.episodes:
             arms = cells.run_episode(playing, agent)
             scores.append(float(arms.mean()))
-            getattr(agent, "schedules", agent).update_scores(scores, len(arms))
+            agent.schedules.update_scores(scores, len(arms))
             seconds = clock() - began - evaluating
             found = evaluate(len(scores), agent)
             evaluating = clock() - began - seconds
@@ -172,7 +173,7 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
                 seen[:, CLOCK] = next(passed) % training.reward_every / training.reward_every
             return policy(seen)
 
-        return evaluation.scores(with_clock, earlier)
+        return evaluation.scores(with_clock, earlier) if evaluation else np.zeros(judges)
 
     def evaluate(episode: int, agent: Any) -> np.ndarray | None:
         if evaluation is None or episode % every:
@@ -199,17 +200,17 @@ def parts(training: Training) -> tuple[Any, type]:
     cells = notebook.definitions()
     if training.learner == "NoLayerNorm":
         return cells, without_layer_norm(cells.DDPG)
-    return cells, getattr(
-        cells if training.learner == "DDPG" else notebook.extensions(), training.learner
-    )
+    place = cells if training.learner == "DDPG" else notebook.extensions()
+    return cells, getattr(place, training.learner)
 
 
 @functools.cache
 def buggy_cells(name: str) -> Any:
     """The notebook's definitions with a bug, one copy in a process."""
-    if hasattr(bugs, "cells_with"):
-        return bugs.cells_with(name)
-    return notebook.load_definitions(NOTEBOOK, bugs.BUGS[name].edits)  # until bugs are subclasses
+    plain = notebook.definitions()
+    cells = bugs.cells_with(name)
+    sys.modules[plain.__name__] = plain  # which doc/extensions.ipynb imports by this name
+    return cells
 
 
 def without_layer_norm(ddpg: type) -> type:
@@ -221,14 +222,6 @@ def without_layer_norm(ddpg: type) -> type:
                 super().__init__(*arguments)
 
     return NoLayerNorm
-
-
-def make_agent(cells: Any, learner: type, given: tuple, engine: str) -> Any:
-    """The notebook's agent with a learner."""
-    if "learner" in inspect.signature(cells.Agent).parameters:
-        return cells.Agent(*given, engine=engine, learner=learner)
-    with mock.patch.dict(vars(cells), DDPG=learner):  # until the notebook's Agent takes a learner
-        return cells.Agent(*given, engine=engine)
 
 
 class LumpedRewards:
@@ -249,7 +242,7 @@ class LumpedRewards:
         return getattr(self.environment, name)
 
     def reset(self, **options: Any) -> dict[str, Any]:
-        self.passed, self.held = 0, 0.0
+        self.passed, self.held = 0, np.zeros(1)
         [(name, answer)] = self.environment.reset(**options).items()
         return {name: self.answered(answer, answer.rewards)}
 
@@ -258,7 +251,7 @@ class LumpedRewards:
         self.passed, self.held = self.passed + 1, self.held + np.array(answer.rewards)
         paid = np.zeros_like(self.held)
         if self.passed % self.every == 0 or any(answer.local_done):
-            paid, self.held = self.held, 0.0
+            paid, self.held = self.held, np.zeros(1)
         return {name: self.answered(answer, paid.tolist())}
 
     def answered(self, answer: Any, rewards: list[float]) -> Any:

@@ -100,8 +100,8 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
-        name = f"ipykernel_definitions/{path.name}, cell {number}"  # numba caches cells so named
-        name += ", edited" * bool(edits)  # what it caches of other cells names their module
+        # numba caches cells so named, by what stands before the dot.
+        name = f"ipykernel_definitions/{module.__name__}.ipynb, cell {number}"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
         tree.body = [statement for statement in tree.body if is_definition(statement)]

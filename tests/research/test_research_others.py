@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reacher import ReacherEnvironment
-from research import environments, fidelity, figures, planner
+from research import fidelity, figures, planner
 from research.baselines import SPACE, as_settings
 from research.training import COLUMNS, Training, train
 
@@ -37,23 +37,6 @@ def test_a_search_ends_closer_to_the_goal_than_it_began(monkeypatch):
         return np.zeros((len(seen), 4))
 
     assert value(planner.search(goal, still, 1.0, rest)) > value(still)
-
-
-def test_the_sparse_reacher_pays_within_the_radius_only():
-    pytest.importorskip("imageio")  # of gymnasium[mujoco]
-    import gymnasium
-
-    environment = gymnasium.make("research.environments:SparseReacher-v0")
-    environment.reset(seed=0)
-    for distance, reward in ((environments.RADIUS - 0.001, 1), (environments.RADIUS + 0.001, 0)):
-        environment.unwrapped.step = lambda action, distance=distance: (
-            np.array([0.0] * 8 + [distance, 0.0]),
-            -1.0,
-            False,
-            False,
-            {},
-        )
-        assert environment.step(environment.action_space.sample())[1] == reward
 
 
 # ------------------------------------------------------------------------------- other libraries

@@ -1,7 +1,5 @@
 """Plans, what is stored of them, and their tables."""
 
-from __future__ import annotations
-
 import csv
 import functools
 
