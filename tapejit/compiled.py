@@ -87,7 +87,7 @@ class Trial(NamedTuple):
     recorded: Recorded
     reading: Reading  # before it
     replaced: dict[str, Tensor]  # in whose places it puts new tensors
-    grads: list[torch.Tensor]  # tensors whose gradients it sets
+    grads: list[str]  # tensors whose gradients it sets
     leaves: list  # of its result: None for a tensor
     structure: Any
 
@@ -205,10 +205,11 @@ class Learner:
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
-        phase.write()
+        if phase.after:
+            phase.write()
         for entry in entries:
-            for tensor in entry.trial.grads:
-                tensor.grad = None  # PyTorch's would be newer
+            for path in entry.trial.grads:
+                entry.trial.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
         return self.result(entries[0].trial, results, call.steps)
 
     def result(self, trial: Trial, results: list, steps: int | None) -> Any:
@@ -280,7 +281,8 @@ class Learner:
         leaves = call.leaves_of(0)
         for k, flag in zip(call.flags, variant, strict=True):
             leaves[k] = flag
-        saved, trials, readings = Saved(reading), [], [reading]
+        saved, readings = Saved(reading), [reading]
+        trials: list[Trial] = []
         free: dict[str, Tensor] | None = None
         try:
             with saved.undone():
@@ -394,7 +396,7 @@ class Learner:
             Recorded(tuple(state), results, tuple(tape.draws)),
             before,
             replaced,
-            [tensor for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
+            [path for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
             [Tensor if isinstance(one, torch.Tensor) else one for one in found],
             structure,
         ), after

@@ -35,13 +35,14 @@ def phases() -> ModuleType:
     """The module `phases`, with JAX set up."""
     import jax
 
-    if not jax.config.jax_platforms:  # networks this small learn faster here than on a GPU
-        jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
-    if not jax.config.jax_compilation_cache_dir:  # where compiled calls outlive the process
-        jax.config.update("jax_compilation_cache_dir", user_cache_dir("tapejit"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    config: Any = jax.config
+    if not config.jax_platforms:  # networks this small learn faster here than on a GPU
+        config.update("jax_platforms", "cpu")
+    config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
+    if not config.jax_compilation_cache_dir:  # where compiled calls outlive the process
+        config.update("jax_compilation_cache_dir", user_cache_dir("tapejit"))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     present = "NPROC" in os.environ
     os.environ.setdefault("NPROC", "1")  # of which XLA makes the number of its threads
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +26,6 @@ class Program(NamedTuple):
 
     recordings: tuple[Recorded, ...]
     columns: tuple[Column, ...]  # tensors that change, by their nodes as inputs
-    fresh: tuple[bool, ...]  # columns that are not read, and may not be there before
     singles: tuple[Node, ...]  # other tensors that are read
     numbers: tuple[int, ...]  # which arguments are arrays
     scan: bool
@@ -55,11 +54,7 @@ class Program(NamedTuple):
 def compiled(program: Program) -> Any:
     """The program as a call of JAX."""
 
-    def call(pieces, singles, rates, data, draws, which, steps):
-        vectors = [
-            jnp.zeros(group.size, number_type(group.dtype)) if new else group.vector(given)
-            for (_, group), new, given in zip(program.columns, program.fresh, pieces, strict=True)
-        ]
+    def call(vectors, singles, rates, data, draws, which, steps):
         if not program.scan:
             return program.step(program.recordings[0], vectors, singles, rates, data, draws[0])
 
@@ -90,7 +85,9 @@ def compiled(program: Program) -> Any:
         failed = [jnp.bool_(False)] * program.faulty
         return jax.lax.fori_loop(0, steps, body, (vectors, stacks, failed))
 
-    return jax.jit(call, compiler_options=options(bool(program.columns)))
+    # Vectors are given away: else XLA copies them all at once, in a second thread, and stays there.
+    chosen = options(bool(program.columns))
+    return jax.jit(call, donate_argnums=0, compiler_options=chosen)
 
 
 class Phase:
@@ -135,33 +132,35 @@ class Phase:
         def nodes(paths: list[str]) -> tuple[Node, ...]:
             return tuple(Node("input", ("state", path), places[path].tensor) for path in paths)
 
-        def memory(paths: list[str]) -> list[Callable[[], Any]]:
-            return [memory_in_jax(places[path].tensor) for path in paths]
-
         self.after: dict[str, torch.Tensor] = {}  # where a call leaves new numbers, by name
         self.vectors, columns = [], []
         for paths in written.values():
             tensors = [places[path].tensor for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
-            vector = torch.empty(group.size, dtype=group.dtype)
+            vector = torch.zeros(group.size, dtype=group.dtype)
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(shared.get(path, [path]), piece)
+        there = [path for kind, paths in written.items() if kind[0] != "new" for path in paths]
         kept = [path for path in self.after if path not in replaced]
-        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
-        fresh = tuple(kind[0] == "new" for kind in written)
+        self.load, self.kept = (
+            ([self.after[path] for path in each], [places[path].tensor.detach() for path in each])
+            for each in (there, kept)
+        )
         faulty = any([check(recorded) for recorded in recordings])
         program = Program(
-            tuple(recordings), tuple(columns), fresh, nodes(single), tuple(numbers), scan, faulty
+            tuple(recordings), tuple(columns), nodes(single), tuple(numbers), scan, faulty
         )
-        self.function, self.wide = compiled(program), is_wide(recordings)
-        with wide(self.wide):
-            self.pieces = [
-                [] if new else memory(paths)
-                for paths, new in zip(written.values(), fresh, strict=True)
-            ]
-            self.singles = memory(single)
+        self.function = compiled(program)
+        self.context = functools.partial(wide, is_wide(recordings))
+        self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
+        self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
+        with self.context():
+            for k, path in enumerate(single):
+                self.singles.append(same_memory(tensor := places[path].tensor.detach()))
+                if self.singles[k] is None:
+                    self.copied.append((k, tensor))
 
     def run(self, leaves: Sequence, which: np.ndarray | None, steps: int) -> list[np.ndarray]:
         """Results; what the tensors would be is then in `after`, and the learner as it was.
@@ -174,29 +173,32 @@ class Phase:
             ArithmeticError: PyTorch would have raised an error.
         """
         rates = np.array([group["lr"] for group in self.rates], np.float32) if self.rates else ()
-        draws: list[list[np.ndarray]] = [[] for _ in self.recordings]
         if which is None:
             data = [aligned(x) if x.nbytes > 16_384 else x for x in leaves]
-            draws[0] = [drawn(node).numpy() for node in self.recordings[0].draws]
         else:
             data = [aligned(x, len(which)) for x in leaves]
-            if self.draws:
-                draws = self.draw(which, steps)
-        with wide(self.wide):
-            pieces = [[one() for one in column] for column in self.pieces]
-            singles = [one() for one in self.singles]
+        draws = self.draw(which, steps) if self.draws else [()] * len(self.recordings)
+        for k, tensor in self.copied:
+            self.singles[k] = tensor.numpy().copy()
+        if self.load[0]:
+            copy_all(*self.load)
+        last = None if which is None else np.int32(steps)
+        with self.context():
+            vectors = jax.device_put(self.vectors, may_alias=False) if self.vectors else []
             vectors, results, failed = self.function(
-                pieces, singles, rates, data, draws, which, np.int32(steps)
+                vectors, self.singles, rates, data, draws, which, last
             )
         if failed and failed[0]:
             raise ArithmeticError
-        for memory, vector in zip(self.vectors, vectors, strict=True):
-            memory[...] = np.asarray(vector)
+        for numbers, vector in zip(self.vectors, vectors, strict=True):
+            numbers[...] = np.asarray(vector)
         rows = ... if which is None else slice(steps)
         return [np.array(np.asarray(one)[rows]) for one in results]
 
-    def draw(self, which: np.ndarray, steps: int) -> list[list[np.ndarray]]:
+    def draw(self, which: np.ndarray | None, steps: int) -> list[list[np.ndarray]]:
         """All random numbers of a phase, in the order in which PyTorch's steps would draw them."""
+        if which is None:
+            return [[drawn(node).numpy() for node in self.recordings[0].draws]]
         draws = [
             [torch.empty((len(which), *x.shape), dtype=x.dtype).numpy() for x in recorded.draws]
             for recorded in self.recordings
@@ -207,21 +209,19 @@ class Phase:
                 array[k] = drawn(node).numpy()
         return draws
 
-    @torch.no_grad()
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
         for path, place in self.replaced.items():
             assert place.box is not None
             place.box.put(place.key, self.after[path].clone())
         if self.kept[0]:
-            copy_all(*self.kept)
+            copy_all(self.kept[1], self.kept[0])
 
 
-def memory_in_jax(tensor: torch.Tensor) -> Callable[[], Any]:
-    """What gives JAX's array with the numbers of a tensor: at best the same memory."""
-    tensor = tensor.detach()
-    with contextlib.suppress(Exception):  # JAX cannot take it as it lies there
+def same_memory(tensor: torch.Tensor) -> Any:
+    """JAX's array in the memory of a tensor, or None where JAX cannot take it as it lies there."""
+    with contextlib.suppress(Exception):
         array = jax.dlpack.from_dlpack(tensor)
         if array.unsafe_buffer_pointer() == tensor.data_ptr() and tensor.numel():
-            return lambda: array
-    return lambda: tensor.numpy().copy()
+            return array
+    return None

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils.hooks import RemovableHandle
 
 __all__ = ["DispatchMode", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"]
 
@@ -60,3 +61,8 @@ def copy_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -
 
 
 HOOKS = "_backward_hooks"  # the attribute of a tensor with those of its gradient
+
+
+def hooks_so_far() -> int:
+    """How often a hook of a module, tensor or optimizer was registered in this process."""
+    return RemovableHandle.next_id

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tapejit.private import HOOKS
+from tapejit.private import HOOKS, hooks_so_far
 from tapejit.recording import CannotRecord, is_library
 
 KNOWN = set(  # libraries whose functions depend on their arguments alone, or on generators
@@ -263,7 +263,7 @@ class Reading:
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
-                where = f"{path}.{key}" if path and isinstance(key, str) else f"{path}{key}"
+                where = f"{path}.{key!s}" if path and isinstance(key, str) else f"{path}{key!s}"
             else:
                 raise CannotRecord(f"{path} has keys whose state cannot be seen")
             self.visit(held[key], where, group, inside, key)
@@ -271,6 +271,8 @@ class Reading:
     def see_module(self, module: torch.nn.Module, path: str, group: tuple) -> None:
         group, inside = group or (path,), self.open(vars(module))
         for name, value in vars(module).items():
+            if not value and "_hooks" in name:
+                continue  # `Guard` notices when a hook is registered
             if name not in ("_parameters", "_buffers", "_modules"):
                 self.visit(value, f"{path}.{name}", group, inside, name)
                 continue
@@ -319,7 +321,8 @@ class Reading:
 
     def see_attributes(self, value: Any, path: str, group: tuple) -> None:
         """Those of an object, by the names that the code has, and its class."""
-        kind, own = type(value), not is_of_library(type(value))
+        kind: Any = type(value)
+        own = not is_of_library(kind)
         if kind.__module__ in ("builtins", "collections"):
             return
         if not own:
@@ -340,7 +343,7 @@ class Reading:
         if made and is_of_library(kind):
             self.require_known(kind, path)
         for each in kind.__mro__:
-            if (each, made) in self.known or is_of_library(each):
+            if (each, made) in self.known or is_of_library(each):  # type: ignore
                 continue
             self.known.add((each, made))
             names = frozenset(
@@ -463,16 +466,16 @@ class Saved:
             group["lr"] = rate
         for box, contents in self.boxes:
             box.restore(contents)
-        for array, numbers in self.arrays:
+        for array, content in self.arrays:
             if array.flags.writeable:
-                array[...] = numbers
+                array[...] = content
         for tensor, memory, grad, (numbers, gradients), wanted in self.tensors:
             if tensor.data_ptr() != memory.data_ptr():
                 tensor.data = memory
             tensor.copy_(numbers)
             tensor.requires_grad_(wanted)
             tensor.grad = grad
-            if grad is not None:
+            if grad is not None and gradients is not None:
                 grad.copy_(gradients)
         for each, state in self.generators:
             chance(each, state)
@@ -532,7 +535,7 @@ class Guard:
                 self.held += get(target)
         self.arrays = [(array, array.tobytes()) for array in reading.arrays]
         self.tensors = [each.tensor for path, each in reading.tensors.items() if path not in free]
-        self.told = told(self.tensors)
+        self.told, self.hooks = told(self.tensors), hooks_so_far()
         self.shared = [
             [reading.tensors[place].tensor.detach().numpy() for place in places]
             for places in reading.shared.values()
@@ -542,7 +545,8 @@ class Guard:
         try:
             found = itertools.chain.from_iterable([get(target) for get, target in self.objects])
             return (
-                not any(self.empty)
+                self.hooks == hooks_so_far()
+                and not any(self.empty)
                 and all([target == contents for target, contents in self.wholes])
                 and all([get(target) == contents for get, target, contents in self.parts])
                 and all(map(operator.is_, found, self.held))
@@ -569,11 +573,8 @@ def told(tensors: Sequence[torch.Tensor]) -> tuple:
         list(map(torch.Tensor.data_ptr, tensors)),
         list(map(torch.Tensor.stride, tensors)),
         list(map(torch.Tensor.numel, tensors)),
-        list(map(LEARNING, tensors)),
+        [tensor.requires_grad for tensor in tensors],
     )
-
-
-LEARNING = operator.attrgetter("requires_grad", HOOKS)
 
 
 def is_special(value: Any) -> bool:

@@ -55,7 +55,8 @@ class Node:
     number: int
 
     def __new__(cls, target: str, args: Any = (), tensor: Any = None, where="", kwargs=None):
-        shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
+        shape: Any = getattr(tensor, "shape", None)
+        dtype: Any = getattr(tensor, "dtype", None)
         told = args[0].numpy().tobytes() if target == "constant" else repr((args, kwargs))
         key = target, told, shape, dtype, where
         if key not in cls.known:
@@ -349,7 +350,7 @@ def is_library(file: str) -> bool:
 
 def where() -> str:
     """The name of the function, outside of libraries, that is running."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_code.co_qualname if frame else "the learner"

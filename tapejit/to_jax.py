@@ -35,7 +35,10 @@ def is_wide(recordings: Sequence[Recorded]) -> bool:
 
 def wide(needed: bool) -> Any:
     """A context in which JAX has numbers of 64 bits, if they are needed."""
-    return jax.enable_x64(True) if needed else contextlib.nullcontext()
+    return jax.enable_x64(True) if needed else NOTHING
+
+
+NOTHING = contextlib.nullcontext()
 
 
 def number_type(dtype: torch.dtype | None) -> Any:
@@ -50,7 +53,7 @@ def number_type(dtype: torch.dtype | None) -> Any:
 class Faults(list):
     """Where PyTorch would have raised an error: bool arrays, collected while JAX traces."""
 
-    current: Faults
+    current: Any = None
 
     @classmethod
     def note(cls, wrong: Any) -> None:
@@ -401,7 +404,7 @@ class Translation:
 
     def outputs(self, columns: Sequence[Column], nodes: Sequence[Node]) -> tuple[list, list, Any]:
         """A vector for each column, an array for each node, and whether PyTorch had failed."""
-        before, Faults.current = getattr(Faults, "current", None), self.faults
+        before, Faults.current = Faults.current, self.faults
         try:
             with deep_recursion():
                 for column in columns:

@@ -8,8 +8,8 @@ import re
 import pytest
 import torch
 
+import tapejit
 from research.bugs import BATCH, BUGS, cells_with, is_bug, overrides_of
-from tapejit import compiled
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
 from tutorial.randomness import seed_everything
@@ -77,7 +77,7 @@ def test_a_probe_is_silent_on_another_correct_agent(name):
 def test_every_variant_is_compiled(name):
     space = reader(name)
     ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
-    assert compiled.learner(ddpg, "compiled").engine == "compiled"
+    assert tapejit.compile(ddpg, "compiled").engine == "compiled"
 
 
 @pytest.mark.parametrize(

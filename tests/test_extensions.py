@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from tapejit import compiled
+import tapejit
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
 
@@ -49,7 +49,7 @@ def test_both_engines_learn_the_same(make, monkeypatch, name):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     left = []
     for engine in ("torch", "compiled"):
-        fast = compiled.learner(make(name)[0], engine)
+        fast = tapejit.compile(make(name)[0], engine)
         noise = np.random.default_rng(1).standard_normal((3, 1, fast.ddpg.noise_size), np.float32)
         for seed in range(3):
             rows = make_rows(48, seed).reshape(3, 16, 10)
