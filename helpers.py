@@ -27,7 +27,7 @@ from reacher.episode import evaluate_policy, rollout
 from reacher.task import OBSERVATION_SIZE, SOLVED_SCORE
 
 # Figures, tables and exercises
-from tutorial import exercises, figures, results, summaries, tables
+from tutorial import exercises, figures, results, summaries
 
 # Settings, the training and its files
 from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of

@@ -54,17 +54,6 @@ def test_a_training_that_reached_the_mark_and_was_not_solved():
     assert "first episode" not in summaries.training_summary(scores, None)
 
 
-def test_rewards_of_an_episode():
-    rewards = np.zeros((200, 2))
-    rewards[2:, 0] = 0.04  # the first arm from the third decision on, the second from the fifth
-    rewards[4:, 1] = 0.04
-    assert summaries.reward_summary(rewards).splitlines() == [
-        "first touch of any arm: decision 3",
-        "90 % of the largest reward, mean over the arms: decision 5",
-        "mean reward from decision 101 on: 100.0 % of the largest",
-    ]
-
-
 # ----------------------------------------------------------------------------------------- figures
 
 

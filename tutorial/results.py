@@ -6,7 +6,7 @@ for each seed and episode. `research` writes them, and has the tests of the page
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -69,3 +69,15 @@ def gain(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
     """The difference of the means of two groups (seeds,), and its 95 % interval by Welch's t."""
     interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
     return float(np.mean(one) - np.mean(other)), float(interval.low), float(interval.high)
+
+
+def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the cells of its head and of its lines are text."""
+    first, *others = (f"| {' | '.join(cells)} |" for cells in (head, *lines))
+    return "\n".join([first, "|" + "---|" * len(head), *others])
+
+
+def mean_and_interval(values: Sequence[float]) -> str:
+    """Mean over seeds with its 95 % t-interval."""
+    ends = stats.ttest_1samp(values, 0).confidence_interval()
+    return "{:.2f} ({:.2f} to {:.2f})".format(np.mean(values), *ends)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from reacher.task import MAX_DECISION_REWARD
 from tutorial.scores import first_at, solved_at
 
 
@@ -29,21 +28,6 @@ def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float |
         f"mean of all {len(scores['score'])} episodes: {scores['score'].mean():.2f}, "
         f"of the last ten: {scores['score'][-10:].mean():.2f}"
     )
-    return "\n".join(lines)
-
-
-def reward_summary(rewards: np.ndarray) -> str:
-    """When an episode's rewards (decisions, arms) rise, and their mean later on."""
-    shares, lines = rewards / MAX_DECISION_REWARD, []
-    for name, reached in (
-        ("first touch of any arm", shares.max(axis=1) > 0),
-        ("90 % of the largest reward, mean over the arms", shares.mean(axis=1) >= 0.9),
-    ):
-        when = f"decision {1 + np.argmax(reached)}" if reached.any() else "not reached"
-        lines.append(f"{name}: {when}")
-    if len(shares) > 100:
-        share = 100 * shares[100:].mean()
-        lines.append(f"mean reward from decision 101 on: {share:.1f} % of the largest")
     return "\n".join(lines)
 
 
