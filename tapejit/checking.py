@@ -80,8 +80,8 @@ def check(owner: Any, method: str, call: Any, entries: Any, phase: Any, which: A
             name
             for name, value in expected.items()
             if distance(found[name], value)
-            > SHARE * distance(value, old.get(name, 0 * value))
-            + ROOM * ROUNDING * distance(value, 0 * value)
+            > SHARE * distance(value, old.get(name, np.zeros_like(value)))
+            + ROOM * ROUNDING * distance(value, np.zeros_like(value))
         ]
         reached = dict.fromkeys(wrong, 0.0)
         for seed in range(TRIES if wrong else 0):
@@ -110,7 +110,8 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     if one.shape != other.shape:
         return math.inf
     alike = (one == other) | (np.isnan(one) & np.isnan(other))
-    length = float(np.linalg.norm(np.where(alike, 0.0, one - other)))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity, where they are alike
+        length = float(np.linalg.norm(np.where(alike, 0.0, one - other)))
     return math.inf if math.isnan(length) else length
 
 

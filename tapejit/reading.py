@@ -271,7 +271,7 @@ class Reading:
     def see_module(self, module: torch.nn.Module, path: str, group: tuple) -> None:
         group, inside = group or (path,), self.open(vars(module))
         for name, value in vars(module).items():
-            if not value and "_hooks" in name:
+            if "_hooks" in name and not value:
                 continue  # `Guard` notices when a hook is registered
             if name not in ("_parameters", "_buffers", "_modules"):
                 self.visit(value, f"{path}.{name}", group, inside, name)
