@@ -49,14 +49,15 @@ def test_both_engines_learn_the_same(make, monkeypatch, name):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     left = []
     for engine in ("torch", "compiled"):
-        fast = tapejit.compile(make(name)[0], engine)
-        noise = np.random.default_rng(1).standard_normal((3, 1, fast.ddpg.noise_size), np.float32)
+        ddpg, _ = make(name)
+        fast = tapejit.compile(ddpg, engine)
+        noise = np.random.default_rng(1).standard_normal((3, 1, ddpg.noise_size), np.float32)
         for seed in range(3):
             rows = make_rows(48, seed).reshape(3, 16, 10)
             phase = rows, np.ones((3, 16), np.float32), noise, np.array([True, False, True])
             errors, *_ = fast.scan("learn", *phase)
         assert fast.engine == engine
-        networks = [value for value in vars(fast.ddpg).values() if isinstance(value, nn.Module)]
+        networks = [value for value in vars(ddpg).values() if isinstance(value, nn.Module)]
         left.append([errors, *(t.clone() for n in networks for t in n.state_dict().values())])
     for one, other in zip(*left, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=9 * 1e-6)
