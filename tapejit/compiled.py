@@ -155,10 +155,12 @@ class Learner:
         if self.engine == "compiled":
             try:
                 return self.compiled(method, call)
-            except NotNow as reason:
-                failed = reason.__cause__
+            except NotNow:
+                pass
             except CannotRecord as reason:
                 self.give_way(str(reason))
+            except Exception as error:  # the learner's own, or of the recording: PyTorch will tell
+                failed = error
         result = self.by_torch(method, call)
         if failed is not None:  # in the recording alone
             told = str(failed).strip().partition("\n")[0]
@@ -284,26 +286,21 @@ class Learner:
         saved, readings = Saved(reading), [reading]
         trials: list[Trial] = []
         free: dict[str, Tensor] | None = None
-        try:
-            with saved.undone():
-                while free is None:
-                    if len(trials) == TRIES:
-                        changed = differences(readings[-2].facts, readings[-1].facts)
-                        raise CannotRecord(
-                            f"{method} changes {changed[0]}"
-                            if changed
-                            else f"two calls of {method} one after the other do different things"
-                        )
-                    trial, after = self.trial(readings[-1], method, call, leaves)
-                    trials.append(trial)
-                    readings.append(after)
-                    if saved.chance_is_used():
-                        raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
-                    free = settled(trials[-2:], readings[-3:])
-        except CannotRecord:
-            raise
-        except Exception as error:  # the learner's own, or that of a recording: PyTorch will tell
-            raise NotNow from error
+        with saved.undone():
+            while free is None:
+                if len(trials) == TRIES:
+                    changed = differences(readings[-2].facts, readings[-1].facts)
+                    raise CannotRecord(
+                        f"{method} changes {changed[0]}"
+                        if changed
+                        else f"two calls of {method} one after the other do different things"
+                    )
+                trial, after = self.trial(readings[-1], method, call, leaves)
+                trials.append(trial)
+                readings.append(after)
+                if saved.chance_is_used():
+                    raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
+                free = settled(trials[-2:], readings[-3:])
         jax_setup.phases().check(trials[-1].recorded)
         if len(trials) > 2:  # such as an optimizer before its first step
             self.waited[method] += 1

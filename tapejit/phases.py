@@ -184,9 +184,8 @@ class Phase:
             copy_all(*self.load)
         last = None if which is None else np.int32(steps)
         with self.context():
-            vectors = jax.device_put(self.vectors, may_alias=False) if self.vectors else []
             vectors, results, failed = self.function(
-                vectors, self.singles, rates, data, draws, which, last
+                self.vectors, self.singles, rates, data, draws, which, last
             )
         if failed and failed[0]:
             raise ArithmeticError

@@ -64,6 +64,7 @@ DESCRIPTORS = (
 )
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 LISTS = (list, collections.deque)
+HOOK_NAMES = {name for name in vars(torch.nn.Module()) if "_hooks" in name}
 MOST, LARGEST = 50_000, 1_000_000  # things that are looked at, and bytes of an array
 
 
@@ -271,7 +272,7 @@ class Reading:
     def see_module(self, module: torch.nn.Module, path: str, group: tuple) -> None:
         group, inside = group or (path,), self.open(vars(module))
         for name, value in vars(module).items():
-            if "_hooks" in name and not value:
+            if name in HOOK_NAMES and not value:
                 continue  # `Guard` notices when a hook is registered
             if name not in ("_parameters", "_buffers", "_modules"):
                 self.visit(value, f"{path}.{name}", group, inside, name)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import test_tapejit_edits as edits
 import torch
 from tapejit_training import make
 from torch import nn
@@ -233,6 +234,11 @@ def test_private_parts_of_pytorch():
     assert leaves == [1, 2, None, 3] == private.tree_leaves((1, Pair(2, None), {"a": [3]}))
     assert private.tree_unflatten(leaves, structure)[1] == Pair(2, None)
     assert private.tree_map(lambda x: x, [1]) == [1] and private.DispatchMode.__torch_dispatch__
+
+
+@pytest.mark.parametrize("wanted, code", edits.table(edits.STRANGERS))
+def test_an_edit_of_strangers_counts(notebook, monkeypatch, capsys, wanted, code):
+    edits.test_an_edit_counts_in_either_engine(notebook, monkeypatch, capsys, wanted, code)
 
 
 def run(code, **environment):
