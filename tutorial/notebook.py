@@ -101,7 +101,7 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
         if cell.cell_type != "code":
             continue
         # numba caches cells so named, by what stands before the dot.
-        name = f"ipykernel_definitions/{module.__name__}.ipynb, cell {number}"
+        name = f"ipykernel_definitions/{module.__name__}-definitions.ipynb, cell {number}"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
         tree.body = [statement for statement in tree.body if is_definition(statement)]
