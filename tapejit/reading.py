@@ -39,7 +39,8 @@ from tapejit.recording import CannotRecord, is_library
 KNOWN = set(  # libraries whose functions depend on their arguments alone, or on generators
     "torch numpy math cmath copy functools itertools operator typing types collections weakref "
     "dataclasses abc enum contextlib warnings numbers string re statistics fractions builtins "
-    "_operator _functools _collections _weakref typing_extensions pydantic pydantic_core".split()
+    "_operator _functools _collections _weakref typing_extensions pydantic pydantic_core "
+    "difflib".split()
 )
 REFUSED = set("open input exec eval globals locals breakpoint id __import__".split())  # functions
 REFUSED_METHODS = set(  # they read or write what nobody sees

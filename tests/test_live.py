@@ -133,8 +133,8 @@ def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
 def test_looking_at_an_actor_draws_none_of_the_numbers_that_training_draws(defaults):
     """Else a training would depend on whether somebody watches it."""
     edit = (
-        "return action_signs * self.layers(signs * observations)",
-        "return action_signs * self.layers(signs * observations) * torch.rand(1)",
+        "return action_signs * x\n",
+        "return action_signs * x * torch.rand(1)\n",
     )
     agent = agent_of(load_definitions(NOTEBOOK, [edit]), defaults(mirrors="canonical"))
     before = torch.get_rng_state()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
 
@@ -43,13 +43,6 @@ class Settings(BaseModel):
     """What the notebook's `Hyperparameters` adds its fields to: immutable, checked, strict."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def know_all_names(cls, values: Any) -> Any:
-        for name in values:
-            require_known("setting", name, cls.model_fields)
-        return values
 
 
 def setting(default: Any, meaning: str, **limits: Any) -> Any:
@@ -104,6 +97,8 @@ def make_settings(
     require_known("preset", preset, PRESETS)
     if not isinstance(overrides, dict):
         raise ValueError(f"overrides must be a dict such as {{'n_step': 5}}, not {overrides!r}")
+    for name in overrides:
+        require_known("setting", name, model.model_fields)
     settings: Any = model(**PRESETS[preset] | overrides)
     if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
