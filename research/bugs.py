@@ -314,7 +314,7 @@ def overrides_of(name: str) -> dict[str, Any]:
 def cells_with(name: str) -> Any:
     """A copy of the notebook's definitions in which a variant's classes take their places."""
     lineage = lineage_of(name)
-    cells = load_definitions(NOTEBOOK, [edit for bug in lineage for edit in bug.edits])
+    cells: Any = load_definitions(NOTEBOOK, [edit for bug in lineage for edit in bug.edits])
     for bug in lineage:
         for place, change in bug.classes.items():
             setattr(cells, place, change(getattr(cells, place)))

@@ -80,4 +80,5 @@ def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def mean_and_interval(values: Sequence[float]) -> str:
     """Mean over seeds with its 95 % t-interval."""
     ends = stats.ttest_1samp(values, 0).confidence_interval()
-    return "{:.2f} ({:.2f} to {:.2f})".format(np.mean(values), *ends)
+    mean, low, high = (f"{end:.2f}" for end in (np.mean(values), *ends))
+    return f"{mean} ({low} to {high})"

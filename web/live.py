@@ -69,7 +69,7 @@ def show_learner(ddpg: Any, scores: Sequence[float], arms: int) -> None:
     except ValueError as error:
         print(error)
         return
-    actors = [{"label": "0", "network": None, "episode": 0}]
+    actors: list[dict] = [{"label": "0", "network": None, "episode": 0}]
     actors += [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
     content = page(actors, None, list(scores), min(arms, MOST_ARMS), embedded=True)
     display(HTML(inline(content, STILL.read_bytes(), "Arms to play with")))
