@@ -1,619 +1,423 @@
-"""What computes a training: the notebook's learner with PyTorch, or the same recorded and compiled.
+"""The learner that `tapejit.compile` returns: methods are recorded, compiled, guarded and checked.
 
-`recording` notes what the learner's own methods do, `translation` says the same in JAX, and here
-whole learning phases of it are compiled. What cannot be, PyTorch computes, and one line says why.
-JAX is imported only when something is compiled, so whoever uses PyTorch alone needs none.
+There is one truth, the tensors that the learner holds. A compiled call reads their memory and
+writes what has changed back into them; it keeps no numbers of its own between two calls.
 """
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import copy
-import functools
-import inspect
-import math
-import os
+import sys
+import types
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from platformdirs import user_cache_dir
 
-from tapejit.recording import CannotRecord, Recorded, record
-from tutorial.randomness import random_states, restore_random_states
+from tapejit import checking, jax_setup
+from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
+from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences, told
+from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
-SLOWER = "a learning step then takes about eight times as long"  # doc/benchmarks.md
-
-
-def learner(ddpg: Any, engine: str) -> Learner:
-    """What lets the notebook's learner act and learn; says in a line what computes, and why.
-
-    Args:
-        ddpg: has the methods `act`, `td_errors` and `learn` of the notebook's `DDPG`, and networks
-            (nn.Module) and optimizers (torch.optim.Optimizer) as attributes.
-        engine: "compiled", "torch", or "auto": compiled where it can be.
-
-    Raises:
-        ValueError: "compiled", and it cannot be; says why.
-        Exception: what the learner's methods raise.
-    """
-    if engine == "torch":
-        return Learner(ddpg)
-    found = CompiledLearner(ddpg, strict=engine == "compiled")
-    if engine == "auto" and found.engine == "compiled":
-        print("engine: compiled, the learner as it stands in the notebook, a phase in one call")
-    return found
+TRIES = 5  # calls until two in succession must have been the same; recordings made anew
+ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 
 
-# ----------------------------------------------------------------------- what a learner consists of
+class NotNow(Exception):
+    """PyTorch computes this call: the next one begins otherwise, or this one fails."""
 
 
-def networks(ddpg: Any) -> dict[str, torch.nn.Module]:
-    """The networks among a learner's attributes, by name."""
-    return {name: value for name, value in vars(ddpg).items() if isinstance(value, torch.nn.Module)}
+class Given(NamedTuple):
+    """Arguments of a call, or stacked ones of several: the leaves of a structure."""
+
+    leaves: list
+    structure: Any
+    numbers: list[int]  # which leaves are arrays
+    flags: list[int]  # and which are a Python bool in each call
+    steps: int | None  # None: one call
+
+    def leaves_of(self, step: int) -> list:
+        """The leaves of one call, with tensors that share no memory with the caller's arrays."""
+        leaves = list(self.leaves)
+        for k in self.numbers:
+            value = leaves[k] if self.steps is None else leaves[k][step]
+            known = isinstance(value, torch.Tensor)
+            leaves[k] = value.detach().clone() if known else torch.from_numpy(np.array(value))
+        for k in self.flags:
+            leaves[k] = bool(leaves[k][step])
+        return leaves
+
+    def arguments(self, leaves: list) -> Sequence:
+        return leaves if self.structure is None else tree_unflatten(leaves, self.structure)
+
+    def variants(self) -> list[tuple[bool, ...]]:
+        """What the flags are in each call."""
+        flags = [self.leaves[k].tolist() for k in self.flags]
+        return list(zip(*flags, strict=True)) if flags else [()] * (self.steps or 1)
 
 
-def optimizers(ddpg: Any) -> dict[str, torch.optim.Optimizer]:
-    """The optimizers among a learner's attributes, by name."""
-    kind = torch.optim.Optimizer
-    return {name: value for name, value in vars(ddpg).items() if isinstance(value, kind)}
+def given(arguments: tuple, scan: bool) -> Given:
+    plain = all([isinstance(x, (np.ndarray, torch.Tensor, *ATOMS)) for x in arguments])
+    leaves, structure = (list(arguments), None) if plain else tree_flatten(arguments)
+    numbers = [k for k, x in enumerate(leaves) if isinstance(x, (np.ndarray, torch.Tensor))]
+    if not scan:
+        return Given(leaves, structure, numbers, [], None)
+    lengths = {len(leaves[k]) if leaves[k].ndim else 0 for k in numbers}
+    if len(lengths) != 1 or 0 in lengths:
+        told = [tuple(leaves[k].shape) for k in numbers]
+        raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {told}")
+    flags = [
+        k
+        for k in numbers
+        if isinstance(leaves[k], np.ndarray) and leaves[k].dtype == bool and leaves[k].ndim == 1
+    ]
+    numbers = [k for k in numbers if k not in flags]
+    return Given(leaves, structure, numbers, flags, lengths.pop())
 
 
-def modes_of(ddpg: Any) -> list[bool]:
-    """Whether each module is in training mode, which only PyTorch's own steps change."""
-    return [each.training for network in networks(ddpg).values() for each in network.modules()]
+class Trial(NamedTuple):
+    """One recorded call."""
+
+    recorded: Recorded
+    reading: Reading  # before it
+    replaced: dict[str, Tensor]  # in whose places it puts new tensors
+    grads: list[torch.Tensor]  # tensors whose gradients it sets
+    leaves: list  # of its result: None for a tensor
+    structure: Any
 
 
-def parameter_groups(ddpg: Any) -> list[dict]:
-    """Those of the optimizers, with their parameters and settings."""
-    return [group for optimizer in optimizers(ddpg).values() for group in optimizer.param_groups]
+class Entry(NamedTuple):
+    """A recording of a method, and what it holds for."""
 
+    trial: Trial
+    free: dict[str, Tensor]  # that it replaces without reading them
+    guard: Guard
 
-def trained_networks(ddpg: Any) -> dict[str, torch.nn.Module]:
-    """Those that an optimizer changes; the others are targets."""
-    trained = {id(parameter) for group in parameter_groups(ddpg) for parameter in group["params"]}
-    return {
-        name: network
-        for name, network in networks(ddpg).items()
-        if any(id(parameter) in trained for parameter in network.parameters())
-    }
-
-
-def state_of(ddpg: Any, with_optimizers: bool = True) -> list[list[torch.Tensor]]:
-    """All tensors of networks and then of optimizers, in lists of one kind, each tensor once."""
-    found, known = {}, set()
-
-    def add(tensor, *kind):
-        if id(tensor) not in known:
-            known.add(id(tensor))
-            found.setdefault((*kind, tensor.dtype), []).append(tensor)
-
-    for name, network in networks(ddpg).items():
-        for tensor in network.parameters():
-            add(tensor, name)
-        for tensor in network.buffers():
-            add(tensor, name, "buffers")
-    for name, optimizer in optimizers(ddpg).items() if with_optimizers else ():
-        for k, group in enumerate(optimizer.param_groups):
-            for parameter in group["params"]:
-                for field, value in optimizer.state.get(parameter, {}).items():
-                    if isinstance(value, torch.Tensor):
-                        add(value, name, k, field)
-    return list(found.values())
+    def bound(self, reading: Reading) -> Entry:
+        """The same for a learner that has other objects in its places."""
+        trial = self.trial._replace(reading=reading)
+        return Entry(trial, self.free, Guard(reading, self.free))
 
 
 class Learner:
-    """Lets the notebook's learner act, rate and learn on NumPy's arrays, with PyTorch."""
+    """Calls methods of a learner with arrays.
 
-    engine = "torch"
-
-    def __init__(self, ddpg: Any):
-        self.ddpg = ddpg
-
-    def call(self, name: str, *arguments: np.ndarray | None) -> np.ndarray:
-        """What a method of the learner returns for arrays."""
-        return getattr(self.ddpg, name)(*tensors(*arguments)).numpy()
-
-    def scan(self, name: str, *arguments: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What `learn` returns for each row of the arguments' first axis, stacked."""
-        errors, losses = self.learn_phase(*arguments)
-        return errors, losses[:, 0], losses[:, 1]
-
-    def learn_phase(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A learning step with each batch.
-
-        Args:
-            rows, weights: (steps, batch, width) and (steps, batch).
-            noise: of the actor's losses, (steps, 1, noise_size).
-            with_actor: in which steps the actor learns, (steps,) of bool.
-
-        Returns:
-            TD errors (steps, batch), and losses (steps, 2) of critic and actor.
-        """
-        found = [
-            results_of(self.ddpg, *tensors(*data), bool(wanted))
-            for *data, wanted in zip(rows, weights, noise, with_actor, strict=True)
-        ]
-        errors, *losses = (
-            np.stack([np.asarray(values) for values in column])
-            for column in zip(*found, strict=True)
-        )
-        return errors, np.stack(losses, axis=1)
-
-    def is_finite(self) -> bool:
-        """Whether all numbers of the networks are, statistics included: one spoils the norm."""
-        found = (
-            tensor
-            for network in networks(self.ddpg).values()
-            for tensor in network.state_dict().values()
-            if tensor.is_floating_point()
-        )
-        return math.isfinite(torch.nn.utils.get_total_norm(list(found)))
-
-    def synced(self) -> Any:
-        """The notebook's learner with the newest numbers."""
-        return self.ddpg
-
-    def take_over(self) -> None:
-        """Go on from the numbers of the notebook's learner."""
-
-
-def results_of(ddpg: Any, rows, weights, noise, with_actor: bool) -> list[torch.Tensor]:
-    """What a learning step returns: TD errors (batch,), and the losses of critic and actor."""
-    found = ddpg.learn(rows, weights, noise, with_actor)
-    shapes = [
-        tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
-        for value in (found if isinstance(found, tuple) else [found])
-    ]
-    if shapes != [(len(rows),), (), ()]:
-        raise ValueError(
-            f"{type(ddpg).__name__}.learn must return tensors of the shapes "
-            f"({len(rows)},), () and (): TD errors and the losses of critic and "
-            f"actor; it returned {shapes}"
-        )
-    return [value.detach() for value in found]
-
-
-def tensors(*arrays: np.ndarray | None) -> list[torch.Tensor | None]:
-    return [None if array is None else torch.from_numpy(array) for array in arrays]
-
-
-# ------------------------------------------------------------------------------------------- JAX
-
-
-@functools.cache
-def why_no_jax() -> str | None:
-    """Why JAX cannot be used here, in one line, or None. The first call imports it: a second."""
-    try:
-        translation()
-    except ModuleNotFoundError as error:
-        return f"JAX is not installed (no module named {error.name!r}): pip install jax"
-    except Exception as error:  # a broken installation fails in any way
-        first = str(error).strip().partition("\n")[0]
-        return f"JAX is installed but does not work: {type(error).__name__}: {first}"
-    return None
-
-
-@functools.cache
-def translation():
-    """The module `translation`, with JAX set up: on the processor, in one thread."""
-    import jax
-
-    if not jax.config.jax_platforms:  # networks this small learn faster here than on a GPU
-        jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
-    if not jax.config.jax_compilation_cache_dir:  # where compiled calls outlive the process
-        jax.config.update("jax_compilation_cache_dir", user_cache_dir("continuous-control"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    present = "NPROC" in os.environ
-    os.environ.setdefault("NPROC", "1")  # of which XLA makes the number of its threads
-    try:
-        jax.devices()
-    finally:
-        if not present:
-            del os.environ["NPROC"]
-    from tapejit import translation
-
-    return translation
-
-
-COMPILER_OPTIONS = {
-    "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
-    # One operation after the other, in the thread that calls: up to a quarter faster in a training.
-    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
-}
-
-
-@functools.cache
-def options() -> dict:
-    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows."""
-    import jax
-
-    def known(option):
-        try:
-            jax.jit(lambda x: x, compiler_options=option).lower(0.0).compile()
-        except Exception:
-            return False
-        return True
-
-    return {name: value for name, value in COMPILER_OPTIONS.items() if known({name: value})}
-
-
-def aligned(array: np.ndarray, boundary: int = 64) -> np.ndarray:
-    """A copy that begins at a multiple of so many bytes.
-
-    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
-    which the computation then goes on, on a core that has none of its numbers in its cache.
-    """
-    memory = np.empty(array.nbytes + boundary, np.uint8)
-    start = -memory.ctypes.data % boundary
-    copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copied[...] = array
-    return copied
-
-
-TRIES = 5  # steps until two in succession must have been the same
-
-
-class CompiledLearner(Learner):
-    """The same, recorded and compiled.
-
-    The numbers live in JAX's arrays while it learns; `synced` writes them back into the notebook's
-    learner, bit for bit, from which they are saved and shown.
+    Attributes:
+        learner: the object whose methods are called. Its tensors always have the newest numbers.
+        engine: "compiled", or "torch" from the first call on that cannot be compiled.
+        reason: why PyTorch computes, or None.
     """
 
-    engine = "compiled"
-
-    def __init__(self, ddpg: Any, strict: bool = True):
-        """Record everything once, on a copy, with made-up transitions.
-
-        Args: strict: what cannot be compiled is a ValueError, and else left to PyTorch.
-        """
-        super().__init__(ddpg)
-        self.strict, self.entries, self.apart, self.changes = strict, {}, set(), 0
-        self.vectors, self.newer = None, False  # newer than the numbers of ddpg
-        self.modes = modes_of(ddpg)
-        self.waited = False
-        try:
-            if reason := why_no_jax():
-                raise CannotRecord(reason)
-            self.facts = facts_of(ddpg)
-            self.try_once()
-        except CannotRecord as reason:
+    def __init__(self, learner: Any, engine: str = "auto"):
+        if engine not in ("auto", "compiled", "torch"):
+            raise ValueError(f"engine must be 'auto', 'compiled' or 'torch', not {engine!r}")
+        self.learner, self.strict = learner, engine == "compiled"
+        self.engine = "torch" if engine == "torch" else "compiled"
+        self.reason: str | None = None
+        self.entries: dict[tuple, list[Entry]] = {}
+        self.phases: dict[tuple, tuple[list[Entry], Any]] = {}
+        self.renewed: Counter[str] = Counter()
+        self.waited: Counter[str] = Counter()
+        self.apart: set[tuple] = set()
+        self.schedule = checking.Schedule()
+        if self.engine == "compiled" and (reason := jax_setup.why_no_jax()):
             self.give_way(reason)
 
-    def try_once(self) -> None:
-        (observation_size, action_size), batch = self.ddpg.sizes, self.ddpg.settings.batch_size
-        generator = np.random.default_rng(0)
-        rows = generator.uniform(-1, 1, (batch, 2 * observation_size + action_size + 2))
-        rows, weights = np.float32(rows), np.ones(batch, np.float32)
-        noise = generator.standard_normal((1, self.ddpg.noise_size), np.float32)
-        copied = self.copied()
-        self.entry("act", rows[:2, :observation_size], np.repeat(noise, 2, 0), copied=copied)
-        self.entry("td_errors", rows, copied=copied)
-        for with_actor in (True, False):
-            self.entry("learn", rows, weights, noise, with_actor, copied=copied)
-        if modes_of(copied) != self.modes:  # in which learning leaves it
-            with the_same_chance_afterwards():
-                self.settled(copied, "td_errors", [rows])
+    def call(self, method: str, *arguments: Any) -> Any:
+        """What a method returns for arrays (NumPy's or tensors), numbers and None.
 
-    def give_way(self, reason: CannotRecord) -> None:
-        """Leave all to PyTorch, and say why."""
-        self.synced()
-        self.engine = "torch"
-        if self.strict:
+        Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
+        arrays. The method may change the learner, but not the arguments, of which it gets copies.
+        """
+        return self.compute(method, given(arguments, scan=False))
+
+    def scan(self, method: str, *arguments: Any) -> Any:
+        """The method called once for each row of the arguments' arrays, and the results stacked.
+
+        An array of bool with one axis gives each call a Python bool. Numbers and None are the same
+        in all calls.
+
+        Raises:
+            ValueError: the arrays differ in the length of their first axis, or it is 0.
+        """
+        return self.compute(method, given(arguments, scan=True))
+
+    def compute(self, method: str, call: Given) -> Any:
+        failed = None
+        if self.engine == "compiled":
+            try:
+                return self.compiled(method, call)
+            except NotNow as reason:
+                failed = reason.__cause__
+            except CannotRecord as reason:
+                self.give_way(str(reason))
+        result = self.by_torch(method, call)
+        if failed is not None:  # in the recording alone
+            told = str(failed).strip().partition("\n")[0]
+            self.give_way(
+                f"{method} cannot be recorded ({type(failed).__name__}: {told})", late=True
+            )
+        return result
+
+    def by_torch(self, method: str, call: Given, steps: int | None = None) -> Any:
+        function = getattr(self.learner, method)
+        if call.steps is None:
+            return tree_map(array_of, function(*call.arguments(call.leaves_of(0))))
+        rows = [
+            tree_flatten(tree_map(array_of, function(*call.arguments(call.leaves_of(k)))))
+            for k in range(steps or call.steps)
+        ]
+        columns = zip(*(leaves for leaves, _ in rows), strict=True)
+        return tree_unflatten([stacked(column) for column in columns], rows[0][1])
+
+    def give_way(self, reason: str, late: bool = False) -> None:
+        """Leave all to PyTorch from here on, and say why."""
+        self.engine, self.reason = "torch", reason
+        self.entries, self.phases = {}, {}
+        if self.strict and not late:
             raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
-        print(f"engine: torch, because {reason}; {SLOWER}")
+        print(f"engine: torch, because {reason}; a compiled step is several times as fast")
 
-    # ------------------------------------------------------------------------------- its numbers
+    # ------------------------------------------------------------------------------- compiled calls
 
-    def groups_of(self, lists: Sequence[Sequence[torch.Tensor]]) -> tuple:
-        return tuple(
-            translation().Group(
-                tuple(tuple(tensor.shape) for tensor in tensors),
-                tensors[0].dtype,
-                shared=(
-                    len(tensors) > 1
-                    and k not in self.apart
-                    and all(not tensor.ndim and tensor == tensors[0] for tensor in tensors)
-                ),
-            )
-            for k, tensors in enumerate(lists)
-        )
-
-    def load(self) -> None:
-        """Take over the numbers of the notebook's learner, unless those here are newer."""
-        if self.vectors is not None and self.versions != self.versions_now():
-            self.take_over()
-        if self.vectors is None:
-            import jax
-
-            if (modes := modes_of(self.ddpg)) != self.modes:
-                self.entries.clear()
-                self.modes = modes
-            self.lists = state_of(self.ddpg)
-            self.groups = self.groups_of(self.lists)
-            self.number = len(state_of(self.ddpg, with_optimizers=False))
-            self.vectors = jax.device_put(
-                [
-                    group.vector([tensor.detach().numpy() for tensor in tensors], np)
-                    for group, tensors in zip(self.groups, self.lists, strict=True)
-                ],
-                may_alias=False,
-            )
-            self.versions = self.versions_now()
-
-    def versions_now(self) -> list[int]:
-        """What PyTorch raises whenever a tensor is written."""
-        return [tensor._version for tensors in self.lists for tensor in tensors]
-
-    def take_over(self) -> None:
-        self.vectors, self.newer = None, False
-
-    def is_finite(self) -> bool:
-        if self.newer:
-            return all(
-                math.isfinite(np.float64(vector @ vector))
-                for vector in map(np.asarray, self.vectors[: self.number])
-                if vector.ndim and vector.dtype == np.float32
-            )
-        return super().is_finite()
-
-    @torch.no_grad()
-    def synced(self) -> Any:
-        if self.newer:
-            for group, tensors, vector in zip(self.groups, self.lists, self.vectors, strict=True):
-                for tensor, piece in zip(tensors, group.pieces(np.array(vector)), strict=True):
-                    tensor.copy_(torch.from_numpy(piece))
-            self.newer, self.versions = False, self.versions_now()
-        return self.ddpg
-
-    # -------------------------------------------------------------------------------- recording
-
-    def copied(self) -> Any:
-        """A copy of the notebook's learner that may learn, with learning rates as tensors."""
+    def compiled(self, method: str, call: Given) -> Any:
+        entries, phase = self.phase(method, call)
+        which, steps = None, call.steps or 1
+        if call.steps:
+            which = np.zeros(capacity(call.steps), np.int32)
+            if len(entries) > 1:
+                kinds, variants = sorted(set(call.variants())), call.variants()
+                which[: call.steps] = [kinds.index(one) for one in variants]
+        chance = torch.get_rng_state() if phase.draws else None
         try:
-            copied = copy.deepcopy(self.synced())
-        except Exception as error:
-            raise CannotRecord(f"the learner cannot be copied ({error})") from None
-        places = [
-            tensor.data_ptr()
-            for tensors in state_of(self.ddpg)
-            for tensor in tensors
-            if tensor.numel()
+            if tried := self.schedule.due(method, steps):
+                checking.check(self, method, call, entries, phase, which, min(tried, steps))
+            results, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+        except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
+            if chance is not None:
+                torch.set_rng_state(chance)
+            raise NotNow from None
+        if vectors:
+            phase.write(vectors)
+        for entry in entries:
+            for tensor in entry.trial.grads:
+                tensor.grad = None  # PyTorch's would be newer
+        return self.result(entries[0].trial, results, call.steps)
+
+    def result(self, trial: Trial, results: list, steps: int | None) -> Any:
+        if trial.structure is None:
+            return results[0]
+        arrays = iter(results)
+        leaves = [
+            next(arrays) if leaf is Tensor else stacked([leaf] * steps) if steps else leaf
+            for leaf in trial.leaves
         ]
-        if len(set(places)) < len(places):  # which a copy does not
-            raise CannotRecord("two tensors of its networks and optimizers share memory")
-        for group in parameter_groups(copied):
-            group |= {"lr": torch.tensor(float(group["lr"]))} | {
-                name: False for name in ("foreach", "fused") if name in group
-            }
-        return copied
+        return tree_unflatten(leaves, trial.structure)
 
-    def entry(self, name: str, *arguments: Any, copied: Any = None) -> tuple[tuple, Recorded]:
-        """The recording of a method for arguments of these shapes, and its groups."""
-        key = name, *(getattr(value, "shape", value) for value in arguments)
-        if key not in self.entries:
-            with the_same_chance_afterwards():
-                self.entries[key] = self.settled(copied or self.copied(), name, arguments)
-        return self.entries[key]
-
-    def settled(self, copied: Any, name: str, arguments: Sequence) -> tuple[tuple, Recorded]:
-        """Record calls on a copy until two in succession are the same."""
-        learns = name == "learn"  # other methods use the networks alone
-        given = [
-            torch.from_numpy(value.copy()) if isinstance(value, np.ndarray) else value
-            for value in arguments
+    def phase(self, method: str, call: Given) -> tuple[list[Entry], Any]:
+        """Recordings for such arguments, one for each variant of the flags, as a compiled call."""
+        steps, scan = call.steps, call.steps is not None
+        torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
+        shapes = [
+            (x.shape[scan:], x.dtype) if isinstance(x, (np.ndarray, torch.Tensor)) else (type(x), x)
+            for x in call.leaves
         ]
-        others = [value for value in given if isinstance(value, torch.Tensor)]
+        key = method, call.structure, tuple(shapes), tuple(call.flags), torchs
+        kinds = sorted(set(call.variants())) if scan else [()]
+        place = key, tuple(kinds), steps and capacity(steps)
+        known = self.phases.get(place)
+        if known and all([entry.guard.holds() for entry in known[0]]):
+            return known
+        entries = [self.entry((key, scan, kind), method, call, kind) for kind in kinds]
+        self.phases[place] = entries, self.compiled_phase(entries, call)
+        return self.phases[place]
 
-        def rates():
-            return [group["lr"] for group in parameter_groups(copied)]
-
-        def call():
-            found = results_of(copied, *given) if learns else [getattr(copied, name)(*given)]
-            if not all(isinstance(rate, torch.Tensor) for rate in rates()):
-                raise CannotRecord(f"{name} itself sets a learning rate")
-            return [*state_of(copied, learns), rates(), found]
-
-        last = None
-        for _ in range(TRIES):
-            lists, before = state_of(copied, learns), all_facts(copied)
-            groups = self.groups_of(lists)
-            shared = [k for k, group in enumerate(groups) if group.shared]
-            found = record(call, [*lists, rates(), others], shared, translation().ALLOWED)
-            after = all_facts(copied)
-            changed = [fact for fact, value in after.items() if before.get(fact, self) != value]
-            if found == last and not changed and self.groups_of(state_of(copied, learns)) == groups:
-                if found.outputs[-2] != found.inputs[-2]:
-                    raise CannotRecord(f"{name} itself changes a learning rate")
-                if not learns and found.outputs[:-1] != found.inputs[:-1]:
-                    raise CannotRecord(f"{name} changes the networks")
-                apart = {k for k in shared if len(set(found.outputs[k])) > 1}
-                if not apart:
-                    translation().check(found, groups)
-                    return groups, found
-                self.apart |= apart
-            last = found
-        raise CannotRecord(
-            f"{name} changes {changed[0]}"
-            if changed
-            else f"two calls of {name} one after the other do different things"
+    def compiled_phase(self, entries: list[Entry], call: Given) -> Any:
+        trials = [entry.trial for entry in entries]
+        if any(
+            (each.leaves, each.structure) != (trials[0].leaves, trials[0].structure)
+            for each in trials
+        ):
+            raise CannotRecord("a flag decides what is returned")
+        reading = trials[0].reading
+        return jax_setup.phases().Phase(
+            [trial.recorded for trial in trials],
+            {path: place for each in trials for path, place in each.replaced.items()}
+            | reading.tensors,
+            reading.shared,
+            {path for each in trials for path in each.replaced},
+            reading.rates,
+            call.numbers,
+            call.steps is not None,
         )
 
-    # ----------------------------------------------------------------------------------- calls
+    # ------------------------------------------------------------------------------------ recording
 
-    def call(self, name: str, *arguments: np.ndarray | None) -> np.ndarray:
-        if self.engine == "compiled":
+    def entry(self, key: tuple, method: str, call: Given, variant: tuple) -> Entry:
+        """The recording for such a call; a new one where what it holds has changed."""
+        known = self.entries.setdefault(key, [])
+        reading, changed = Reading(self.learner, method, self.apart), [""]
+        for k, entry in enumerate(known):
+            changed = differences(entry.trial.reading.facts, reading.facts)
+            if entry.free.keys() >= set(changed):
+                known[k] = entry.bound(reading)
+                return known[k]
+        if known:
+            self.renewed[method] += 1
+            if self.renewed[method] > TRIES:
+                raise CannotRecord(f"{changed[0]}, which {method} reads, changes again and again")
+        known.append(self.record(reading, method, call, variant))
+        return known[-1]
+
+    def record(self, reading: Reading, method: str, call: Given, variant: tuple) -> Entry:
+        """Record calls until two in succession do the same, and undo all that they did."""
+        leaves = call.leaves_of(0)
+        for k, flag in zip(call.flags, variant, strict=True):
+            leaves[k] = flag
+        saved, trials, readings = Saved(reading), [], [reading]
+        free: dict[str, Tensor] | None = None
+        try:
+            with saved.undone():
+                while free is None:
+                    if len(trials) == TRIES:
+                        changed = differences(readings[-2].facts, readings[-1].facts)
+                        raise CannotRecord(
+                            f"{method} changes {changed[0]}"
+                            if changed
+                            else f"two calls of {method} one after the other do different things"
+                        )
+                    trial, after = self.trial(readings[-1], method, call, leaves)
+                    trials.append(trial)
+                    readings.append(after)
+                    if saved.chance_is_used():
+                        raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
+                    free = settled(trials[-2:], readings[-3:])
+        except CannotRecord:
+            raise
+        except Exception as error:  # the learner's own, or that of a recording: PyTorch will tell
+            raise NotNow from error
+        jax_setup.phases().check(trials[-1].recorded)
+        if len(trials) > 2:  # such as an optimizer before its first step
+            self.waited[method] += 1
+            if self.waited[method] > TRIES:
+                raise CannotRecord(f"{method} never ends as it begins")
+            raise NotNow
+        return Entry(trials[0], free, Guard(reading, free))
+
+    def trial(
+        self, before: Reading, method: str, call: Given, leaves: list
+    ) -> tuple[Trial, Reading]:
+        """Record one call, and read what there is afterwards."""
+        first = {path: each[0] for each in before.shared.values() for path in each}
+        inputs = [
+            (Node("input", ("state", first.get(path, path)), place.tensor), place.tensor)
+            for path, place in before.tensors.items()
+        ]
+        leaves = list(leaves)
+        for k in call.numbers:
+            leaves[k] = leaves[k].clone()
+            inputs.append((Node("input", ("argument", k), leaves[k]), leaves[k]))
+        groups = [(group, dict(group)) for group in before.rates]
+        tensors = {path: place.tensor for path, place in before.tensors.items()}
+        were = {path: (told([x]), x.grad) for path, x in tensors.items()}
+        chance, ran = torch.get_rng_state(), set()
+
+        def watch(frame: types.FrameType, event: str, _: Any) -> None:
+            if event == "call" and not is_library(frame.f_code.co_filename):
+                ran.add(frame.f_code)
+
+        try:
+            for k, (group, _) in enumerate(groups):
+                rate = torch.tensor(float(group["lr"]))
+                group |= {"lr": rate} | {x: False for x in ("foreach", "fused") if x in group}
+                inputs.append((Node("input", ("rate", k), rate), rate))
+            function = getattr(self.learner, method)
+            watched = sys.getprofile()
+            sys.setprofile(watch)
             try:
-                self.load()
-                groups, recorded = self.entry(name, *arguments)
-                call, random = compiled_call(groups, recorded)
-                given = [
-                    aligned(value) if value.nbytes > 16_384 else value
-                    for value in arguments
-                    if value is not None
-                ]
-                seed = seeds() if random else None
-                return np.asarray(call(self.vectors[: len(groups)], given, seed))
-            except CannotRecord as reason:
-                self.give_way(reason)
-        return super().call(name, *arguments)
-
-    def learn_phase(
-        self, rows: np.ndarray, weights: np.ndarray, noise: np.ndarray, with_actor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if self.engine == "compiled":
-            try:
-                self.notice_changes()
-                self.load()
-                entries = {
-                    variant: self.entry("learn", rows[0], weights[0], noise[0], variant)
-                    for variant in sorted(set(with_actor.tolist()))
-                }
-                if all(groups == self.groups for groups, _ in entries.values()):
-                    recordings = tuple(recorded for _, recorded in entries.values())
-                    return self.compiled_phase(recordings, rows, weights, noise, with_actor)
-                # Until every optimizer has its averages, PyTorch computes: they begin differently.
-                if self.waited:  # their own state is another than the made-up one: record anew
-                    self.entries.clear()
-                self.waited = True
-                self.synced()
-                self.take_over()
-            except CannotRecord as reason:
-                self.give_way(reason)
-        return super().learn_phase(rows, weights, noise, with_actor)
-
-    def notice_changes(self) -> None:
-        """Record anew where something has changed that a recording holds, such as a setting."""
-        if (now := facts_of(self.ddpg)) != self.facts:
-            self.changes += 1
-            if self.changes > TRIES:
-                raise CannotRecord("the learner's attributes change from phase to phase")
-            self.entries.clear()
-            self.facts = now
-
-    def compiled_phase(self, recordings, rows, weights, noise, with_actor):
-        call, random = compiled_phase(self.groups, recordings)
-        rates = np.array([float(group["lr"]) for group in parameter_groups(self.ddpg)], np.float32)
-        seed = seeds(len(rows)) if random else None
-        self.vectors, found = call(
-            self.vectors, rates, (seed, aligned(rows), weights, noise, with_actor)
-        )
-        self.newer = True
-        self.synced()
-        found = np.asarray(found)
-        return found[:, :-2], found[:, -2:]
-
-
-@functools.cache
-def compiled_call(groups, recorded: Recorded):
-    """A recording without changes, compiled, and whether it is random."""
-    import jax
-
-    library = translation()
-
-    def call(vectors, others, seed):
-        inputs = [*vectors, [None] * len(recorded.inputs[-2]), others]
-        return library.Translation(recorded, groups, inputs, seed).outputs()[-1][0]
-
-    return jax.jit(call, compiler_options=options()), library.is_random(recorded)
+                result, tape = record(
+                    lambda: function(*call.arguments(leaves)),
+                    inputs,
+                    jax_setup.phases().ALLOWED,
+                )
+            finally:
+                sys.setprofile(watched)
+            for (group, _), (node, rate) in zip(
+                groups, inputs[len(inputs) - len(groups) :], strict=True
+            ):
+                if group["lr"] is not rate or tape.read(rate) is not node:
+                    raise CannotRecord(f"{method} itself sets a learning rate")
+        finally:
+            for group, were_there in groups:
+                group |= {x: were_there[x] for x in ("lr", "foreach", "fused") if x in group}
+        if strange := [code for code in ran - before.codes if code.co_filename != "<string>"]:
+            raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
+        after = Reading(self.learner, method, self.apart)
+        state, replaced = [], {}
+        shares = Counter(memory_of(place.tensor) for place in after.tensors.values())
+        for path, place in after.tensors.items():
+            node, known = tape.read(place.tensor), tensors.get(path)
+            old = Node("input", ("state", first.get(path, path)), place.tensor)
+            if known is not place.tensor:
+                if place.box is None:
+                    raise CannotRecord(f"{method} changes {path}")
+                replaced[path] = place
+            elif told([known]) != were[path][0]:
+                raise CannotRecord(f"{method} changes what {path} is")
+            elif node is old:
+                continue
+            elif shares[memory_of(known)] > 1:
+                raise CannotRecord(f"{path} shares memory with another tensor, and is changed")
+            if first.get(path, path) == path:
+                state.append((path, node))
+            elif node is not dict(state).get(first[path]):
+                self.apart.add(place.group)
+        end = torch.get_rng_state()
+        torch.set_rng_state(chance)
+        for node in tape.draws:
+            drawn(node)
+        if not torch.equal(torch.get_rng_state(), end):
+            raise CannotRecord(f"{method} uses PyTorch's generator in a way of its own")
+        alone = isinstance(result, torch.Tensor)
+        found, structure = ([result], None) if alone else tree_flatten(result)
+        for one in found:
+            if not isinstance(one, (torch.Tensor, *ATOMS)):
+                raise CannotRecord(f"{method} returns a {type(one).__name__}")
+        results = tuple(tape.read(one) for one in found if isinstance(one, torch.Tensor))
+        return Trial(
+            Recorded(tuple(state), results, tuple(tape.draws)),
+            before,
+            replaced,
+            [tensor for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
+            [Tensor if isinstance(one, torch.Tensor) else one for one in found],
+            structure,
+        ), after
 
 
-@functools.cache
-def compiled_phase(groups, recordings: tuple[Recorded, ...]):
-    """Learning steps, without and with the actor, as one call, and whether they are random."""
-    import jax
-
-    library = translation()
-
-    def phase(vectors, rates, data):
-        def step(vectors, inputs):
-            seed, *others, with_actor = inputs
-
-            def run(recorded):
-                given = [*vectors, list(rates), others]
-                *new, _, (errors, *losses) = library.Translation(
-                    recorded, groups, given, seed
-                ).outputs()
-                found = jax.numpy.append(errors, jax.numpy.stack(losses))
-                return [a.astype(b.dtype) for a, b in zip(new, vectors, strict=True)], found
-
-            if len(recordings) == 1:
-                return run(recordings[0])
-            return jax.lax.cond(with_actor, lambda: run(recordings[1]), lambda: run(recordings[0]))
-
-        return jax.lax.scan(step, vectors, data)
-
-    call = jax.jit(phase, donate_argnums=0, compiler_options=options())
-    return call, any(map(library.is_random, recordings))
+def settled(trials: list[Trial], readings: list[Reading]) -> dict[str, Tensor] | None:
+    """Whether two calls did the same: tensors that they replace without reading them, or None."""
+    if len(trials) < 2:
+        return None
+    one, other = trials
+    if (one.recorded, one.leaves, one.structure) != (other.recorded, other.leaves, other.structure):
+        return None
+    read = set(one.recorded.used("state"))
+    free = {path: place for path, place in other.replaced.items() if path not in read}
+    for before, after in zip(readings, readings[1:], strict=False):
+        if not free.keys() >= set(differences(before.facts, after.facts)):
+            return None
+    return free
 
 
-# ------------------------------------------------------------------- what a recording cannot hold
+def capacity(steps: int) -> int:
+    """For how many steps a phase has room."""
+    return max(ROOM, 1 << (steps - 1).bit_length())
 
 
-def facts_of(ddpg: Any) -> dict[str, Any]:
-    """Numbers and the like that a recording holds, and that may change between two phases."""
-    facts = {
-        f"self.{name}": value if isinstance(value, PLAIN) else id(value)
-        for name, value in vars(ddpg).items()
-    }
-    for k, group in enumerate(parameter_groups(ddpg)):
-        facts |= {
-            f"{name} of parameter group {k}": value
-            for name, value in group.items()
-            if name not in ("params", "lr")
-        }
-    return facts
+def array_of(value: Any) -> Any:
+    return np.array(value.detach()) if isinstance(value, torch.Tensor) else value
 
 
-def all_facts(ddpg: Any) -> dict[str, Any]:
-    """What a learner knows beside tensors, and the notebook's variables, as far as it is plain."""
-    facts = {
-        name: plain(value, 0)
-        for name, value in inspect.unwrap(type(ddpg).learn).__globals__.items()
-    }
-    owners = {type(ddpg).__name__: type(ddpg)} | {
-        f"{name}.{path}": module
-        for name, network in networks(ddpg).items()
-        for path, module in network.named_modules()
-    }
-    for name, owner in owners.items():
-        facts |= {f"{name}.{key}": plain(value) for key, value in vars(owner).items()}
-    facts |= {f"contents of self.{key}": plain(value) for key, value in vars(ddpg).items()}
-    return facts_of(ddpg) | facts
-
-
-PLAIN = (bool, int, float, str, bytes, type(None))
-
-
-def plain(value: Any, depth: int = 2) -> Any:
-    """A value, or something that changes with it."""
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, (list, tuple, set, frozenset, collections.deque, dict)):
-        inner = list(value.items()) if isinstance(value, dict) else list(value)
-        return type(value), len(inner), depth and [plain(one, depth - 1) for one in inner]
-    if depth and isinstance(value, np.random.Generator):
-        return str(value.bit_generator.state)
-    return type(value)
-
-
-@contextlib.contextmanager
-def the_same_chance_afterwards():
-    """Leave the random generators of Python, NumPy and PyTorch as they were."""
-    states = random_states()
-    try:
-        yield
-    finally:
-        restore_random_states(states)
-
-
-def seeds(*shape: int) -> np.ndarray:
-    """Seeds of jax.random, drawn by PyTorch's generator, which is saved with a training."""
-    return torch.randint(2**31 - 1, shape, dtype=torch.int32).numpy()
+def stacked(values: Sequence) -> Any:
+    return None if all(value is None for value in values) else np.stack(values)

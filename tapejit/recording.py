@@ -9,19 +9,29 @@ place become new values, and views are taken anew from what was changed, as
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
+import os
 import sys
 import sysconfig
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
-READS = ("item", "tolist", "numpy", "__array__", "__bool__", "__float__", "__int__", "__index__")
+from tapejit.private import (
+    DispatchMode,
+    decomposed,
+    memory_of,
+    numbers_stay_tensors,
+    schema_of,
+    tree_map,
+)
+
+READS = {  # functions of tensors whose result a recording cannot hold
+    *("item", "tolist", "numpy", "__array__", "__bool__", "__float__", "__int__", "__index__"),
+    *("__dlpack__", "data_ptr", "storage", "untyped_storage", "__complex__", "__reduce_ex__"),
+}
 
 
 class CannotRecord(Exception):
@@ -53,58 +63,63 @@ class Node:
 
 
 class Recorded(NamedTuple):
-    """A recorded call: the nodes of its inputs and outputs, in lists as they were given."""
+    """A recorded call: the nodes of what it changes, of what it returns, and of its random numbers.
 
-    inputs: tuple[tuple[Node, ...], ...]
-    outputs: tuple[tuple[Node, ...], ...]
+    An input is a node with the target "input" and the argument ("state", place), ("rate", number)
+    or ("argument", number).
+    """
+
+    state: tuple[tuple[str, Node], ...]  # by the place of the tensor, such as "self.critic.weight"
+    results: tuple[Node, ...]
+    draws: tuple[Node, ...]  # all, in their order, used or not
 
     def nodes(self) -> list[Node]:
-        """All that the outputs need, each after those that it needs itself."""
-        found, waiting = set(), [node for column in self.outputs for node in column]
+        """All that is needed for state and results, each after those that it needs itself."""
+        found: set[Node] = set()
+        waiting = [*(node for _, node in self.state), *self.results]
         while waiting:
             if (node := waiting.pop()) not in found:
                 found.add(node)
-                leaves = tree_leaves((node.args, node.kwargs))
-                waiting += [value for value in leaves if isinstance(value, Node)]
+                waiting += nodes_in((*node.args, *node.kwargs.values()))
         return sorted(found, key=lambda node: node.number)
 
+    def used(self, kind: str) -> list[Any]:
+        """Places or numbers of the inputs of a kind that it needs."""
+        inputs = [node.args for node in self.nodes() if node.target == "input"]
+        return [which for each, which in inputs if each == kind]
 
-Lists = Sequence[Sequence[torch.Tensor]]
+
+def nodes_in(values: Sequence) -> Iterator[Node]:
+    for value in values:
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from nodes_in(value)
 
 
 def record(
-    function: Callable[[], Lists], inputs: Lists, shared: Container[int], allowed: Container[str]
-) -> Recorded:
+    function: Callable[[], Any], inputs: Sequence[tuple[Node, torch.Tensor]], allowed: Container
+) -> tuple[Any, Tape]:
     """Run a function without arguments, and record what it does with tensors.
 
     Args:
-        function: returns lists of tensors.
-        inputs: lists of tensors whose values may be others at the next call. The function may
-            change them.
-        shared: numbers of the lists whose tensors are all equal, and stay so.
+        inputs: tensors whose values may be others at the next call, and their nodes. The function
+            may change them.
         allowed: names of operations that may be in a recording, such as "add.Tensor"; others are
             decomposed into these where PyTorch knows how.
+
+    Returns:
+        What the function returns, and the tape, which has the node of each tensor.
 
     Raises:
         CannotRecord: the function does something that no recording can hold.
         Exception: what the function raised.
     """
     tape = Tape(allowed)
-    nodes = tuple(
-        tuple(
-            tape.know(tensor, Node("input", (g, 0 if g in shared else k), tensor)).node
-            for k, tensor in enumerate(tensors)
-        )
-        for g, tensors in enumerate(inputs)
-    )
-    compiling = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = True  # an optimizer then takes its numbers from tensors
-    try:
-        with contextlib.redirect_stdout(NoPrinting()), NumbersStayTensors(), tape:
-            found = function()
-    finally:
-        torch.compiler._is_compiling_flag = compiling
-    return Recorded(nodes, tuple(tuple(map(tape.read, tensors)) for tensors in found))
+    for node, tensor in inputs:
+        tape.know(tensor, node)
+    with numbers_stay_tensors(), no_printing(), NumbersStayTensors(), tape:
+        return function(), tape
 
 
 class Known:
@@ -114,13 +129,16 @@ class Known:
         self.node, self.base, self.how = node, base, how
 
 
-class Tape(TorchDispatchMode):
+class Tape(DispatchMode):
     """Notes the operations of a context."""
 
     def __init__(self, allowed: Container[str]):
         super().__init__()
-        self.allowed, self.draws, self.constants = allowed, 0, set()
-        self.known, self.kept = {}, []
+        self.allowed = allowed
+        self.draws: list[Node] = []
+        self.constants: set[int] = set()
+        self.known: dict[int, Known] = {}
+        self.kept: list[torch.Tensor] = []
 
     def know(self, tensor: torch.Tensor, *what: Any) -> Known:
         self.known[id(tensor)] = entry = Known(*what)
@@ -156,7 +174,7 @@ class Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        namespace, _, name = func._schema.name.partition("::")
+        namespace, name, overload, written = schema_of(func)
         if namespace == "profiler":
             return func(*args, **kwargs)
         if name in ("_local_scalar_dense", "equal", "nonzero", "masked_select"):
@@ -171,20 +189,19 @@ class Tape(TorchDispatchMode):
             elif id(result) not in self.known:  # that of a number
                 self.know(result, Node("constant", (result.detach().clone(),), result))
             return result
-        written = [each.name for each in func._schema.arguments if each.is_write]
-        target = f"{name.removesuffix('_') if written else name}.{func._overloadname}"
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            return self.draw(func, args, kwargs, f"{name}.{overload}", written)
+        target = f"{name.removesuffix('_') if written else name}.{overload}"
         if written == ["out"]:
             target = f"{name}.default"
         if target not in self.allowed or written not in ([], ["self"], ["out"]):
             with self:
-                found = decompositions().get(func, func.decompose)(*args, **kwargs)
+                found = decomposed(func, args, kwargs)
             if found is NotImplemented:
                 raise CannotRecord(f"the operation {name} has no translation, in {where()}")
             return found
         given = {key: value for key, value in kwargs.items() if key != "out"}
         nodes, options = tree_map(self.argument, (tuple(args), given))
-        if torch.Tag.nondeterministic_seeded in func.tags:  # another one each time
-            options["draw"] = self.draws = self.draws + 1
         result, place = func(*args, **kwargs), where()
         if written:
             changed = kwargs.get("out", args[0] if args else None)
@@ -201,14 +218,61 @@ class Tape(TorchDispatchMode):
                 return Node("getitem", (Node(target, arguments, None, place, options), k), tensor)
 
             base = args[0] if args and isinstance(args[0], torch.Tensor) else None
-            if base is not None and storage(base) == storage(tensor):
+            if base is not None and memory_of(base) == memory_of(tensor):
                 self.know(tensor, None, base, taken)
             else:
                 self.know(tensor, taken())
         return result
 
+    def draw(self, func, args, kwargs, name, written) -> torch.Tensor:
+        """Random numbers: an input of the recording, which PyTorch draws again for each call."""
+        if name not in DRAWS or kwargs.get("generator") is not None:
+            raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
+        result = func(*args, **kwargs)
+        told = tree_map(like, (tuple(args), kwargs))
+        node = Node("draw", (len(self.draws), func, *told), result)
+        self.draws.append(node)
+        if written:
+            self.write(args[0], node)
+        else:
+            self.know(result, node)
+        return result
+
     def argument(self, value: Any) -> Any:
         return self.read(value) if isinstance(value, torch.Tensor) else value
+
+
+DRAWS = {  # random operations that need no numbers of a tensor, but at most its shape
+    *("randn.default", "rand.default", "randint.default", "randint.low", "randperm.default"),
+    *("randn_like.default", "rand_like.default", "randint_like.default", "randint_like.low_dtype"),
+    *("normal_.default", "uniform_.default", "exponential_.default", "cauchy_.default"),
+    *("random_.default", "random_.to", "random_.from", "log_normal_.default", "geometric_.default"),
+    *("bernoulli_.float", "bernoulli.p", "normal.float_float"),
+}
+
+
+class Like(NamedTuple):
+    """A tensor of which only this is used."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+
+def like(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return Like(tuple(value.shape), value.stride(), value.dtype)
+    return value
+
+
+def drawn(node: Node) -> torch.Tensor:
+    """New random numbers of a recording, from PyTorch's generator."""
+
+    def made(value: Any) -> Any:
+        return torch.empty_strided(*value[:2], dtype=value[2]) if isinstance(value, Like) else value
+
+    _, func, args, kwargs = node.args
+    return func(*map(made, args), **{name: made(value) for name, value in kwargs.items()})
 
 
 def with_part(whole: Node, part: Node, view: Node) -> Node:
@@ -232,6 +296,8 @@ class NumbersStayTensors(TorchFunctionMode):
         kwargs, name = kwargs or {}, getattr(func, "__name__", "")
         if name in READS:
             raise CannotRecord(f"a tensor's numbers are looked at ({name}) in {where()}")
+        if name == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data:
+            raise CannotRecord(f"a tensor's data are replaced in {where()}")
         factor = kwargs.get("alpha", kwargs.get("value"))
         if isinstance(factor, torch.Tensor):
             first, *others = args
@@ -249,6 +315,12 @@ class NoPrinting(io.StringIO):
         raise CannotRecord(f"something is printed in {where()}")
 
 
+@contextlib.contextmanager
+def no_printing() -> Iterator[None]:
+    with contextlib.redirect_stdout(NoPrinting()):
+        yield
+
+
 def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:
     """An operation on lists of tensors (torch._foreach_...), tensor by tensor."""
 
@@ -259,24 +331,23 @@ def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:
     return None if name.endswith("_") else found
 
 
-def storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+PATHS = sysconfig.get_paths()
+LIBRARIES = (  # the code of which is nobody's own
+    *(PATHS[name] for name in ("purelib", "platlib", "stdlib", "platstdlib")),
+    *(os.path.dirname(module.__file__) for module in (os, torch) if module.__file__),
+    os.path.dirname(__file__),
+    "<frozen",
+)
 
 
-LIBRARIES = (sysconfig.get_paths()["purelib"], sysconfig.get_paths()["stdlib"], __file__)
+def is_library(file: str) -> bool:
+    """Whether code of this file belongs to Python, to an installed package, or to tapejit."""
+    return file.startswith(LIBRARIES)
 
 
 def where() -> str:
     """The name of the function, outside of libraries, that is running."""
     frame = sys._getframe(1)
-    while frame and frame.f_code.co_filename.startswith((*LIBRARIES, "<frozen")):
+    while frame and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_code.co_qualname if frame else "the learner"
-
-
-@functools.cache
-def decompositions() -> Mapping:
-    """How PyTorch makes rarer operations of others."""
-    from torch._decomp import core_aten_decompositions, decomposition_table
-
-    return {**decomposition_table, **core_aten_decompositions()}

@@ -9,6 +9,7 @@ step, is then done once with the vector (`Translation.join`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import sys
@@ -21,12 +22,20 @@ import torch
 
 from tapejit.recording import CannotRecord, Node, Recorded
 
-NUMBERS = {
-    torch.float32: jnp.float32,
-    torch.int64: jnp.int32,
-    torch.int32: jnp.int32,
-    torch.bool: jnp.bool_,
-}
+NUMBERS: dict[torch.dtype, Any] = {
+    getattr(torch, name): getattr(jnp, name)
+    for name in "float32 float64 int8 int16 int32 int64 uint8".split()
+} | {torch.bool: jnp.bool_}
+WIDE = (torch.float64, torch.int64)  # which JAX has only where it is told to
+
+
+def is_wide(recordings: Sequence[Recorded]) -> bool:
+    return any(node.dtype in WIDE for recorded in recordings for node in recorded.nodes())
+
+
+def wide(needed: bool) -> Any:
+    """A context in which JAX has numbers of 64 bits, if they are needed."""
+    return jax.enable_x64(True) if needed else contextlib.nullcontext()
 
 
 def number_type(dtype: torch.dtype | None) -> Any:
@@ -36,6 +45,29 @@ def number_type(dtype: torch.dtype | None) -> Any:
 
 
 # ----------------------------------------------------------------------------- operations by name
+
+
+class Faults(list):
+    """Where PyTorch would have raised an error: bool arrays, collected while JAX traces."""
+
+    current: Faults
+
+    @classmethod
+    def note(cls, wrong: Any) -> None:
+        cls.current.append(jnp.any(wrong))
+
+
+def index_of(index: Any, size: int, least: int = 0) -> Any:
+    """An index that must be from `least` up to a size."""
+    Faults.note((index < least) | (index >= size))
+    return index
+
+
+def divisor(b: Any, a: Any = 0) -> Any:
+    """A divisor, which must not be 0 where numbers are whole."""
+    if not (jnp.issubdtype(jnp.result_type(a, b), jnp.inexact)):
+        Faults.note(jnp.equal(b, 0))
+    return b
 
 
 def plus(a, b, alpha=1):
@@ -68,8 +100,8 @@ for name, function in {
     "sub": lambda a, b, alpha=1: a - alpha * b,
     "mul": jnp.multiply,
     "div": jnp.divide,
-    "remainder": jnp.remainder,
-    "fmod": jnp.fmod,
+    "remainder": lambda a, b: jnp.remainder(a, divisor(b, a)),
+    "fmod": lambda a, b: jnp.fmod(a, divisor(b, a)),
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
     "lt": jnp.less,
@@ -86,7 +118,7 @@ ELEMENTWISE |= {
     "rsqrt.default": jax.lax.rsqrt,
     "erf.default": jax.lax.erf,
     "sigmoid.default": jax.nn.sigmoid,
-    "relu.default": lambda x: jnp.where(x > 0, x, 0),
+    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
     "sign.default": sign,
     "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
     "pow.Tensor_Tensor": jnp.power,
@@ -97,7 +129,7 @@ ELEMENTWISE |= {
     "lerp.Scalar": lambda a, b, weight: a + weight * (b - a),
     "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
     "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
-    "threshold_backward.default": lambda g, x, least: jnp.where(x > least, g, 0),
+    "threshold_backward.default": lambda g, x, least: jnp.where(x <= least, 0, g),
     "tanh_backward.default": lambda g, y: g * (1 - y * y),
     "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
     "fill.Scalar": jnp.full_like,
@@ -184,22 +216,31 @@ def expand(x, shape, **_):
     )
 
 
-def places(indices):
-    return tuple(slice(None) if index is None else index for index in indices)
+def places(x, indices):
+    found = []
+    for index in indices:
+        if index is None:
+            found.append(slice(None))
+        else:
+            if index.dtype != bool:
+                size = x.shape[len(found)]
+                index_of(index, size, -size)
+            found.append(index)
+    return tuple(found)
 
 
 def index_put(x, indices, values, accumulate=False):
     if len(indices) == 1 and indices[0].dtype == bool and not values.ndim and not accumulate:
         mask = indices[0].reshape(indices[0].shape + (1,) * (x.ndim - indices[0].ndim))
         return jnp.where(mask, values, x)
-    at = x.at[places(indices)]
+    at = x.at[places(x, indices)]
     return at.add(values) if accumulate else at.set(values)
 
 
-def along(index, dim):
+def along(x, index, dim):
     """Places for an index along one axis (gather, scatter): the others as far as it reaches."""
     at = list(jnp.indices(index.shape))
-    at[dim] = index
+    at[dim] = index_of(index, x.shape[dim])
     return tuple(at)
 
 
@@ -207,8 +248,20 @@ def within(source, index):
     return source[tuple(slice(size) for size in index.shape)]
 
 
+FALLIBLE = "index gather scatter embedding remainder fmod _to_copy div"  # beginnings of names
+
+
+def may_fail(recorded: Recorded) -> bool:
+    names = tuple(FALLIBLE.split())
+    return any(node.target.startswith(names) for node in recorded.nodes())
+
+
 def typed(x, dtype=None, **_):
-    return x if dtype is None else x.astype(number_type(dtype))
+    new = x.dtype if dtype is None else number_type(dtype)
+    if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
+        largest = float(jnp.iinfo(new).max)
+        Faults.note(~(jnp.abs(x) < largest))  # what comes out is nobody's promise
+    return x.astype(new)
 
 
 def filled(shape, value, dtype=None, **_):
@@ -264,12 +317,16 @@ OPERATIONS = ELEMENTWISE | {
     "split_with_sizes.default": split,
     "cat.default": jnp.concatenate,
     "repeat.default": jnp.tile,
-    "index.Tensor": lambda x, indices: x[places(indices)],
+    "index.Tensor": lambda x, indices: x[places(x, indices)],
+    "index_select.default": lambda x, dim, index: jnp.take(x, index_of(index, x.shape[dim]), dim),
+    "embedding.default": lambda x, index, *_: x[index_of(index, len(x))],
     "index_put.default": index_put,
-    "gather.default": lambda x, dim, index, **_: x[along(index, dim)],
-    "scatter.src": lambda x, dim, index, y: x.at[along(index, dim)].set(within(y, index)),
-    "scatter.value": lambda x, dim, index, value: x.at[along(index, dim)].set(value),
-    "scatter_add.default": lambda x, dim, index, y: x.at[along(index, dim)].add(within(y, index)),
+    "gather.default": lambda x, dim, index, **_: x[along(x, index, dim)],
+    "scatter.src": lambda x, dim, index, y: x.at[along(x, index, dim)].set(within(y, index)),
+    "scatter.value": lambda x, dim, index, value: x.at[along(x, index, dim)].set(value),
+    "scatter_add.default": lambda x, dim, index, y: x.at[along(x, index, dim)].add(
+        within(y, index)
+    ),
     "constant_pad_nd.default": lambda x, pad, value=0: jnp.pad(
         x,
         [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1],
@@ -293,25 +350,7 @@ for name, value in {"zeros": 0.0, "ones": 1.0, "empty": 0.0}.items():
 OPERATIONS["empty.memory_format"] = OPERATIONS["empty.default"]
 
 
-def chance(key, x, p=0.5, **_):
-    return jax.random.bernoulli(key, p, x.shape).astype(x.dtype)
-
-
-RANDOM = {  # with a key first
-    "randn_like.default": lambda key, x, **_: jax.random.normal(key, x.shape),
-    "rand_like.default": lambda key, x, **_: jax.random.uniform(key, x.shape),
-    "randn.default": lambda key, shape, **_: jax.random.normal(key, shape),
-    "rand.default": lambda key, shape, **_: jax.random.uniform(key, shape),
-    "normal.default": lambda key, x, mean=0, std=1, **_: (
-        mean + std * jax.random.normal(key, x.shape)
-    ),
-    "uniform.default": lambda key, x, low=0, high=1, **_: jax.random.uniform(
-        key, x.shape, minval=low, maxval=high
-    ),
-    "bernoulli.float": chance,
-    "bernoulli.p": chance,
-}
-ALLOWED = OPERATIONS.keys() | RANDOM.keys()
+ALLOWED = OPERATIONS.keys()
 
 
 # --------------------------------------------------------------------------- tensors in a vector
@@ -321,17 +360,18 @@ class Group(NamedTuple):
     """Tensors of one kind, such as the parameters of a network, that lie in one vector.
 
     Matrices of PyTorch have the shape (outputs, inputs), and lie there as (inputs, outputs), since
-    most products of a step are then faster. A shared group is one number, equal for all.
+    most products of a step are then faster.
     """
 
     shapes: tuple[tuple[int, ...], ...]
     dtype: torch.dtype
-    shared: bool = False
+
+    @property
+    def size(self) -> int:
+        return sum(map(math.prod, self.shapes))
 
     def pieces(self, vector) -> list:
-        """The tensors, of an array of NumPy or of JAX."""
-        if self.shared:
-            return [vector] * len(self.shapes)
+        """The tensors in a vector, of JAX or of PyTorch."""
         found, start = [], 0
         for shape in self.shapes:
             end = start + math.prod(shape)
@@ -340,45 +380,45 @@ class Group(NamedTuple):
             start = end
         return found
 
-    def vector(self, pieces: Sequence, library=jnp):
+    def vector(self, pieces: Sequence):
         """The opposite."""
-        if self.shared:
-            return library.asarray(pieces[0])
-        return library.concatenate(
+        return jnp.concatenate(
             [(piece.T if piece.ndim == 2 else piece).reshape(-1) for piece in pieces]
         )
 
 
+Column = tuple[tuple[Node, ...], Group]  # one node for each tensor of a group
+
+
 class Translation:
-    """A recording as a function: `outputs` of one evaluation of it.
+    """One evaluation of a recording, with JAX.
 
     Args:
-        recorded: its first lists of inputs and of outputs are the tensors of the groups.
-        groups: of tensors that lie in vectors.
-        inputs: for each group its vector, and for each other list of inputs a list of arrays.
-        seed: of its random operations, or None where there are none.
+        values: of the inputs and random numbers, by node.
+        vectors: of the tensors that lie in vectors.
     """
 
-    def __init__(self, recorded: Recorded, groups: Sequence, inputs: Sequence, seed: Any = None):
-        self.recorded, self.groups, self.seed = recorded, groups, seed
-        self.values, self.vectors, self.plans, self.members = {}, {}, {}, {}
-        for k, (nodes, given) in enumerate(zip(recorded.inputs, inputs, strict=True)):
-            if k < len(groups):
-                self.plan(nodes, groups[k], lambda given=given: given)
-            else:
-                self.values |= zip(nodes, given, strict=True)
+    def __init__(self, values: dict[Node, Any], vectors: Sequence[tuple[Column, Any]] = ()):
+        self.values = dict(values)
+        self.vectors: dict[tuple[Node, ...], Any] = {}
+        self.plans: dict[tuple[Node, ...], Callable] = {}
+        self.members: dict[Node, Column] = {}
+        self.faults = Faults()
+        for (nodes, group), vector in vectors:
+            self.plan(nodes, group, lambda vector=vector: vector)
 
-    def outputs(self) -> list:
-        """A vector for each group, and a list of arrays for each other list of outputs."""
-        end, columns = len(self.groups), self.recorded.outputs
-        with deep_recursion():
-            for nodes, group in zip(columns, self.groups, strict=False):
-                self.join(nodes, group)
-            vectors = [
-                self.vector(nodes, group)
-                for nodes, group in zip(columns, self.groups, strict=False)
-            ]
-            return vectors + [[self.value(node) for node in nodes] for nodes in columns[end:]]
+    def outputs(self, columns: Sequence[Column], nodes: Sequence[Node]) -> tuple[list, list, Any]:
+        """A vector for each column, an array for each node, and whether PyTorch had failed."""
+        before, Faults.current = getattr(Faults, "current", None), self.faults
+        try:
+            with deep_recursion():
+                for column in columns:
+                    self.join(*column)
+                vectors = [self.vector(*column) for column in columns]
+                arrays = [self.value(node) for node in nodes]
+        finally:
+            Faults.current = before
+        return vectors, arrays, functools.reduce(jnp.logical_or, self.faults, jnp.bool_(False))
 
     def plan(self, nodes: tuple[Node, ...], group: Group, compute: Callable) -> None:
         self.plans[nodes] = compute
@@ -389,7 +429,6 @@ class Translation:
         first = nodes[0]
         if (
             nodes in self.plans
-            or group.shared
             or len(nodes) == 1
             or first.target not in ELEMENTWISE
             or any(
@@ -439,8 +478,7 @@ class Translation:
                 nodes, group = self.members[node]
                 self.values |= zip(nodes, group.pieces(self.vector(nodes, group)), strict=True)
             elif node.target == "constant":
-                number_type(node.dtype)
-                self.values[node] = jnp.asarray(node.args[0].numpy())
+                self.values[node] = jnp.asarray(node.args[0].numpy(), number_type(node.dtype))
             elif node.target == "t.default" and node.args[0].target == "mm.default":
                 one, other = self.argument(node.args[0].args)  # a gradient: as it lies there
                 self.values[node] = other.T @ one.T
@@ -457,10 +495,10 @@ class Translation:
         """The operation of a node."""
         options = {name: self.argument(value) for name, value in node.kwargs.items()}
         try:
-            if "draw" in options:
-                key = jax.random.fold_in(jax.random.key(self.seed), options.pop("draw"))
-                return RANDOM[node.target](key, *args, **options)
-            return OPERATIONS[node.target](*args, **options)
+            found = OPERATIONS[node.target](*args, **options)
+            if node.dtype is not None and hasattr(found, "dtype"):
+                found = found.astype(number_type(node.dtype))
+            return found
         except CannotRecord:
             raise
         except Exception as error:
@@ -471,25 +509,15 @@ class Translation:
             ) from None
 
 
-def check(recorded: Recorded, groups: Sequence[Group]) -> None:
+def check(recorded: Recorded) -> None:
     """Raise CannotRecord where an operation cannot be compiled with its arguments."""
-    vectors = [
-        jax.ShapeDtypeStruct(
-            () if group.shared else (sum(map(math.prod, group.shapes)),), number_type(group.dtype)
+    given = [node for node in recorded.nodes() if node.target in ("input", "draw")]
+    wanted = [*(node for _, node in recorded.state), *recorded.results]
+    with wide(is_wide([recorded])):
+        jax.eval_shape(
+            lambda arrays: Translation(dict(zip(given, arrays, strict=True))).outputs((), wanted),
+            [jax.ShapeDtypeStruct(tuple(x.shape), number_type(x.dtype)) for x in given],
         )
-        for group in groups
-    ]
-    others = [
-        [jax.ShapeDtypeStruct(tuple(node.shape), number_type(node.dtype)) for node in nodes]
-        for nodes in recorded.inputs[len(groups) :]
-    ]
-    jax.eval_shape(
-        lambda inputs: Translation(recorded, groups, inputs, 0).outputs(), vectors + others
-    )
-
-
-def is_random(recorded: Recorded) -> bool:
-    return any("draw" in node.kwargs for node in recorded.nodes())
 
 
 @contextlib.contextmanager

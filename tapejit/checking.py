@@ -1,0 +1,124 @@
+"""Now and then, PyTorch computes the first steps of a compiled call as well, and both must agree.
+
+How far may two float32 computations of the same formulas lie apart? Each rounds its sums in its own
+order. What a step changes is therefore compared with the change by PyTorch, as vectors: a true
+difference, such as an update that is missing, is of the size of the change itself, and rounding a
+ten-thousandth of it. Where it is not, as in a gradient that consists of rounding, which Adam
+divides by its own size, PyTorch computes the steps again from neighbouring numbers: what one
+rounding at the start grows to is how far rounding reaches.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+from tapejit.private import tree_leaves
+from tapejit.reading import Reading, Saved, differences
+from tapejit.recording import CannotRecord, no_printing
+
+SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
+ROUNDING = 2.0**-24  # relative, of float32
+ROOM = 32  # roundings, one after the other in a step; and growths of one, as several meet
+TRIES = 2  # neighbours
+EVERY = 5000  # compiled steps for one check at most: together they take about a hundredth
+
+
+class Schedule:
+    """When to check: at growing distances, and by chance, with a generator of its own."""
+
+    def __init__(self) -> None:
+        self.random = random.Random(0)
+        self.waits: dict[tuple, tuple[int, int]] = {}  # calls until the next check, and distance
+
+    def due(self, method: str, steps: int) -> int:
+        """How many steps are checked in this call, or 0."""
+        left, distance = self.waits.get((method, steps), (0, 1))
+        if left:
+            self.waits[method, steps] = left - 1, distance
+            return 0
+        distance = min(2 * distance, max(1, EVERY // steps))
+        self.waits[method, steps] = self.random.randint(distance // 2, distance), distance
+        return self.random.randint(1, 3)
+
+
+def check(owner: Any, method: str, call: Any, entries: Any, phase: Any, which: Any, steps: int):
+    """Compute some steps in both ways, and leave no trace.
+
+    Raises:
+        CannotRecord: the results differ; says which.
+    """
+    reading: Reading = entries[0].trial.reading
+    saved = Saved(reading)
+    free = {path for entry in entries for path in entry.free}
+
+    def computed() -> dict[str, np.ndarray]:
+        """By PyTorch, from what there is."""
+        torch.set_rng_state(saved.torch)
+        result = owner.by_torch(method, call, steps)
+        places = reading.tensors | {path: phase.places[path] for path in phase.replaced}
+        return numbers(result, {path: place.now() for path, place in places.items()})
+
+    with saved.undone(), no_printing():
+        arrays, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+        old = numbers(None, {path: place.tensor for path, place in reading.tensors.items()})
+        result = owner.result(entries[0].trial, arrays, call.steps and steps)
+        found = old | numbers(result, phase.numbers_of(vectors))
+        expected = computed()
+        if saved.chance_is_used() or not all(entry.guard.holds() for entry in entries):
+            now = Reading(owner.learner, method, owner.apart)
+            if changed := set(differences(reading.facts, now.facts)) - free:
+                raise CannotRecord(f"{method} changes {min(changed)}")
+            if saved.chance_is_used():
+                raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
+        wrong = [
+            name
+            for name, value in expected.items()
+            if distance(found[name], value)
+            > SHARE * distance(value, old.get(name, 0 * value))
+            + ROOM * ROUNDING * distance(value, 0 * value)
+        ]
+        reached = dict.fromkeys(wrong, 0.0)
+        for seed in range(TRIES if wrong else 0):
+            saved.restore()
+            move(reading, seed)
+            other = computed()
+            for name in wrong:
+                reached[name] = max(reached[name], distance(other[name], expected[name]))
+        for name in wrong:
+            if not distance(found[name], expected[name]) <= ROOM * reached[name]:
+                raise CannotRecord(
+                    f"{name} is not PyTorch's after {steps} steps of {method}, as a check shows: "
+                    "it depends on something that was not seen"
+                )
+
+
+def numbers(result: Any, state: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """All numbers of a result and of tensors, by name."""
+    leaves = {f"result {k}": x for k, x in enumerate(tree_leaves(result)) if x is not None}
+    arrays = leaves | {path: tensor.detach().numpy() for path, tensor in state.items()}
+    return {name: np.array(x, np.float64).ravel() for name, x in arrays.items()}
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Length of the difference; equal infinities, and two that are no numbers, are alike."""
+    if one.shape != other.shape:
+        return math.inf
+    alike = (one == other) | (np.isnan(one) & np.isnan(other))
+    length = float(np.linalg.norm(np.where(alike, 0.0, one - other)))
+    return math.inf if math.isnan(length) else length
+
+
+@torch.no_grad()
+def move(reading: Reading, seed: int) -> None:
+    """Move every number of the state to a neighbouring one, up or down."""
+    generator = torch.Generator().manual_seed(seed)
+    for place in reading.tensors.values():
+        if place.tensor.is_floating_point():
+            up = torch.rand(place.tensor.shape, generator=generator) < 0.5
+            infinite = torch.where(up, torch.inf, -torch.inf).to(place.tensor.dtype)
+            place.tensor.copy_(torch.nextafter(place.tensor, infinite))

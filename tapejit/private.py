@@ -1,0 +1,59 @@
+"""All that tapejit uses of PyTorch without a promise that it stays; a test calls each of these.
+
+Looked up in PyTorch 2.13. The same names are in the sources from 2.6 on as far as we know; only
+2.13 was run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+__all__ = ["DispatchMode", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"]
+
+
+@contextlib.contextmanager
+def numbers_stay_tensors() -> Iterator[None]:
+    """Optimizers compute with tensors, such as their count of steps, where else they read them."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
+
+
+def schema_of(operation: Any) -> tuple[str, str, str, list[str]]:
+    """Namespace, name and overload of an operation, and which of its arguments it writes."""
+    namespace, _, name = operation._schema.name.partition("::")
+    written = [each.name for each in operation._schema.arguments if each.is_write]
+    return namespace, name, operation._overloadname, written
+
+
+def decomposed(operation: Any, args: Sequence, kwargs: Mapping) -> Any:
+    """The result by other operations, or NotImplemented."""
+    return decompositions().get(operation, operation.decompose)(*args, **kwargs)
+
+
+@functools.cache
+def decompositions() -> Mapping[Any, Callable]:
+    """How PyTorch makes rarer operations of others."""
+    from torch._decomp import core_aten_decompositions, decomposition_table
+
+    return {**decomposition_table, **core_aten_decompositions()}
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """What is the same for all tensors that share memory."""
+    return tensor.untyped_storage()._cdata
+
+
+def copy_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
+    """Copy each source into its target."""
+    torch._foreach_copy_(list(targets), list(sources))
