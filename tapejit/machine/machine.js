@@ -1,7 +1,7 @@
 // The machine (machine.c as WebAssembly) with the programs of a learner, as tapejit/program.py exports it.
 const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 // Modules with one instruction: whether there is SIMD, and a fused multiply-add (relaxed SIMD).
-const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 17, 26, 11);
+const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 17, 26, 11);
 const RELAXED = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 20, 1, 18, 0,
   65, 0, 253, 17, 65, 0, 253, 17, 65, 0, 253, 17, 253, 133, 2, 26, 11);
 const RARE = { // functions that Math does not have

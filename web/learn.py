@@ -1,0 +1,98 @@
+"""What a page needs to let a learner of the notebook learn: programs, and the settings around."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tapejit
+from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
+from tapejit.program import export
+
+MACHINE = Path(tapejit.__file__).parent / "machine"
+SETTINGS = {  # by their names in the notebook's Hyperparameters; here: plain DDPG's
+    "reward_scale": 10.0,
+    "discount": 0.97,
+    "torque_noise": 0.3,
+    "learning_starts": 1_000,
+    "train_freq": 10,
+    "gradient_steps": 40,
+    "batch_size": 128,
+    "max_samples_per_insert": 1e9,
+    "n_step": 1,
+    "priority_exponent": 0.0,
+    "importance_exponent": 1.0,
+    "importance_steps": 1,
+    "noisy_sigma": 0.0,
+    "fading": False,
+    "anneal_score": 1e9,
+    "anneal_episodes": None,
+}
+MOST_ROWS = 200  # whose TD errors are taken in one call
+
+
+def learning(
+    learner: Any,
+    settings: Mapping[str, Any] = SETTINGS,
+    as_batch: Callable[[np.ndarray], Any] = lambda rows: rows,
+    arms: int = 20,
+    exact: bool = False,
+) -> dict:
+    """The learner as programs, and the settings of what is around it: a dictionary for JSON.
+
+    Args:
+        learner: with the methods act(observations[, noise]), learn(batch[, weights][, noise]
+            [, with_actor]) and, for priorities, td_errors(batch).
+        settings: those of `SETTINGS` that are others; further ones are ignored.
+        as_batch: makes the learner's batch of rows (batch, 72) of the replay buffer; its arrays
+            have the rows' columns in order.
+        arms: that act at once.
+        exact: with the learner's weights as they are; see `tapejit.program.export`.
+
+    Raises:
+        ValueError: the learner has other arguments, or something cannot become a program.
+    """
+    settings = {name: settings.get(name, value) for name, value in SETTINGS.items()}
+    width, rows = 2 * OBSERVATION_SIZE + ACTION_SIZE + 2, arms * int(settings["train_freq"])
+    noise = noise_size(learner)
+
+    def example(name: str, method: str) -> Any:
+        count = {"act": arms, "learn": settings["batch_size"]}.get(method, min(rows, MOST_ROWS))
+        drawn = np.random.default_rng(0).uniform(-1, 1, (count, width)).astype(np.float32)
+        if name == "noise":
+            shape = (1 if method == "learn" else arms), noise
+            return np.zeros(shape, np.float32) if noise else None
+        given = {
+            "observations": drawn[:, :OBSERVATION_SIZE],
+            "weights": np.ones(count, np.float32),
+            "with_actor": True,
+        }
+        if name in ("batch", "rows"):
+            return as_batch(drawn)
+        if name not in given:
+            raise ValueError(f"a page does not know the argument {name} of {method}")
+        return given[name]
+
+    calls = {}
+    for method in ("act", "td_errors", "learn"):
+        if hasattr(learner, method):
+            parameters = inspect.signature(getattr(learner, method)).parameters
+            calls[method] = tuple(example(name, method) for name in parameters)
+    return {"programs": export(learner, calls, exact), "arms": arms, "settings": settings}
+
+
+def noise_size(learner: Any) -> int:
+    """How many random numbers the actor's weights take."""
+    found = getattr(learner, "noise_size", getattr(learner.actor, "noise_sizes", 0))
+    return found if isinstance(found, int) else sum(found)
+
+
+def modules() -> dict[str, str]:
+    """The machine, with and without fused multiply-add, in base64."""
+    names = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
+    return {k: base64.b64encode((MACHINE / v).read_bytes()).decode() for k, v in names.items()}
