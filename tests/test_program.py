@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import functools
 import importlib.util
@@ -18,7 +19,7 @@ from torch import nn
 from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
-from web.learn import MACHINE, learning, modules
+from web.learn import MACHINE
 
 NODE = shutil.which("node")
 FLAG = "--experimental-wasm-relaxed-simd"  # which Node 20 needs, and later ones do not know
@@ -62,7 +63,7 @@ def leaves(arguments):
     return [np.asarray(x.detach() if isinstance(x, torch.Tensor) else x).copy() for x in found]
 
 
-def beside_pytorch(learner, calls, variants=("simd", "relaxed"), tolerance=1e-5, names=None):
+def beside_pytorch(learner, calls, variants=("machine.wasm", "machine_relaxed.wasm"), tolerance=1e-5, names=None):
     """Calls (method, arguments) in Node and with PyTorch agree, in their results and in the state."""
     learner = copy.deepcopy(learner)
     examples = {}
@@ -85,7 +86,8 @@ def beside_pytorch(learner, calls, variants=("simd", "relaxed"), tolerance=1e-5,
             expected.append(leaves([getattr(learner, method)(*tensors)]))
     largest = 0.0
     for variant in variants:
-        found, state = node(CALLS, exported=exported, modules={"simd": modules()[variant]}, calls=told)
+        module = base64.b64encode((MACHINE / variant).read_bytes()).decode()
+        found, state = node(CALLS, exported=exported, modules={"simd": module}, calls=told)
         for mine, theirs in zip(found, expected, strict=True):
             assert len(mine) == len(theirs)
             for one, other in zip(mine, theirs, strict=True):

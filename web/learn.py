@@ -83,16 +83,20 @@ def learning(
         if hasattr(learner, method):
             parameters = inspect.signature(getattr(learner, method)).parameters
             calls[method] = tuple(example(name, method) for name in parameters)
-    return {"programs": export(learner, calls, exact), "arms": arms, "settings": settings}
+    modules = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
+    return {
+        "programs": export(learner, calls, exact),
+        "arms": arms,
+        "settings": settings,
+        "modules": {
+            name: base64.b64encode((MACHINE / file).read_bytes()).decode()
+            for name, file in modules.items()
+        },
+        "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
+    }
 
 
 def noise_size(learner: Any) -> int:
     """How many random numbers the actor's weights take."""
     found = getattr(learner, "noise_size", getattr(learner.actor, "noise_sizes", 0))
     return found if isinstance(found, int) else sum(found)
-
-
-def modules() -> dict[str, str]:
-    """The machine, with and without fused multiply-add, in base64."""
-    names = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
-    return {k: base64.b64encode((MACHINE / v).read_bytes()).decode() for k, v in names.items()}

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
   : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor`}`;
-const actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
+let actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
 const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
 const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
 const scene = new Scene(byId("view")), dark = matchMedia("(prefers-color-scheme: dark)");
@@ -19,6 +19,7 @@ const WORLD = [ // what a slider changes: name, words, least, most, step, unit
   ["torque", "Largest torque", 0, 300, 5, "N m"], ["noise", "Noise on the torques", 0, 1, 0.05, ""]];
 const state = { ...DEFAULTS, playing: !still.matches };
 let actor = actors[data.first], steps = 0, clock = 0; // physics steps so far; s not yet simulated
+let stored = true, learnLink = ""; // whether the actors are those of the file; what a link says of learning
 let held = null, others = 1; // what the reader holds; opacity of the arms that are not chosen
 const chosen = () => arms[state.arm - 1] ?? null;
 const shown = () => chosen() ? [chosen()] : arms;
@@ -40,7 +41,7 @@ function startAgain() {
 function forget() { for (const arm of arms) arm.lived = 0; } // what was measured before something changed
 
 function policy(which, arm, world) {
-  const action = which.network ? Array.from(forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
+  const action = which.network ? Array.from(which.network.act?.(arm.observe(world)) ?? forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
   return action.map((value) => clamp(value + (world.noise && world.noise * normal()), -1, 1));
 }
 
@@ -124,6 +125,8 @@ function train(index) {
   byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
   Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
   byId("compared").textContent = "";
+  byId("check").hidden = actor.score === undefined;
+  tellCritic();
   forget();
   remember();
 }
@@ -145,7 +148,7 @@ function set(name, value) {
 
 // A link such as #episode=2&arm=7&gravity=20 sets the scene; what it does not name is as at first.
 function read(hash) {
-  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name)));
+  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name) && !(learning && Object.hasOwn(learning.names, name))));
   const number = (name, low, high) => {
     const value = Number(wanted.get(name) ?? DEFAULTS[name]), isKnown = value >= low && value <= high;
     if (!isKnown) odd.add(name);
@@ -154,17 +157,19 @@ function read(hash) {
   for (const [name, , low, high] of WORLD) set(name, number(name, low, high));
   set("slow", number("slow", 0.1, 4));
   set("acting", wanted.get("acting") !== "false");
-  const index = actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode));
+  if (learning && wanted.has("learn")) learning.read(wanted);
+  const index = stored || wanted.has("episode") ? actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode)) : actors.length - 1;
   if (index < 0) odd.add("episode");
-  train(index < 0 ? data.first : index);
+  train(index < 0 ? stored ? data.first : actors.length - 1 : index);
   choose(Math.round(number("arm", 0, arms.length)), quiet ? 0 : 0.9);
   if (odd.size) say(`This link asks for what is not here: ${[...odd].join(", ").slice(0, 60)}. ${index < 0 ? `The ${actor.label} actor plays` : "The rest is as it says"}.`);
 }
 let quiet = true; // while the page is built
 function remember() {
   if (quiet) return;
-  const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]));
-  try { history.replaceState(null, "", `#${changed.map((name) => `${name}=${state[name]}`).join("&")}`); } catch { /* within a notebook */ }
+  const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]) && (stored || name !== "episode"));
+  const words = [learnLink, ...changed.map((name) => `${name}=${state[name]}`)].filter(Boolean);
+  try { history.replaceState(null, "", `#${words.join("&")}`); } catch { /* within a notebook */ }
 }
 
 // ------------------------------------------------------------------- the pointer, touch and keys
@@ -310,14 +315,14 @@ function colorOf(share) {
 }
 const GRID = 21, patch = Object.assign(document.createElement("canvas"), { width: GRID, height: GRID }), grid = { values: new Float32Array(GRID * GRID), row: GRID };
 function tellCritic() {
-  byId("critic").hidden = !critic;
+  byId("critic").hidden = !critic || !stored;
   byId("landscape").hidden = !chosen();
   if (!chosen()) byId("critic-note").textContent = "The critic is the agent's second network: it estimates the reward that is still to come. Click an arm, and see what it expects of other torques on the upper arm, live.";
   grid.row = GRID;
 }
 function landscape() { // a few rows for each picture
   const arm = chosen();
-  if (!critic || !arm) return;
+  if (!critic || !arm || !stored) return;
   if (grid.row >= GRID) Object.assign(grid, { row: 0, seen: arm.observe(state), action: [...arm.action] });
   for (let end = Math.min(grid.row + 3, GRID); grid.row < end; grid.row++) for (let j = 0; j < GRID; j++) {
     grid.values[grid.row * GRID + j] = forward(critic, grid.seen, [j / (GRID - 1) * 2 - 1, 1 - grid.row / (GRID - 1) * 2, grid.action[2], grid.action[3]])[0];
@@ -399,7 +404,6 @@ function build() {
   back.addEventListener("click", () => WORLD.forEach(([name]) => set(name, DEFAULTS[name])));
   byId("world").append(back);
   if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
-  byId("check").hidden = !actor.score;
   curve();
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
@@ -456,6 +460,7 @@ function endHint() {
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0 };
 function loop(now) {
+  if (learning?.isRunning && now - last < 31) return requestAnimationFrame(loop); // its thread needs the processor
   const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
   last = now;
   if (resize()) { arrange(); frame(); }
@@ -480,10 +485,11 @@ setInterval(() => { // however few pictures there are
   if (document.hidden || passed > 3000) Object.assign(frames, { count: 0, since: now });
   else if (passed > 1000) {
     Object.assign(frames, { rate: 1000 * frames.count / passed, count: 0, since: now });
-    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
+    if (frames.rate < 45 && !learning?.isRunning) scene.sharpest = 1; // too slow here for a fine picture
   }
 }, 200);
 
+const learning = data.learning && new Learning();
 document.querySelector("main").hidden = false;
 build();
 startAgain();
@@ -495,4 +501,4 @@ set("playing", state.playing);
 tell();
 quiet = false;
 requestAnimationFrame(loop);
-window.page = { data, state, arms, actors, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console
+window.page = { data, state, arms, get actors() { return actors; }, learning, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console
