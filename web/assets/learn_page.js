@@ -16,7 +16,7 @@ class Learning {
     this.first = { ...settings, size: data.world.size, every: 1 };
     this.choices = CHOICES.filter(([name]) => !missing[name]);
     this.names = Object.fromEntries([["learn"], ...this.choices].map(([name]) => [name, true]));
-    Object.assign(this, { isRunning: false, isPaused: false, kept: { actors, scores: data.scores }, run: null });
+    Object.assign(this, { isRunning: false, isPaused: false, told: "", kept: { actors, scores: data.scores, story: byId("story").textContent }, run: null });
     byId("learning").hidden = false;
     for (const [name, words, setting, values] of this.choices) {
       const label = document.createElement("label"), select = Object.assign(document.createElement("select"), { id: name });
@@ -54,7 +54,8 @@ class Learning {
       if (choices[setting] !== this.first[setting]) link.push(`${name}=${choices[setting]}`);
     }
     const newest = { label: "now", episode: 0, title: "the newest actor", network: null };
-    const run = this.run = { actors: [newest], scores: [], newest, link: link.join("&"), isSolved: false };
+    const run = this.run = { actors: [newest], scores: [], newest, link: link.join("&"), isSolved: false,
+      story: "Nobody tells these arms how to reach their goals. They learn it here and now, by trial and error." };
     Object.assign(this, { isRunning: true, isPaused: false });
     const url = URL.createObjectURL(new Blob([byId("worker").textContent], { type: "text/javascript" }));
     this.worker = new Worker(url);
@@ -82,6 +83,7 @@ class Learning {
     data.scores = run.scores;
     learnLink = stored ? "" : run.link;
     Object.assign(byId("run"), { hidden: !this.run, textContent: stored ? "Show what learned here" : "Show the stored actors" });
+    byId("story").textContent = run.story;
     byId("learning-prompts").hidden = stored;
     byId("stored-prompts").hidden = !stored;
     curve();
@@ -101,7 +103,7 @@ class Learning {
 
   hear(news) {
     const { run } = this, { scores, newest } = run;
-    if (news.isDone) return this.end(`${byId("progress").textContent} It has learned all that it will.`, true);
+    if (news.isDone) return this.end(`${byId("progress").textContent} It has finished.`, true);
     const isFirst = !newest.network, episode = scores.length + (news.score === null ? 0 : 1);
     if (isFirst) run.actors.unshift({ label: "0", episode: 0, title: "not at all, random weights", network: this.acting(news.actor) });
     newest.network = this.acting(news.actor);
@@ -113,14 +115,13 @@ class Learning {
       run.isSolved ||= solves;
       say(`Episode ${episode}: ${news.score.toFixed(1)} points.${solves ? ` More than ${SOLVED}, after ${news.seconds.toFixed(0)} seconds of learning.` : ""}`);
     }
-    const rate = news.decision ? `${(news.sum / news.decision * EPISODE_DECISIONS).toFixed(1)} points at this rate, ` : "";
-    byId("progress").textContent = `Episode ${scores.length + 1}, decision ${news.decision} of ${EPISODE_DECISIONS}: ${rate}${news.updates.toLocaleString("en")} gradient steps in ${news.seconds.toFixed(0)} s.`
-      + (scores.length ? ` Scores: ${scores.map((score) => score.toFixed(1)).join(", ")}.` : "");
+    newest.rate = news.decision < 100 ? undefined : news.sum / news.decision * EPISODE_DECISIONS;
+    this.told = `${this.isPaused ? "Learning waits" : "Learning"}: ${news.seconds.toFixed(0)} s, episode ${scores.length + 1}, ${news.updates.toLocaleString("en")} gradient steps`;
+    byId("progress").textContent = `${this.told}.${scores.length ? ` Scores: ${scores.map((score) => score.toFixed(1)).join(", ")}.` : ""}`;
     if (stored) return;
-    if (isFirst || news.score !== null) {
-      curve();
-      train(actor === newest || isFirst ? actors.length - 1 : actors.indexOf(actor));
-    }
+    curve();
+    if (isFirst || news.score !== null) train(actor === newest || isFirst ? actors.length - 1 : actors.indexOf(actor));
+    else mark();
   }
 
   end(text, isDone = false) {

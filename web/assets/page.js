@@ -121,14 +121,17 @@ function train(index) {
   byId("episode").setAttribute("aria-valuetext", actor.title);
   byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
   document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
-  const { episode } = actor, score = episode ? data.scores[episode - 1] : actor.score;
-  byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
-  Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
+  mark();
   byId("compared").textContent = "";
   byId("check").hidden = actor.score === undefined;
   tellCritic();
   forget();
   remember();
+}
+function mark() { // where the actor stands on the curve
+  const { episode, rate } = actor, score = rate ?? (episode ? data.scores[episode - 1] : actor.score);
+  byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
+  Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
 }
 function set(name, value) {
   state[name] = value;
@@ -305,7 +308,8 @@ function tell() {
   const seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
     ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
   const text = `${state.acting ? "" : "The actor is off. "}${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(MOST * share).toFixed(1)} at that rate`;
-  if (byId("status").textContent !== text) byId("status").textContent = text;
+  const told = learning?.isRunning && !stored ? `${text}\n${learning.told}` : text;
+  if (byId("status").textContent !== told) byId("status").textContent = told;
 }
 
 const COLORS = [[38, 20, 74], [92, 30, 128], [170, 50, 110], [232, 104, 62], [252, 190, 70], [252, 248, 190]];
@@ -413,6 +417,7 @@ function curve() { // kept actors stand at equal distances on its axis, and the 
   };
   const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`), svg = document.querySelector("#curve svg");
   svg.setAttribute("viewBox", `0 0 ${end} ${MOST}`);
+  if (actors.at(-1).rate !== undefined) points.push(`${end},${MOST - actors.at(-1).rate}`); // of the episode that goes on
   const line = (score, dash) => `<line x1="0" x2="${end}" y1="${MOST - score}" y2="${MOST - score}" stroke-dasharray="${dash}"/>`;
   svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline points="${points.join(" ")}"/>`;
   byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." : "";
