@@ -116,8 +116,8 @@ class Learning {
       say(`Episode ${episode}: ${news.score.toFixed(1)} points.${solves ? ` More than ${SOLVED}, after ${news.seconds.toFixed(0)} seconds of learning.` : ""}`);
     }
     newest.rate = news.decision < 100 ? undefined : news.sum / news.decision * EPISODE_DECISIONS;
-    this.told = `${this.isPaused ? "Learning waits" : "Learning"}: ${news.seconds.toFixed(0)} s, episode ${scores.length + 1}, ${news.updates.toLocaleString("en")} gradient steps`;
-    byId("progress").textContent = `${this.told}.${scores.length ? ` Scores: ${scores.map((score) => score.toFixed(1)).join(", ")}.` : ""}`;
+    this.told = `${this.isPaused ? "Learning waits" : "Learning"}: ${news.seconds.toFixed(0)} s, episode ${scores.length + 1}`;
+    byId("progress").textContent = `${this.told}, ${news.updates.toLocaleString("en")} gradient steps.${scores.length ? ` Scores: ${scores.map((score) => score.toFixed(1)).join(", ")}.` : ""}`;
     if (stored) return;
     curve();
     if (isFirst || news.score !== null) train(actor === newest || isFirst ? actors.length - 1 : actors.indexOf(actor));

@@ -120,7 +120,6 @@ function train(index) {
   byId("episode").value = actors.indexOf(actor);
   byId("episode").setAttribute("aria-valuetext", actor.title);
   byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
-  document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
   mark();
   byId("compared").textContent = "";
   byId("check").hidden = actor.score === undefined;
@@ -129,6 +128,7 @@ function train(index) {
   remember();
 }
 function mark() { // where the actor stands on the curve
+  document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
   const { episode, rate } = actor, score = rate ?? (episode ? data.scores[episode - 1] : actor.score);
   byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
   Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
