@@ -10,6 +10,7 @@ rounding at the start grows to is how far rounding reaches.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved, differences
-from tapejit.recording import CannotRecord, no_printing
+from tapejit.recording import CannotRecord, NoPrinting
 
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32
@@ -60,14 +61,14 @@ def check(owner: Any, method: str, call: Any, entries: Any, phase: Any, which: A
         """By PyTorch, from what there is."""
         torch.set_rng_state(saved.torch)
         result = owner.by_torch(method, call, steps)
-        places = reading.tensors | {path: phase.places[path] for path in phase.replaced}
+        places = reading.tensors | phase.replaced
         return numbers(result, {path: place.now() for path, place in places.items()})
 
-    with saved.undone(), no_printing():
-        arrays, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+    with saved.undone(), contextlib.redirect_stdout(NoPrinting()):
+        arrays = phase.run(call.arrays(), which, steps)
         old = numbers(None, {path: place.tensor for path, place in reading.tensors.items()})
         result = owner.result(entries[0].trial, arrays, call.steps and steps)
-        found = old | numbers(result, phase.numbers_of(vectors))
+        found = old | numbers(result, phase.after)
         expected = computed()
         if saved.chance_is_used() or not all(entry.guard.holds() for entry in entries):
             now = Reading(owner.learner, method, owner.apart)

@@ -20,7 +20,8 @@ from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
 from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences, told
 from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
-TRIES = 5  # calls until two in succession must have been the same; recordings made anew
+TRIES = 5  # calls until two in succession must have been the same
+RENEWALS = 3  # recordings made anew because something has changed
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 
 
@@ -50,6 +51,10 @@ class Given(NamedTuple):
 
     def arguments(self, leaves: list) -> Sequence:
         return leaves if self.structure is None else tree_unflatten(leaves, self.structure)
+
+    def arrays(self) -> list[np.ndarray]:
+        found = [self.leaves[k] for k in self.numbers]
+        return [x.detach().numpy() if isinstance(x, torch.Tensor) else x for x in found]
 
     def variants(self) -> list[tuple[bool, ...]]:
         """What the flags are in each call."""
@@ -96,8 +101,10 @@ class Entry(NamedTuple):
 
     def bound(self, reading: Reading) -> Entry:
         """The same for a learner that has other objects in its places."""
-        trial = self.trial._replace(reading=reading)
-        return Entry(trial, self.free, Guard(reading, self.free))
+        trial, free = self.trial._replace(reading=reading), dict(self.free)
+        for path in free.keys() & reading.places.keys():
+            free[path] = Tensor(free[path].tensor, free[path].group, *reading.places[path])
+        return Entry(trial, free, Guard(reading, free))
 
 
 class Learner:
@@ -193,13 +200,12 @@ class Learner:
         try:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entries, phase, which, min(tried, steps))
-            results, vectors = phase.run([call.leaves[k] for k in call.numbers], which, steps)
+            results = phase.run(call.arrays(), which, steps)
         except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
-        if vectors:
-            phase.write(vectors)
+        phase.write()
         for entry in entries:
             for tensor in entry.trial.grads:
                 tensor.grad = None  # PyTorch's would be newer
@@ -243,8 +249,7 @@ class Learner:
         reading = trials[0].reading
         return jax_setup.phases().Phase(
             [trial.recorded for trial in trials],
-            {path: place for each in trials for path, place in each.replaced.items()}
-            | reading.tensors,
+            reading.tensors | {path: x for entry in entries for path, x in entry.free.items()},
             reading.shared,
             {path for each in trials for path in each.replaced},
             reading.rates,
@@ -265,7 +270,7 @@ class Learner:
                 return known[k]
         if known:
             self.renewed[method] += 1
-            if self.renewed[method] > TRIES:
+            if self.renewed[method] > RENEWALS:
                 raise CannotRecord(f"{changed[0]}, which {method} reads, changes again and again")
         known.append(self.record(reading, method, call, variant))
         return known[-1]
@@ -416,7 +421,7 @@ def capacity(steps: int) -> int:
 
 
 def array_of(value: Any) -> Any:
-    return np.array(value.detach()) if isinstance(value, torch.Tensor) else value
+    return value.detach().numpy().copy() if isinstance(value, torch.Tensor) else value
 
 
 def stacked(values: Sequence) -> Any:

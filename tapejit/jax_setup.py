@@ -55,8 +55,11 @@ def phases() -> ModuleType:
 
 
 @functools.cache
-def options() -> dict[str, Any]:
-    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows."""
+def options(learns: bool = True) -> dict[str, Any]:
+    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows.
+
+    Args: learns, whether matrices lie as JAX likes it; else YNNPACK's products are faster.
+    """
     import jax
 
     def known(option):
@@ -66,7 +69,8 @@ def options() -> dict[str, Any]:
             return False
         return True
 
-    return {name: value for name, value in COMPILER_OPTIONS.items() if known({name: value})}
+    wanted = {x: y for x, y in COMPILER_OPTIONS.items() if learns or "ynn" not in x}
+    return {name: value for name, value in wanted.items() if known({name: value})}
 
 
 def aligned(array: np.ndarray, length: int | None = None, boundary: int = 64) -> np.ndarray:

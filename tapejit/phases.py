@@ -16,17 +16,7 @@ from tapejit.jax_setup import aligned, options
 from tapejit.private import copy_all
 from tapejit.reading import Tensor
 from tapejit.recording import CannotRecord, Node, Recorded, drawn
-from tapejit.to_jax import (
-    ALLOWED,
-    Column,
-    Group,
-    Translation,
-    check,
-    is_wide,
-    may_fail,
-    number_type,
-    wide,
-)
+from tapejit.to_jax import ALLOWED, Column, Group, Translation, check, is_wide, number_type, wide
 
 __all__ = ["ALLOWED", "Phase", "check"]  # what `jax_setup.phases` gives
 
@@ -36,34 +26,34 @@ class Program(NamedTuple):
 
     recordings: tuple[Recorded, ...]
     columns: tuple[Column, ...]  # tensors that change, by their nodes as inputs
-    fresh: tuple[bool, ...]  # which of them no recording reads, and that may not be there before
+    fresh: tuple[bool, ...]  # columns that are not read, and may not be there before
     singles: tuple[Node, ...]  # other tensors that are read
     numbers: tuple[int, ...]  # which arguments are arrays
     scan: bool
     faulty: bool  # whether an operation may fail, where PyTorch raises an error
 
+    def step(self, recorded: Recorded, vectors, singles, rates, data, draws):
+        """Vectors after one call, its results, and whether it failed."""
+        given = dict(zip(self.numbers, data, strict=True))
+        values = {
+            node: (rates if node.args[0] == "rate" else given)[node.args[1]]
+            for node in recorded.nodes()
+            if node.target == "input" and node.args[0] != "state"
+        }
+        values |= zip(self.singles + recorded.draws, (*singles, *draws), strict=True)
+        changed = dict(recorded.state)
+        after = [
+            (tuple(changed.get(node.args[1], node) for node in nodes), group)
+            for nodes, group in self.columns
+        ]
+        before = list(zip(self.columns, vectors, strict=True))
+        *found, failed = Translation(values, before).outputs(after, recorded.results)
+        return *found, [failed] if self.faulty else []
+
 
 @functools.cache
 def compiled(program: Program) -> Any:
     """The program as a call of JAX."""
-
-    def step(recorded: Recorded, vectors, singles, rates, data, draws):
-        nodes = {node.args: node for node in recorded.nodes() if node.target == "input"}
-        values = dict(zip(program.singles, singles, strict=True))
-        for kind, given in (
-            ("rate", enumerate(rates)),
-            ("argument", zip(program.numbers, data, strict=True)),
-        ):
-            values |= {nodes[kind, k]: one for k, one in given if (kind, k) in nodes}
-        values |= zip(recorded.draws, draws, strict=True)
-        changed = dict(recorded.state)
-        after = [
-            (tuple(changed.get(node.args[1], node) for node in column), group)
-            for column, group in program.columns
-        ]
-        given = [(column, vector) for column, vector in zip(program.columns, vectors, strict=True)]
-        *found, failed = Translation(values, given).outputs(after, recorded.results)
-        return *found, [failed] if program.faulty else []
 
     def call(pieces, singles, rates, data, draws, which, steps):
         vectors = [
@@ -71,38 +61,36 @@ def compiled(program: Program) -> Any:
             for (_, group), new, given in zip(program.columns, program.fresh, pieces, strict=True)
         ]
         if not program.scan:
-            return step(program.recordings[0], vectors, singles, rates, data, draws[0])
+            return program.step(program.recordings[0], vectors, singles, rates, data, draws[0])
 
         def body(k, carried):
-            vectors, results, failed = carried
+            vectors, stacks, failed = carried
 
             def row(arrays):
                 return [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in arrays]
 
             branches = [
-                lambda recorded=recorded, drawn=drawn: step(
-                    recorded, vectors, singles, rates, row(data), row(drawn)
+                lambda r=recorded, d=drawn: program.step(
+                    r, vectors, singles, rates, row(data), row(d)
                 )
                 for recorded, drawn in zip(program.recordings, draws, strict=True)
             ]
-            new, found, fault = (
-                branches[0]() if len(branches) == 1 else jax.lax.switch(which[k], branches)
-            )
-            results = [
-                jax.lax.dynamic_update_index_in_dim(stack, one, k, 0)
-                for stack, one in zip(results, found, strict=True)
+            one = len(branches) == 1
+            vectors, found, faults = branches[0]() if one else jax.lax.switch(which[k], branches)
+            stacks = [
+                jax.lax.dynamic_update_index_in_dim(stack, result, k, 0)
+                for stack, result in zip(stacks, found, strict=True)
             ]
-            return new, results, [a | b for a, b in zip(failed, fault, strict=True)]
+            return vectors, stacks, [a | b for a, b in zip(failed, faults, strict=True)]
 
-        length = len(which)
-        results = [
-            jnp.zeros((length, *node.shape), number_type(node.dtype))
+        stacks = [
+            jnp.zeros((len(which), *node.shape), number_type(node.dtype))
             for node in program.recordings[0].results
         ]
-        failed = [jnp.bool_(False)] if program.faulty else []
-        return jax.lax.fori_loop(0, steps, body, (vectors, results, failed))
+        failed = [jnp.bool_(False)] * program.faulty
+        return jax.lax.fori_loop(0, steps, body, (vectors, stacks, failed))
 
-    return jax.jit(call, compiler_options=options())
+    return jax.jit(call, compiler_options=options(bool(program.columns)))
 
 
 class Phase:
@@ -128,53 +116,55 @@ class Phase:
         numbers: Sequence[int],
         scan: bool,
     ):
-        self.places, self.shared, self.replaced, self.rates = places, shared, replaced, rates
-        self.recordings, self.numbers = recordings, numbers
+        self.recordings, self.rates = recordings, rates
+        self.replaced = {path: places[path] for path in replaced}
         self.draws = any(recorded.draws for recorded in recordings)
         results = [[(x.shape, x.dtype) for x in recorded.results] for recorded in recordings]
         if any(one != results[0] for one in results):
-            raise CannotRecord("it returns different things with and without a flag")
+            raise CannotRecord("a flag decides what is returned")
         used = {path for recorded in recordings for path in recorded.used("state")}
         changed = {path for recorded in recordings for path, _ in recorded.state}
-        nodes = {
-            path: Node("input", ("state", path), places[path].tensor) for path in used | changed
-        }
         groups: dict[tuple, list[str]] = {}
-        for path in (path for path in places if path in nodes):
+        for path in (path for path in places if path in used | changed):
             new = path in replaced and path not in used
             kind = ("new", path) if new else (places[path].group, places[path].tensor.dtype)
             groups.setdefault(kind, []).append(path)
         written = {kind: paths for kind, paths in groups.items() if not changed.isdisjoint(paths)}
-        self.written = list(written.values())
-        self.groups = [
-            Group(tuple(tuple(nodes[path].shape) for path in paths), nodes[paths[0]].dtype)
-            for paths in self.written
-        ]
-        columns = [
-            (tuple(nodes[path] for path in paths), group)
-            for paths, group in zip(self.written, self.groups, strict=True)
-        ]
-        singles = [path for kind, paths in groups.items() if kind not in written for path in paths]
-        self.program = Program(
-            tuple(recordings),
-            tuple(columns),
-            tuple(kind[0] == "new" for kind in written),
-            tuple(nodes[path] for path in singles),
-            tuple(numbers),
-            scan,
-            any(map(may_fail, recordings)),
+        single = [path for kind, paths in groups.items() if kind not in written for path in paths]
+
+        def nodes(paths: list[str]) -> tuple[Node, ...]:
+            return tuple(Node("input", ("state", path), places[path].tensor) for path in paths)
+
+        def memory(paths: list[str]) -> list[Callable[[], Any]]:
+            return [memory_in_jax(places[path].tensor) for path in paths]
+
+        self.after: dict[str, torch.Tensor] = {}  # where a call leaves new numbers, by name
+        self.vectors, columns = [], []
+        for paths in written.values():
+            tensors = [places[path].tensor for path in paths]
+            group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
+            columns.append((nodes(paths), group))
+            vector = torch.empty(group.size, dtype=group.dtype)
+            self.vectors.append(vector.numpy())
+            for path, piece in zip(paths, group.pieces(vector), strict=True):
+                self.after |= dict.fromkeys(shared.get(path, [path]), piece)
+        kept = [path for path in self.after if path not in replaced]
+        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
+        fresh = tuple(kind[0] == "new" for kind in written)
+        faulty = any([check(recorded) for recorded in recordings])
+        program = Program(
+            tuple(recordings), tuple(columns), fresh, nodes(single), tuple(numbers), scan, faulty
         )
-        self.function = compiled(self.program)
-        self.wide = is_wide(recordings)
+        self.function, self.wide = compiled(program), is_wide(recordings)
         with wide(self.wide):
             self.pieces = [
-                [] if new else [memory_in_jax(places[path].tensor) for path in paths]
-                for paths, new in zip(self.written, self.program.fresh, strict=True)
+                [] if new else memory(paths)
+                for paths, new in zip(written.values(), fresh, strict=True)
             ]
-            self.singles = [memory_in_jax(places[path].tensor) for path in singles]
+            self.singles = memory(single)
 
-    def run(self, leaves: Sequence, which: np.ndarray | None, steps: int) -> tuple[list, list]:
-        """Results, and a vector for each group that changes; nothing is written.
+    def run(self, leaves: Sequence, which: np.ndarray | None, steps: int) -> list[np.ndarray]:
+        """Results; what the tensors would be is then in `after`, and the learner as it was.
 
         Args:
             leaves: the arrays, of one call or stacked.
@@ -184,11 +174,10 @@ class Phase:
             ArithmeticError: PyTorch would have raised an error.
         """
         rates = np.array([group["lr"] for group in self.rates], np.float32) if self.rates else ()
-        draws: list[list[Any]] = [[] for _ in self.recordings]
+        draws: list[list[np.ndarray]] = [[] for _ in self.recordings]
         if which is None:
             data = [aligned(x) if x.nbytes > 16_384 else x for x in leaves]
-            if self.draws:
-                draws = [[drawn(node).numpy() for node in self.recordings[0].draws]]
+            draws[0] = [drawn(node).numpy() for node in self.recordings[0].draws]
         else:
             data = [aligned(x, len(which)) for x in leaves]
             if self.draws:
@@ -201,7 +190,10 @@ class Phase:
             )
         if failed and failed[0]:
             raise ArithmeticError
-        return [np.array(one if which is None else one[:steps]) for one in results], vectors
+        for memory, vector in zip(self.vectors, vectors, strict=True):
+            memory[...] = np.asarray(vector)
+        rows = ... if which is None else slice(steps)
+        return [np.array(np.asarray(one)[rows]) for one in results]
 
     def draw(self, which: np.ndarray, steps: int) -> list[list[np.ndarray]]:
         """All random numbers of a phase, in the order in which PyTorch's steps would draw them."""
@@ -215,25 +207,14 @@ class Phase:
                 array[k] = drawn(node).numpy()
         return draws
 
-    def numbers_of(self, vectors: Sequence) -> dict[str, torch.Tensor]:
-        """What the tensors that change would be afterwards, by name."""
-        found = {}
-        for paths, group, vector in zip(self.written, self.groups, vectors, strict=True):
-            pieces = group.pieces(torch.from_dlpack(vector))
-            for path, piece in zip(paths, pieces, strict=True):
-                found |= dict.fromkeys(self.shared.get(path, [path]), piece)
-        return found
-
     @torch.no_grad()
-    def write(self, vectors: Sequence) -> None:
-        """Let the learner's tensors have these numbers."""
-        found = self.numbers_of(vectors)
-        for path in self.replaced & found.keys():
-            place = self.places[path]
-            place.tensor = found.pop(path).clone()
-            place.box.put(place.key, place.tensor)
-        if found:
-            copy_all([self.places[path].tensor for path in found], list(found.values()))
+    def write(self) -> None:
+        """Let the learner's tensors have the numbers that the last run has left."""
+        for path, place in self.replaced.items():
+            assert place.box is not None
+            place.box.put(place.key, self.after[path].clone())
+        if self.kept[0]:
+            copy_all(*self.kept)
 
 
 def memory_in_jax(tensor: torch.Tensor) -> Callable[[], Any]:

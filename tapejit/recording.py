@@ -28,10 +28,10 @@ from tapejit.private import (
     tree_map,
 )
 
-READS = {  # functions of tensors whose result a recording cannot hold
-    *("item", "tolist", "numpy", "__array__", "__bool__", "__float__", "__int__", "__index__"),
-    *("__dlpack__", "data_ptr", "storage", "untyped_storage", "__complex__", "__reduce_ex__"),
-}
+READS = set(  # functions of tensors whose result a recording cannot hold
+    "item tolist numpy __array__ __bool__ __float__ __int__ __index__ __complex__ __dlpack__ "
+    "data_ptr storage untyped_storage __reduce_ex__".split()
+)
 
 
 class CannotRecord(Exception):
@@ -45,10 +45,16 @@ class Node:
     recordings, which are equal if their outputs are.
     """
 
-    __slots__ = ("args", "dtype", "kwargs", "number", "shape", "target", "where")
     known: ClassVar[dict[tuple, Node]] = {}
+    target: str  # the operation, such as "add.Tensor"
+    args: tuple
+    kwargs: dict[str, Any]
+    where: str  # the function, outside of libraries, that called it
+    shape: torch.Size
+    dtype: torch.dtype
+    number: int
 
-    def __new__(cls, target, args=(), tensor=None, where="", kwargs=None):
+    def __new__(cls, target: str, args: Any = (), tensor: Any = None, where="", kwargs=None):
         shape, dtype = getattr(tensor, "shape", None), getattr(tensor, "dtype", None)
         told = args[0].numpy().tobytes() if target == "constant" else repr((args, kwargs))
         key = target, told, shape, dtype, where
@@ -98,7 +104,9 @@ def nodes_in(values: Sequence) -> Iterator[Node]:
 
 
 def record(
-    function: Callable[[], Any], inputs: Sequence[tuple[Node, torch.Tensor]], allowed: Container
+    function: Callable[[], Any],
+    inputs: Sequence[tuple[Node, torch.Tensor]],
+    allowed: Container[str],
 ) -> tuple[Any, Tape]:
     """Run a function without arguments, and record what it does with tensors.
 
@@ -115,10 +123,11 @@ def record(
         CannotRecord: the function does something that no recording can hold.
         Exception: what the function raised.
     """
-    tape = Tape(allowed)
+    tape = Tape(allowed, {id(x.grad) for _, x in inputs if x.is_leaf and x.grad is not None})
     for node, tensor in inputs:
         tape.know(tensor, node)
-    with numbers_stay_tensors(), no_printing(), NumbersStayTensors(), tape:
+    no_printing = contextlib.redirect_stdout(NoPrinting())
+    with numbers_stay_tensors(), no_printing, NumbersStayTensors(), tape:
         return function(), tape
 
 
@@ -132,9 +141,9 @@ class Known:
 class Tape(DispatchMode):
     """Notes the operations of a context."""
 
-    def __init__(self, allowed: Container[str]):
+    def __init__(self, allowed: Container[str], gradients: Container[int]):
         super().__init__()
-        self.allowed = allowed
+        self.allowed, self.gradients = allowed, gradients
         self.draws: list[Node] = []
         self.constants: set[int] = set()
         self.known: dict[int, Known] = {}
@@ -147,6 +156,8 @@ class Tape(DispatchMode):
 
     def entry(self, tensor: torch.Tensor) -> Known:
         if id(tensor) not in self.known:  # from outside
+            if id(tensor) in self.gradients:
+                raise CannotRecord(f"a gradient of the call before is used in {where()}")
             self.know(tensor, Node("constant", (tensor.detach().clone(),), tensor))
             self.constants.add(id(tensor))
         return self.known[id(tensor)]
@@ -229,8 +240,7 @@ class Tape(DispatchMode):
         if name not in DRAWS or kwargs.get("generator") is not None:
             raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
         result = func(*args, **kwargs)
-        told = tree_map(like, (tuple(args), kwargs))
-        node = Node("draw", (len(self.draws), func, *told), result)
+        node = Node("draw", (len(self.draws), func, *tree_map(like, (tuple(args), kwargs))), result)
         self.draws.append(node)
         if written:
             self.write(args[0], node)
@@ -242,13 +252,11 @@ class Tape(DispatchMode):
         return self.read(value) if isinstance(value, torch.Tensor) else value
 
 
-DRAWS = {  # random operations that need no numbers of a tensor, but at most its shape
-    *("randn.default", "rand.default", "randint.default", "randint.low", "randperm.default"),
-    *("randn_like.default", "rand_like.default", "randint_like.default", "randint_like.low_dtype"),
-    *("normal_.default", "uniform_.default", "exponential_.default", "cauchy_.default"),
-    *("random_.default", "random_.to", "random_.from", "log_normal_.default", "geometric_.default"),
-    *("bernoulli_.float", "bernoulli.p", "normal.float_float"),
-}
+DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
+    "randn.default rand.default randint.default randint.low randperm.default randn_like.default "
+    "rand_like.default randint_like.default randint_like.low_dtype normal_.default bernoulli.p "
+    "uniform_.default exponential_.default random_.to bernoulli_.float normal.float_float".split()
+)
 
 
 class Like(NamedTuple):
@@ -313,12 +321,6 @@ class NumbersStayTensors(TorchFunctionMode):
 class NoPrinting(io.StringIO):
     def write(self, text):
         raise CannotRecord(f"something is printed in {where()}")
-
-
-@contextlib.contextmanager
-def no_printing() -> Iterator[None]:
-    with contextlib.redirect_stdout(NoPrinting()):
-        yield
 
 
 def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:

@@ -248,14 +248,6 @@ def within(source, index):
     return source[tuple(slice(size) for size in index.shape)]
 
 
-FALLIBLE = "index gather scatter embedding remainder fmod _to_copy div"  # beginnings of names
-
-
-def may_fail(recorded: Recorded) -> bool:
-    names = tuple(FALLIBLE.split())
-    return any(node.target.startswith(names) for node in recorded.nodes())
-
-
 def typed(x, dtype=None, **_):
     new = x.dtype if dtype is None else number_type(dtype)
     if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
@@ -509,15 +501,28 @@ class Translation:
             ) from None
 
 
-def check(recorded: Recorded) -> None:
-    """Raise CannotRecord where an operation cannot be compiled with its arguments."""
+@functools.cache
+def check(recorded: Recorded) -> bool:
+    """Whether an operation may fail in PyTorch, such as an index beyond an axis.
+
+    Raises:
+        CannotRecord: an operation cannot be compiled with its arguments.
+    """
     given = [node for node in recorded.nodes() if node.target in ("input", "draw")]
     wanted = [*(node for _, node in recorded.state), *recorded.results]
+    faults: list[Any] = []
+
+    def run(arrays):
+        translation = Translation(dict(zip(given, arrays, strict=True)))
+        found = translation.outputs((), wanted)
+        faults.extend(translation.faults)
+        return found
+
     with wide(is_wide([recorded])):
         jax.eval_shape(
-            lambda arrays: Translation(dict(zip(given, arrays, strict=True))).outputs((), wanted),
-            [jax.ShapeDtypeStruct(tuple(x.shape), number_type(x.dtype)) for x in given],
+            run, [jax.ShapeDtypeStruct(tuple(x.shape), number_type(x.dtype)) for x in given]
         )
+    return bool(faults)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+import types
 
 import numpy as np
 import torch
@@ -28,10 +30,10 @@ class Counted:
 
 def tensors_in(value, known=None):
     """All tensors of a learner, whatever holds them."""
-    known = set() if known is None else known
+    known = {} if known is None else known
     if id(value) in known:
         return
-    known.add(id(value))
+    known[id(value)] = value  # kept, or another object could get its id
     if isinstance(value, torch.Tensor):
         yield value.detach()
     elif isinstance(value, torch.nn.Module):
@@ -47,13 +49,15 @@ def tensors_in(value, known=None):
         yield from tensors_in(vars(value), known)
 
 
-def make(notebook, code):
+def make(notebook, code, **overrides):
     """The namespace of an edit, and its learner."""
-    space = dict(vars(notebook), __name__="the_edit")
+    module = sys.modules["the_edit"] = types.ModuleType("the_edit")  # where a dataclass looks
+    space = vars(module)
+    space |= {name: value for name, value in vars(notebook).items() if name[:2] != "__"}
     exec(compile(code, "the edit", "exec"), space)
     torch.manual_seed(0), np.random.seed(0), random.seed(0)
-    settings = notebook.make_hyperparameters("default", SMALL, has_mirrors=False)
-    d = space["Edited"](np.ones(OBSERVATIONS, np.float32), ACTIONS, settings)
+    settings = notebook.make_hyperparameters("default", SMALL | overrides, has_mirrors=False)
+    d = space.get("Edited", notebook.DDPG)(np.ones(OBSERVATIONS, np.float32), ACTIONS, settings)
     for value in vars(d).values():
         if isinstance(value, torch.optim.Optimizer):
             for group in value.param_groups:
@@ -76,10 +80,12 @@ def train(notebook, code, start):
             space.get("before", lambda d, k: None)(d, k)
             learn = space.get("learn", lambda d, fast, *given: fast.scan("learn", *given))
             result = learn(d, fast, rows, weights, noise)
-            found += [np.array(x) for x in (result if isinstance(result, (list, tuple)) else [result])]
+            found += [
+                np.array(x) for x in (result if isinstance(result, (list, tuple)) else [result])
+            ]
             space.get("after", lambda d, k: None)(d, k)
             act = space.get("act", lambda d, fast, seen: fast.call("act", seen, None))
             found.append(np.array(act(d, fast, rows[0, :, :OBSERVATIONS].copy())))
     except Exception as error:
         found.append(error)
-    return fast.fast, found, [tensor.clone().numpy() for tensor in tensors_in(d)]
+    return fast.fast, found + [tensor.clone().numpy() for tensor in tensors_in(d)]

@@ -1,0 +1,272 @@
+"""tapejit: its interface, its operations, its check, and the edits of strangers."""
+
+from __future__ import annotations
+
+import copy
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from tapejit_training import make
+from torch import nn
+
+import tapejit
+from tapejit import checking, jax_setup, private
+from tapejit.recording import Node, record
+
+PACKAGE = Path(tapejit.__file__).parent
+ROUNDING = 2.0**-24  # relative, of float32
+
+
+class Pair(NamedTuple):
+    x: object
+    y: object
+
+
+class Small:
+    """A regression with some randomness and an odd interface."""
+
+    def __init__(self, seed=0):
+        torch.manual_seed(seed)
+        self.parts = {"network": [nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.2), nn.Linear(4, 1)]}
+        self.optimizer = torch.optim.Adam(nn.Sequential(*self.parts["network"]).parameters(), 1e-2)
+
+    def value(self, x):
+        for layer in self.parts["network"]:
+            x = layer(x)
+        return x[:, 0]
+
+    def learn(self, pair, weight, twice=False):
+        loss = weight * (self.value(pair.x) - pair.y).square().mean() * (2.0 if twice else 1.0)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return {"loss": loss.detach(), "none": None, "both": (pair.y.mean(), 3)}
+
+    @torch.no_grad()
+    def rate(self, x):
+        return self.value(x)
+
+    def tensors(self):
+        networks = [t for layer in self.parts["network"] for t in layer.state_dict().values()]
+        averages = [t for each in self.optimizer.state.values() for t in each.values()]
+        return [t.clone() for t in networks + averages]
+
+
+def batches(steps, seed=0, size=8):
+    numbers = np.random.default_rng(seed).standard_normal((steps, size, 4), np.float32)
+    return Pair(numbers[..., :3], numbers[..., 3])
+
+
+def learn(fast, phases=4, begin=0):
+    """Phases of different lengths, with and without a flag."""
+    return [
+        fast.scan("learn", batches(3 + k % 2, k), 0.5, np.arange(3 + k % 2) % 2 == k % 2)
+        for k in range(begin, begin + phases)
+    ]
+
+
+def test_any_structure_goes_in_and_comes_out_alike():
+    found = {}
+    for engine in ("torch", "compiled"):
+        fast = tapejit.compile(Small(), engine)
+        found[engine] = learn(fast), fast.call("rate", batches(1).x[0]), fast.learner.tensors()
+        assert fast.engine == engine and fast.reason is None
+    for one, other in zip(*(each[0] for each in found.values()), strict=True):
+        assert other["none"] is None and other["both"][1].tolist() == [3] * len(other["loss"])
+        for x, y in ((one["loss"], other["loss"]), (one["both"][0], other["both"][0])):
+            assert x.dtype == y.dtype and x.shape == y.shape
+            np.testing.assert_allclose(y, x, rtol=1e-4, atol=1e-5)
+    for one, other in zip(*(each[2] for each in found.values()), strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-3)  # a tenth of a rate
+    found["compiled"][1][:] = 0  # one's own to write into
+
+
+def test_arguments_are_refused_with_a_reason():
+    fast = tapejit.compile(Small())
+    with pytest.raises(ValueError, match=r"one number of steps, at least 1, not \[\(0, 2, 3\)\]"):
+        fast.scan("rate", np.zeros((0, 2, 3), np.float32))
+    with pytest.raises(ValueError, match="one number of steps"):
+        fast.scan("learn", batches(3), np.ones(2, np.float32))
+    with pytest.raises(ValueError, match="'auto', 'compiled' or 'torch', not 'fast'"):
+        tapejit.compile(Small(), "fast")
+    with pytest.raises(AttributeError, match="lern"):
+        fast.call("lern")
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):  # in PyTorch's words
+        fast.call("rate", np.zeros((2, 5), np.float32))
+    assert fast.engine == "compiled"
+
+
+def test_a_resumed_learner_goes_on_bit_for_bit():
+    """Whatever was checked, recorded and drawn before it was saved."""
+    whole = tapejit.compile(Small())
+    learn(whole, 9)
+    saved = tapejit.compile(Small())
+    learn(saved, 5)
+    state, chance = copy.deepcopy(saved.learner.__dict__), torch.get_rng_state()
+    resumed = Small(seed=1)
+    for old, new in zip(resumed.parts["network"], state["parts"]["network"], strict=True):
+        old.load_state_dict(new.state_dict())
+    resumed.optimizer.load_state_dict(state["optimizer"].state_dict())
+    torch.set_rng_state(chance)
+    resumed = tapejit.compile(resumed)
+    learn(resumed, 4, begin=5)
+    assert whole.engine == resumed.engine == "compiled" and resumed.phases
+    for one, other in zip(whole.learner.tensors(), resumed.learner.tensors(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_checks_leave_no_trace(monkeypatch):
+    found = []
+    for steps in (0, 3):
+        monkeypatch.setattr(checking.Schedule, "due", lambda *_, steps=steps: steps)
+        fast = tapejit.compile(Small())
+        learn(fast)
+        assert fast.engine == "compiled"
+        found.append([*fast.learner.tensors(), torch.get_rng_state()])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_a_check_finds_what_no_guard_sees(monkeypatch, capsys):
+    """A setting of NumPy, which is a library's own; then PyTorch's result counts."""
+
+    class Hidden(Small):
+        def rate(self, x):
+            return super().rate(x) * (2.0 if np.geterr()["under"] == "raise" else 1.0)
+
+    monkeypatch.setattr(checking.Schedule, "due", lambda *_: 1)
+    fast, x = tapejit.compile(Hidden()), batches(1).x[0]
+    fast.learner.parts["network"][2].eval()
+    before = fast.call("rate", x)
+    with np.errstate(under="raise"):
+        np.testing.assert_allclose(fast.call("rate", x), 2 * before, rtol=1e-5)
+    assert fast.engine == "torch" and "result 0 is not PyTorch's" in capsys.readouterr().out
+
+
+def test_the_learner_of_the_notebook_is_compiled(notebook):
+    """With noise, in all variants, and that of section 3 on batches."""
+    outcomes = []
+    for engine in ("torch", "compiled"):
+        _, d = make(notebook, "", noisy_layers=True)
+        fast, chance = tapejit.compile(d, engine), np.random.default_rng(0)
+        found = []
+        for _ in range(3):
+            rows = chance.uniform(-1, 1, (5, 16, 10)).astype(np.float32)
+            noise = chance.standard_normal((5, 1, d.noise_size), np.float32)
+            ones, flags = np.ones((5, 16), np.float32), np.arange(5) % 2 == 0
+            found += fast.scan("learn", rows, ones, noise, flags)
+            found.append(fast.call("act", rows[0, :, :3], noise[0]))
+            found.append(fast.call("td_errors", rows[0]))
+        scale = np.ones(3, np.float32)
+        torch.manual_seed(0)
+        networks = notebook.PlainActor(scale, 2), notebook.PlainCritic(scale, 2)
+        plain = tapejit.compile(notebook.PlainDDPG(*networks), engine)
+        for _ in range(4):
+            batch = notebook.split_rows(torch.from_numpy(rows[0]), 3, 2)
+            assert plain.call("learn", batch) is None
+            found.append(plain.call("act", rows[0, :, :3]))
+        assert fast.engine == plain.engine == engine
+        outcomes.append(found)
+    for one, other in zip(*outcomes, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
+
+
+OPERATIONS = """
+x.gather(1, i) | x.scatter(1, i, y) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
+x.index_select(0, i[0]) | x[i[0]] | x[:, i[0]] | x.index_put((i[0],), y[0])
+x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | F.pad(x, (1, 2)) | torch.cat([x, y], 1)
+x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(1, 1)
+x.sort(1).values | x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
+torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.quantile(0.5) | y.pow(x)
+x.remainder(0.3) | x.fmod(0.3) | x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
+x.clamp(-y, y) | x.lerp(y, y) | x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril()
+F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
+F.leaky_relu(x) | x.cosh().log() | x.round() | n.relu() | n.clamp(0, 1) | n.sign() | n.abs()
+n.maximum(x) | n.amax(1) | n.max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
+n.sort(1).values | n.tanh() | n.sigmoid() | n.isnan() * 1.0
+"""
+
+
+@pytest.mark.parametrize("expression", [x.strip() for x in re.split("[|\n]", OPERATIONS.strip())])
+def test_an_operation_is_pytorchs(expression):
+    """Also of what is no number (n). A few roundings of sums of 24 numbers, and of powers to 20."""
+    chance = np.random.default_rng(0)
+    x, y = (torch.from_numpy(chance.standard_normal((4, 6), np.float32)) for _ in "xy")
+    n = torch.tensor([[np.nan, np.inf, -np.inf, 0.0, -0.5, 2.0]] * 4)
+    space = {"x": x, "y": y.abs() + 0.1, "n": n, "i": torch.tensor([[2, 0, 1]]), "torch": torch}
+    space["F"] = nn.functional
+    nodes = [Node("input", ("argument", k), space[name]) for k, name in enumerate("xyn")]
+    inputs = [(node, space[name]) for node, name in zip(nodes, "xyn", strict=True)]
+    library = sys.modules[jax_setup.phases().Translation.__module__]
+    expected, tape = record(lambda: eval(expression, space), inputs, library.ALLOWED)
+    values = {node: library.jnp.asarray(tensor.numpy()) for node, tensor in inputs}
+    with library.wide(True):
+        _, [found], failed = library.Translation(values).outputs((), [tape.read(expected)])
+    assert found.shape == expected.shape and not failed
+    np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=64 * 20 * ROUNDING)
+
+
+def test_private_parts_of_pytorch():
+    """Each is there, and does what it says."""
+    flag = torch.compiler.is_compiling
+    with private.numbers_stay_tensors():
+        assert flag()
+    assert not flag()
+    add = torch.ops.aten.add_.Tensor
+    assert private.schema_of(add) == ("aten", "add_", "Tensor", ["self"])
+    x = torch.ones(2, requires_grad=True)
+    assert private.decomposed(torch.ops.aten.silu.default, (x,), {}).shape == (2,)
+    assert private.memory_of(x) == private.memory_of(x[:1]) != private.memory_of(x + 1)
+    assert not getattr(x, private.HOOKS)
+    x.register_hook(lambda gradient: gradient)
+    assert getattr(x, private.HOOKS)
+    targets = [torch.zeros(2)]
+    private.copy_all(targets, [x.detach()])
+    assert targets[0].tolist() == [1, 1]
+    leaves, structure = private.tree_flatten((1, Pair(2, None), {"a": [3]}))
+    assert leaves == [1, 2, None, 3] == private.tree_leaves((1, Pair(2, None), {"a": [3]}))
+    assert private.tree_unflatten(leaves, structure)[1] == Pair(2, None)
+    assert private.tree_map(lambda x: x, [1]) == [1] and private.DispatchMode.__torch_dispatch__
+
+
+def run(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env={**__import__("os").environ, **environment},
+        cwd=PACKAGE.parent,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_the_page_runs():
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.S))
+    first, second = run(code).splitlines()
+    assert float(first.split()[0]) > 0.1 > 1e-3 > float(first.split()[1])
+    assert first.endswith("compiled") and second == "[1 1 1 1 1 1] compiled"
+
+
+def test_without_jax_pytorch_computes_and_a_line_says_so():
+    code = """
+        import sys
+        import tapejit
+        assert "jax" not in sys.modules
+        sys.modules["jax"] = None
+        fast = tapejit.compile(object())
+        assert fast.engine == "torch" and "pip install jax" in fast.reason
+    """
+    assert run(code).startswith("engine: torch, because JAX is not installed")
+
+
+def test_it_knows_nobody():
+    for file in PACKAGE.glob("*.py"):
+        for module in re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(), re.M):
+            assert module not in ("reacher", "tutorial", "web", "research", "helpers"), file
