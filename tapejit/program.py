@@ -654,7 +654,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         before = {id(each.tensor): each for reading in read for each in reading.tensors.values()}
         for method, arguments in calls.items():
             for name, variant in variants(method, arguments):
-                programs[name] = program(recorder, method, variant, memory)
+                programs[name] = program(recorder, name, method, variant, memory)
     if memory.missing:
         raise Missing("the machine does not have " + ", ".join(dict.fromkeys(memory.missing)))
     for path, tensor, value in memory.state.values():
@@ -662,7 +662,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
             numbers = tensor.detach().T if tensor.ndim == 2 else tensor.detach()
             memory.first[value.buffer.place] = numbers.to(torch.float32).numpy().ravel().copy()
     if any(id(tensor) not in before for _, tensor, _ in memory.state.values()):
-        for each in (one for reading in read for one in reading.kept):
+        for _, each in (one for reading in read for one in reading.seen.values()):
             if isinstance(each, torch.optim.Optimizer) and type(each).__name__ not in FROM_ZERO:
                 raise Missing(f"a fresh {type(each).__name__}: let the learner learn once before")
     found, end = {}, memory.top
@@ -691,13 +691,13 @@ def variants(method: str, arguments: tuple) -> list[tuple[str, tuple]]:
     return [(f"{method} {str(one).lower()}", (*before, one, *after)) for one in (True, False)]
 
 
-def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) -> tuple:
+def program(recorder: Learner, name: str, method: str, arguments: tuple, memory: Memory) -> tuple:
     """A method's program, and where its arguments and results lie."""
     call = given(arguments, scan=False)
     try:
         while True:
             try:
-                entry = recorder.entry((method, id(call)), method, call, ())
+                entry = recorder.entry((name,), method, call, ())
                 break
             except NotNow as reason:  # such as an optimizer before its first step
                 if reason.__cause__:
@@ -736,7 +736,9 @@ def lies(value: Value) -> dict:
 
 def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[list]:
     """What is in the memory at first: places, sizes, kinds and numbers."""
-    layers = [x for each in read for x in each.kept if isinstance(x, torch.nn.Linear)]
+    layers = [
+        x for each in read for _, x in each.seen.values() if isinstance(x, torch.nn.Linear)
+    ]
     bounds = {id(x): layer.in_features**-0.5 for layer in layers for x in (layer.weight, layer.bias)}
     places = {value.buffer.place: key for key, (_, _, value) in memory.state.items()}
     found, known = [], {}
