@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from test_page import browser, show, text, value, wait_for  # noqa: F401
-from test_program import NODE, node
+from test_program import make, needs_node, node  # noqa: F401
 
 from web.learn import learning
 from web.page import page, script
 
-needs_node = pytest.mark.skipif(not NODE, reason="no Node")
 AGENT = script("physics.js", "learn.js")
 
 
@@ -28,21 +26,9 @@ def cells(notebook):
 
 
 @pytest.fixture(scope="module")
-def learner(notebook):
-    """A learner of the notebook for the page: what `learning` takes, but for settings."""
-    torch.manual_seed(0)
-    if hasattr(notebook, "make_hyperparameters"):
-        defaults = notebook.make_hyperparameters("default", {"noisy_layers": False})
-        return (notebook.DDPG(notebook.OBSERVATION_SCALE, 4, defaults),)
-    learner = notebook.DDPG(notebook.OBSERVATION_SCALE, 4, notebook.Hyperparameters())
-    return learner, lambda rows: notebook.split_rows(torch.from_numpy(rows))
-
-
-@pytest.fixture(scope="module")
-def about(learner):
-    first, *split = learner
+def about(make):  # noqa: F811
     settings = {"n_step": 3, "priority_exponent": 0.6, "importance_exponent": 0.4}
-    return learning(first, settings | {"gradient_steps": 5, "batch_size": 64}, *split)
+    return learning(make("default"), settings | {"gradient_steps": 5, "batch_size": 64})
 
 
 @needs_node
@@ -79,8 +65,8 @@ def test_the_replay_buffer_is_the_notebooks(cells):
         replay.add(Float32Array.from(given.rows.flat()), given.errors);
         [[2, 3], [5, 0], [2, 0.2]].forEach(([index, error]) => replay.update(index, error));
         const samples = given.points.map(() => replay.sample(4, 0.7));
-        const indices = samples.map((sample) => [...sample.indices]);
-        result = [[...replay.rows], [...replay.tree], indices, samples.map(({ weights }) => weights)];""",
+        result = [[...replay.rows], [...replay.tree],
+            samples.map(({ indices }) => [...indices]), samples.map(({ weights }) => weights)];""",
         rows=rows,
         errors=errors,
         points=points,
@@ -106,8 +92,9 @@ def test_windows_are_the_notebooks(cells, n):
         """
         const windows = new NStepBuffer(given.n, 0.9);
         const names = ["observations", "actions", "rewards", "following"];
-        const rows = given.decisions.flatMap((parts) => windows.append(
-            Object.fromEntries(parts.map((part, k) => [names[k], Float32Array.from(part.flat())]))));
+        const named = (part, k) => [names[k], Float32Array.from(part.flat())];
+        const rows = given.decisions.flatMap(
+            (parts) => windows.append(Object.fromEntries(parts.map(named))));
         result = [...rows, ...windows.flush()].map((found) => [...found]);""",
         n=n,
         decisions=decisions,
@@ -148,7 +135,7 @@ TRAIN = """
     agent.remember = (step) => { rewards.push(step.rewards[0]); remember(step); };
     let score = null;
     while (score === null) score = training.decide();
-    const now = machine.taken("act"), away = (x, y) => x === y ? 0 : Math.abs(x - y); // some are infinite
+    const now = machine.taken("act"), away = (x, y) => x === y ? 0 : Math.abs(x - y); // infinite
     const moved = now.map((room, k) => Math.max(...room.map((x, i) => away(x, taken[k][i]))));
     result = { score, rewards, moved, updates: agent.updates, size: agent.replay.size };
 """

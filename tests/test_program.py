@@ -21,7 +21,7 @@ from torch import nn
 from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
-from web.learn import MACHINE, noise_size
+from web.learn import MACHINE, Batch, noise_size
 
 NODE = shutil.which("node")
 FLAG = "--experimental-wasm-relaxed-simd"  # which Node 20 needs, and later ones do not know
@@ -133,7 +133,7 @@ def make(notebook):
     return make
 
 
-def calls_of(learner, notebook, flags=(True,)):
+def calls_of(learner, flags=(True,)):
     """act, td_errors and learn with random arguments, as many as they take."""
     generator, size = np.random.default_rng(3), noise_size(learner)
 
@@ -143,9 +143,7 @@ def calls_of(learner, notebook, flags=(True,)):
             shape = (20 if method == "act" else 1), size
             return generator.standard_normal(shape).astype(np.float32) if size else None
         if name in ("batch", "rows"):
-            seen, actions, rewards, discounts, then = np.split(rows, [33, 37, 38, 39], axis=1)
-            parts = seen, actions, rewards[:, 0], discounts[:, 0], then
-            return rows if name == "rows" else notebook.Batch(*map(torch.tensor, parts))
+            return rows if name == "rows" else Batch(*map(torch.from_numpy, Batch.of(rows)))
         weights = generator.uniform(0.1, 1, BATCH).astype(np.float32)
         return {"observations": rows[:20, :33], "weights": weights, "with_actor": flag}[name]
 
@@ -159,14 +157,14 @@ def calls_of(learner, notebook, flags=(True,)):
 
 @needs_node
 @pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
-def test_a_learner_of_the_notebook_goes_on_in_node(make, notebook, name):
+def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
     """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
     try:
         learner = make(name)
     except (AttributeError, KeyError, TypeError) as reason:
         pytest.skip(f"the notebook has no such learner: {reason}")
     flags = (False, True) if name == "TD3" else (True,)
-    beside_pytorch(learner, calls_of(learner, notebook, flags))
+    beside_pytorch(learner, calls_of(learner, flags))
 
 
 class Net(nn.Module):

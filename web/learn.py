@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import tapejit
+from reacher.files import write_whole
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from tapejit.program import export
+from web.page import page
 
 MACHINE = Path(tapejit.__file__).parent / "machine"
 SETTINGS = {  # by their names in the notebook's Hyperparameters; here: plain DDPG's
@@ -36,10 +38,26 @@ SETTINGS = {  # by their names in the notebook's Hyperparameters; here: plain DD
 MOST_ROWS = 200  # whose TD errors are taken in one call
 
 
+class Batch(NamedTuple):
+    """A batch, by the names that the notebook's has."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    discounts: np.ndarray
+    next_observations: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> Batch:
+        """That of rows (batch, 72) of the replay buffer."""
+        ends = np.cumsum([OBSERVATION_SIZE, ACTION_SIZE, 1, 1])
+        seen, actions, rewards, discounts, following = np.split(rows, ends, axis=1)
+        return cls(seen, actions, rewards[:, 0], discounts[:, 0], following)
+
+
 def learning(
     learner: Any,
     settings: Mapping[str, Any] = SETTINGS,
-    as_batch: Callable[[np.ndarray], Any] = lambda rows: rows,
     arms: int = 20,
     exact: bool = False,
 ) -> dict:
@@ -47,10 +65,9 @@ def learning(
 
     Args:
         learner: with the methods act(observations[, noise]), learn(batch[, weights][, noise]
-            [, with_actor]) and, for priorities, td_errors(batch).
+            [, with_actor]) and, for priorities, td_errors(batch). A batch is a `Batch`, or where
+            the argument is called `rows`, an array (batch, 72).
         settings: those of `SETTINGS` that are others; further ones are ignored.
-        as_batch: makes the learner's batch of rows (batch, 72) of the replay buffer; its arrays
-            have the rows' columns in order.
         arms: that act at once.
         exact: with the learner's weights as they are; see `tapejit.program.export`.
 
@@ -69,11 +86,11 @@ def learning(
             return np.zeros(shape, np.float32) if noise else None
         given = {
             "observations": drawn[:, :OBSERVATION_SIZE],
+            "batch": Batch.of(drawn),
+            "rows": drawn,
             "weights": np.ones(count, np.float32),
             "with_actor": True,
         }
-        if name in ("batch", "rows"):
-            return as_batch(drawn)
         if name not in given:
             raise ValueError(f"a page does not know the argument {name} of {method}")
         return given[name]
@@ -94,6 +111,26 @@ def learning(
         },
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
+
+
+def learning_page(agent: Any, path: Path | str, **options: Any) -> None:
+    """Write the page in which the notebook's agent, perhaps edited, learns from nothing.
+
+    Args:
+        agent: of the notebook; its learner and settings count, and its weights do not.
+        path: of the HTML file.
+        options: of `web.page.page`, such as `arms` and `tutorial`.
+
+    Raises:
+        ValueError: as `learning`.
+    """
+    settings = dict(getattr(agent, "settings", ()))
+    if not settings:  # the plain agent
+        steps, batch = agent.batches
+        settings = dict(train_freq=agent.learn_every, gradient_steps=steps, batch_size=batch)
+    about = learning(agent.learner, settings)
+    untrained = {"label": "0", "network": None, "episode": 0}
+    write_whole(Path(path), page([untrained], learning=about, **options).encode())
 
 
 def noise_size(learner: Any) -> int:
