@@ -240,21 +240,6 @@ class Program:
         self.emit([out], [x], lambda place: [2, kind, place(out), m, n, place(x), ks, ss, scale])
         return out if keepdim else out.permuted(kept)
 
-    def pick(self, kind: int, x: Value, dim: int, index: Value, other: Value) -> None:
-        """Other becomes x at an index along an axis; kind 1, 2: it is set or added there."""
-        if len(index.shape) > 2:
-            raise Missing("an index of three axes")
-        dim, far = dim % len(x.shape), 2 - len(index.shape)
-        rest = [0 if k == dim else step for k, step in enumerate(x.strides)]
-
-        def write(place):
-            words = [5, kind, *[1] * far, *index.shape]
-            for value, steps in ((other, other.strides), (index, index.strides), (x, rest)):
-                words += [place(value), *[0] * far, *steps]
-            return [*words, x.strides[dim], x.shape[dim]]
-
-        self.emit([x if kind else other], [x, index, other], write)
-
     def dense(self, x: Value) -> Value:
         if x.strides == in_order(x.shape):
             return x
@@ -436,14 +421,6 @@ def select_scatter(p, node, x, y, dim, k):
     return slice_scatter(p, node, x, p.reshape(y, shape), dim, k, k + 1 or None)
 
 
-def pad(p, node, x, pads, value=0):
-    inner = out = p.elementwise("copy", [value], node.shape, p.new(node.shape))
-    for k in range(len(pads) // 2):
-        inner = part(inner, -1 - k, pads[2 * k], inner.shape[-1 - k] - pads[2 * k + 1])
-    p.elementwise("copy", [x], x.shape, inner)
-    return out
-
-
 def converted(p, node, x, **_):
     if node.dtype is torch.bool:
         return p.elementwise("ne", [x, 0.0], x.shape)
@@ -511,40 +488,6 @@ def norm(p, node, x, order=2, dims=None, keepdim=False, **_):
     return p.reduce(p.elementwise("abs", [x], x.shape), dims, keepdim, kind=int(order != 1))
 
 
-def cumsum(p, node, x, dim, **_):
-    if dim % len(x.shape) != len(x.shape) - 1 or len(x.shape) > 2:
-        raise Missing("a running sum along another axis than the last one")
-    rows = p.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    ones = p.memory.constant(torch.ones(2 * [x.shape[-1]]).triu())
-    return p.reshape(p.product(rows, ones), node.shape)
-
-
-def gather(p, node, x, dim, index, **_):
-    out = p.new(index.shape)
-    p.pick(0, x, dim, index, out)
-    return out
-
-
-def index_select(p, node, x, dim, index):
-    if len(index.shape) != 1:
-        raise Missing("an index of several axes")
-    shape = [1] * len(x.shape)
-    shape[dim] = index.shape[0]
-    return gather(p, node, x, dim, p.reshape(index, shape).expanded(node.shape))
-
-
-def index(p, node, x, indices):
-    if indices[:-1] != [None] * (len(indices) - 1):
-        raise Missing("several indices at once")
-    return index_select(p, node, x, len(indices) - 1, indices[-1])
-
-
-def scatter(p, node, x, dim, index, y, kind=1):
-    out = p.elementwise("copy", [x], x.shape, p.new(x.shape))
-    p.pick(kind, out, dim, index, p.memory.number(y).expanded(index.shape))
-    return out
-
-
 def layer_norm(p, node, x, shape, factor, shift, epsilon):
     if len(shape) > 1:
         raise Missing("layer normalization over several axes")
@@ -581,7 +524,6 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
     "cat": cat,
     "slice_scatter": slice_scatter,
     "select_scatter": select_scatter,
-    "constant_pad_nd": pad,
     "arange": lambda p, node, *ends, **_: p.memory.constant(torch.arange(*ends)),
     "scalar_tensor": lambda p, node, value, **_: p.memory.number(value),
     "copy": lambda p, node, old, new, *_: new.expanded(node.shape),
@@ -612,13 +554,6 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
         p.reduce(x, dims, keepdim, mean=True),
     ],
     "linalg_vector_norm": norm,
-    "cumsum": cumsum,
-    "gather": gather,
-    "index_select": index_select,
-    "embedding": lambda p, node, x, index, *_: index_select(p, node, x, 0, index),
-    "index": index,
-    "scatter": scatter,
-    "scatter_add": lambda *args: scatter(*args, kind=2),
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
 }

@@ -117,18 +117,20 @@ def make(notebook):
         torch.manual_seed(0)
         scale = notebook.OBSERVATION_SCALE
         if name in ("plain", "mirrors"):
+            if "rewards" not in notebook.Batch._fields:
+                pytest.skip("the notebook has an earlier plain learner")
             networks = (
                 (notebook.PlainActor, notebook.PlainCritic)
                 if name == "plain"
                 else (notebook.Actor, notebook.Critic)
             )
             return notebook.PlainDDPG(*(kind(scale, 4) for kind in networks))
+        kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
         if hasattr(notebook, "make_hyperparameters"):
-            kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
-            preset = name if name == "fast" else "default"
-            return kind(scale, 4, notebook.make_hyperparameters(preset, {}))
-        settings = notebook.Hyperparameters(noisy_sigma=float(name != "fast"))
-        return notebook.DDPG(scale, 4, settings)
+            settings = notebook.make_hyperparameters("fast" if name == "fast" else "default", {})
+        else:
+            settings = notebook.Hyperparameters(noisy_sigma=float(name != "fast"))
+        return kind(scale, 4, settings)
 
     return make
 
@@ -159,10 +161,7 @@ def calls_of(learner, flags=(True,)):
 @pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
 def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
     """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
-    try:
-        learner = make(name)
-    except (AttributeError, KeyError, TypeError) as reason:
-        pytest.skip(f"the notebook has no such learner: {reason}")
+    learner = make(name)
     flags = (False, True) if name == "TD3" else (True,)
     beside_pytorch(learner, calls_of(learner, flags))
 
@@ -213,12 +212,8 @@ OPERATIONS = {  # functions of x (8, 6) and y (8, 3)
     "the largest": lambda x, y: x.amax(1) + x.amin(1) + x.max(1)[1] + x.min() + x.argmax(1),
     "the largest of a transposed matrix": lambda x, y: x.T.argmax() + x.T.max(0)[0],
     "parts": lambda x, y: torch.cat([x[:, ::2], y[-8:, 1:], x[2].expand(8, 6)], dim=1),
-    "padded": lambda x, y: nn.functional.pad(x, (1, 2, 0, 1), value=2.0),
     "repeated": lambda x, y: y.repeat(2, 3) * torch.arange(9),
-    "a pick": lambda x, y: x.gather(1, y.abs().mul(5).long()),
-    "rows that are picked": lambda x, y: x[y[:, 0].abs().mul(7).long()],
     "many products": lambda x, y: torch.bmm(x.reshape(2, 4, 6), x.reshape(2, 6, 4)),
-    "running sums": lambda x, y: x.cumsum(1),
     "a part that is written": lambda x, y: written(x.clone(), y),
 }
 
@@ -274,9 +269,9 @@ def test_operations(name):
 
 def test_what_is_missing_is_named_at_once():
     def unusual(x, y):
-        return x.sort(1)[0] + x.cumsum(0) + nn.functional.dropout(y[:, :1])
+        return x.sort(1)[0] + x.cumsum(1) + nn.functional.dropout(y[:, :1])
 
-    with pytest.raises(Missing, match=r"sort.*running sum|running sum.*sort"):
+    with pytest.raises(Missing, match=r"sort.*cumsum|cumsum.*sort"):
         export(Function(unusual), {"act": (numbers(8, 6), numbers(8, 3))})
     with pytest.raises(ValueError, match="numbers are looked at"):
         export(Function(lambda x, y: x.sum().item()), {"act": (numbers(8, 6), numbers(8, 3))})

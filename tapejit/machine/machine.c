@@ -205,19 +205,6 @@ static const int *normalize_back(const int *p) {  // gx, gfactor, gshift (or -1)
   return p + 10;
 }
 
-// kind (0 out = x[index], 1 x[index] = out, 2 x[index] += out), rows, columns, out and its strides,
-// index and its strides, x and its strides, that of an index, size
-static const int *gather(const int *p) {
-  for (int i = 0; i < p[1]; i++) for (int j = 0; j < p[2]; j++) {
-    int k = (int)memory[p[6] + i * p[7] + j * p[8]];
-    if (k < 0 || k >= p[13]) __builtin_trap();
-    float *out = memory + p[3] + i * p[4] + j * p[5], *x = memory + p[9] + i * p[10] + j * p[11] + k * p[12];
-    if (p[0] == 0) *out = *x;
-    else *x = p[0] == 1 ? *out : *x + *out;
-  }
-  return p + 14;
-}
-
 void run(const int *p, const int *end) {
   while (p < end) switch (*p++) {
     case 0: p = elementwise(p); break;
@@ -225,7 +212,6 @@ void run(const int *p, const int *end) {
     case 2: p = reduce(p); break;
     case 3: p = normalize(p); break;
     case 4: p = normalize_back(p); break;
-    case 5: p = gather(p); break;
     default: __builtin_trap();
   }
 }

@@ -53,8 +53,9 @@ class Learning {
       choices[setting] = Number(byId(name).value);
       if (choices[setting] !== this.first[setting]) link.push(`${name}=${choices[setting]}`);
     }
+    const before = this.run?.scores ?? [];
     const newest = { label: "now", episode: 0, title: "the newest actor", network: null };
-    const run = this.run = { actors: [newest], scores: [], newest, link: link.join("&"), isSolved: false,
+    const run = this.run = { actors: [newest], scores: [], before, newest, link: link.join("&"), isSolved: false,
       story: "Nobody tells these arms how to reach their goals. They learn it here and now, by trial and error." };
     Object.assign(this, { isRunning: true, isPaused: false });
     const url = URL.createObjectURL(new Blob([byId("worker").textContent], { type: "text/javascript" }));
@@ -80,7 +81,7 @@ class Learning {
   show(run) { // these actors on the slider: the kept ones, or those that learned here
     stored = run === this.kept;
     ({ actors } = run);
-    data.scores = run.scores;
+    Object.assign(data, { scores: run.scores, before: run.before ?? [] });
     learnLink = stored ? "" : run.link;
     Object.assign(byId("run"), { hidden: !this.run, textContent: stored ? "Show what learned here" : "Show the stored actors" });
     byId("story").textContent = run.story;
@@ -103,6 +104,7 @@ class Learning {
 
   hear(news) {
     const { run } = this, { scores, newest } = run;
+    if (news.error) return this.end(`It cannot learn here: ${news.error}.`);
     if (news.isDone) return this.end(`${byId("progress").textContent} It has finished.`, true);
     const isFirst = !newest.network, episode = scores.length + (news.score === null ? 0 : 1);
     if (isFirst) run.actors.unshift({ label: "0", episode: 0, title: "not at all, random weights", network: this.acting(news.actor) });

@@ -1,11 +1,12 @@
 // Learns in a thread of its own. It takes { learning, modules, seed, choices, episodes } and then { isPaused, speed },
 // and posts news with the newest actor; the last news of an episode has its score.
 let isPaused = false, speed = Infinity, wake = () => {};
-onmessage = async ({ data }) => {
-  if ("isPaused" in data || "speed" in data) {
-    ({ isPaused = isPaused, speed = speed } = data);
-    return wake();
-  }
+onmessage = ({ data }) => {
+  if (data.learning) return learn(data).catch((error) => postMessage({ error: String(error) }));
+  ({ isPaused = isPaused, speed = speed } = data);
+  wake();
+};
+async function learn(data) {
   const { learning, modules, seed, choices, episodes } = data, random = new Random(seed);
   const settings = { ...learning.settings, ...choices }, world = { ...TRAINED_WORLD, size: choices.size ?? TRAINED_WORLD.size };
   const machine = await Machine.load(learning.programs, modules, random), agent = new Agent(machine, settings, random);
@@ -33,5 +34,5 @@ onmessage = async ({ data }) => {
     seconds += (performance.now() - begin) / 1000;
     if (seconds - told > 0.25) tell();
   }
-  postMessage({ isDone: true, seconds, updates: agent.updates });
-};
+  postMessage({ isDone: true });
+}

@@ -415,12 +415,13 @@ function curve() { // kept actors stand at equal distances on its axis, and the 
     const k = Math.max(known.findLastIndex((other) => other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`), svg = document.querySelector("#curve svg");
+  const along = (scores) => (known.includes(null) ? [] : scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`);
+  const points = along(data.scores), before = along(data.before ?? []), svg = document.querySelector("#curve svg");
   svg.setAttribute("viewBox", `0 0 ${end} ${MOST}`);
   if (actors.at(-1).rate !== undefined) points.push(`${end},${MOST - actors.at(-1).rate}`); // of the episode that goes on
   const line = (score, dash) => `<line x1="0" x2="${end}" y1="${MOST - score}" y2="${MOST - score}" stroke-dasharray="${dash}"/>`;
-  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline points="${points.join(" ")}"/>`;
-  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." : "";
+  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline class="before" points="${before.join(" ")}"/><polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." + (before.length ? " Gray: what learned before this." : "") : "";
   byId("episode").max = end;
   byId("training").hidden = actors.length < 2;
   byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
