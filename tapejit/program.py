@@ -136,10 +136,11 @@ def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[
         id(x): layer.in_features**-0.5 for layer in layers for x in (layer.weight, layer.bias)
     }
     places = {value.buffer.place: key for key, (_, _, value) in memory.state.items()}
-    found, known = [], {}
+    found: list[list] = []
+    known: dict[bytes, int] = {}
     for place, numbers in sorted(memory.first.items()):
-        numbers = np.float32(numbers)
-        key, bound, size = numbers.tobytes(), bounds.get(places.get(place)), len(numbers)
+        key, size = numbers.tobytes(), len(numbers)
+        bound = bounds.get(places.get(place, 0))
         if (numbers == numbers[0]).all() and np.isfinite(numbers[0]):
             if numbers[0]:
                 found.append([place, size, "constant", float(numbers[0])])

@@ -41,10 +41,10 @@ class Missing(ValueError):
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory of some floats; its place is None until there is one."""
+    """Memory of some floats; its place is -1 until there is one."""
 
     size: int
-    place: int | None = None
+    place: int = -1
 
 
 @dataclass(eq=False)
@@ -132,7 +132,8 @@ class Program:
     """
 
     def __init__(self, recorded: Recorded, inputs: Mapping, homes: Mapping, memory: Memory):
-        self.memory, self.code = memory, []
+        self.memory = memory
+        self.code: list[tuple[list[Value], list[Value], Callable, Sequence]] = []
         self.values: dict[Node, Any] = {}
         for node in recorded.nodes():
             try:
@@ -283,14 +284,11 @@ class Program:
         wanted: dict[Buffer, Buffer] = {}  # a buffer, and that of a parameter whose new value it is
         moves = []
         for value, home in self.homes:
-            ready = [k for k, (outs, *_) in enumerate(self.code) if value in outs]
             if value is home:
                 continue
-            if (
-                len(ready) == 1
-                and value.buffer not in wanted
-                and self.fits(*ready, value, home, last)
-            ):
+            ready = [k for k, (outs, *_) in enumerate(self.code) if value in outs]
+            is_free = len(ready) == 1 and value.buffer not in wanted
+            if is_free and self.fits(ready[0], value, home, last):
                 wanted[value.buffer] = home.buffer
             else:
                 moves.append((value, home))
@@ -305,7 +303,7 @@ class Program:
             return value.buffer.place + value.offset
 
         for number, (outs, reads, write, same) in enumerate(self.code):
-            for buffer in [value.buffer for value in outs if value.buffer.place is None]:
+            for buffer in [value.buffer for value in outs if value.buffer.place < 0]:
                 if buffer in wanted:
                     buffer.place = wanted[buffer].place
                     continue
@@ -363,10 +361,10 @@ def draw(p: Program, node: Node) -> Value:
     drawn = p.elementwise("normal" if name in ("randn", "normal") else "uniform", [], node.shape)
     if name in ("randn", "rand"):
         return drawn
-    given = [one for one in args[1:] if isinstance(one, (int, float))]
+    given = [one for one in args if isinstance(one, (int, float))]
     if name == "bernoulli":
         return p.elementwise("lt", [drawn, *given[:1]], node.shape)
-    first, second = [*given, *(0.0, 1.0)[len(given) :]]
+    first, second = (given + [0.0, 1.0][len(given) :])[:2]
     return p.elementwise(
         "scaled_add", [first, drawn, second - first * (name == "uniform")], node.shape
     )

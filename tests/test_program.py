@@ -267,6 +267,22 @@ def test_operations(name):
     beside_pytorch(Function(OPERATIONS[name]), [("act", (numbers(8, 6), numbers(8, 3, seed=1)))])
 
 
+@needs_node
+def test_random_numbers_are_drawn_anew():
+    """Uniform ones are 0.5 here, and normal ones 0."""
+
+    def draw(x, y):
+        return x.clone().uniform_(-1, 3), x.clone().normal_(2, 0.5), nn.functional.dropout(x, 0.3)
+
+    x = numbers(8, 6)
+    exported = export(Function(draw), {"act": (x, x)})
+    module = base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode()
+    calls = [["act", [x, x]]]
+    [drawn], _ = node(CALLS, exported=exported, modules={"simd": module}, calls=calls)
+    for found, expected in zip(drawn, (1, 2, x.ravel() / 0.7), strict=True):
+        np.testing.assert_allclose(found, np.broadcast_to(expected, 48), rtol=1e-6)
+
+
 def test_what_is_missing_is_named_at_once():
     def unusual(x, y):
         return x.sort(1)[0] + x.cumsum(1) + nn.functional.dropout(y[:, :1])

@@ -13,7 +13,6 @@ import numpy as np
 import tapejit
 from reacher.files import write_whole
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from tapejit.program import export
 from web.page import page
 
 MACHINE = Path(tapejit.__file__).parent / "machine"
@@ -27,6 +26,7 @@ SETTINGS = {  # by their names in the notebook's Hyperparameters; here: plain DD
     "batch_size": 128,
     "max_samples_per_insert": 1e9,
     "n_step": 1,
+    "policy_delay": 1,
     "priority_exponent": 0.0,
     "importance_exponent": 1.0,
     "importance_steps": 1,
@@ -102,7 +102,7 @@ def learning(
             calls[method] = tuple(example(name, method) for name in parameters)
     modules = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
     return {
-        "programs": export(learner, calls, exact),
+        "programs": tapejit.export(learner, calls, exact),
         "arms": arms,
         "settings": settings,
         "modules": {

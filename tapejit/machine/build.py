@@ -25,6 +25,7 @@ def build(folder: Path = HERE) -> None:
     for name, options in VARIANTS.items():
         command = [sys.executable, "-m", "ziglang", "cc", *OPTIONS.split(), *linker, *options]
         subprocess.run([*command, "-o", str(folder / name), str(HERE / "machine.c")], check=True)
+        (folder / name).chmod(0o644)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ class Agent {
     const samples = Array.from({ length: steps }, () => replay.sample(batch, schedules.beta(this.decisions))), errors = [];
     machine.setRate(left);
     for (const { indices, weights } of samples) {
-      const method = machine.programs.learn ? "learn" : `learn ${this.updates % (settings.policy_delay ?? 1) === 0}`;
+      const method = machine.programs.learn ? "learn" : `learn ${this.updates % (settings.policy_delay) === 0}`;
       this.giveRows(method, (k) => replay.rows.subarray(indices[k] * WIDTH, (indices[k] + 1) * WIDTH), batch);
       this.give(method, "weights", (numbers) => numbers.set(weights));
       this.giveNoise(method, left);

@@ -25,13 +25,13 @@ class Learning {
       label.append(words, select);
       byId("choices").append(label);
     }
-    byId("learn").addEventListener("click", () => this.start());
+    byId("begin").addEventListener("click", () => this.start());
     byId("rest").addEventListener("click", () => { this.isPaused = !this.isPaused; this.steer(); });
     byId("pace").addEventListener("change", () => this.steer());
     byId("run").addEventListener("click", () => this.show(stored ? this.run : this.kept));
     document.addEventListener("visibilitychange", () => this.steer());
     if (!globalThis.WebAssembly?.validate(SIMD)) {
-      byId("learn").disabled = true;
+      byId("begin").disabled = true;
       byId("progress").textContent = "This browser has no WebAssembly SIMD, which learning needs. Any browser of the last years has it. The stored actors play here.";
     }
   }
@@ -43,7 +43,7 @@ class Learning {
       const value = wanted.get(name) ?? String(this.first[setting]);
       byId(name).value = [...byId(name).options].some((option) => option.value === value) ? value : this.first[setting];
     }
-    if (!byId("learn").disabled) this.start();
+    if (!byId("begin").disabled) this.start();
   }
 
   start() {
@@ -75,7 +75,7 @@ class Learning {
   steer() { // what the thread should do; a hidden tab waits
     this.worker?.postMessage({ isPaused: this.isPaused || document.hidden, speed: Number(byId("pace").value) });
     Object.assign(byId("rest"), { hidden: !this.isRunning, textContent: this.isPaused ? "Go on learning" : "Pause learning" });
-    byId("learn").textContent = this.run ? "Begin again" : "Learn from nothing";
+    byId("begin").textContent = this.run ? "Begin again" : "Learn from nothing";
   }
 
   show(run) { // these actors on the slider: the kept ones, or those that learned here
