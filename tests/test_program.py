@@ -96,9 +96,12 @@ def beside_pytorch(learner, calls, tolerance=1e-5):
 
 
 def errors(mine, theirs):
-    """Relative to the larger of 1 and theirs; of infinite numbers, which JSON has not, none."""
+    """Relative to the larger of 1 and theirs. NaN is infinitely wrong; JSON has no infinity."""
     mine, theirs = np.array(mine, float), np.ravel(theirs).astype(float)
-    return np.nan_to_num(abs(mine - theirs) / np.maximum(1, abs(theirs)), posinf=0)
+    found = np.nan_to_num(
+        abs(mine - theirs) / np.maximum(1, abs(theirs)), nan=np.inf, posinf=np.inf
+    )
+    return np.where(np.isfinite(theirs), found, 0)
 
 
 def batch_rows(seed=0):
