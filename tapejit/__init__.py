@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tapejit.compiled import Learner
+from tapejit.program import export
 
-__all__ = ["Learner", "compile"]
+__all__ = ["Learner", "compile", "export"]
 
 
 def compile(learner: Any, engine: str = "auto") -> Learner:

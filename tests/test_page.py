@@ -231,7 +231,7 @@ def test_links_set_the_scene_and_the_scene_is_a_link(show, content):
     driver.execute_script("page.set('gravity', 5)")
     driver = show(content, value(driver, "location.hash"))
     assert value(driver, state) == ["2", 3, 5, False, 0.5]
-    for link in driver.find_elements("css selector", "#prompts a"):
+    for link in driver.find_elements("css selector", "#stored-prompts a"):
         driver.execute_script("arguments[0].click()", link)
         wanted = dict(re.findall(r"(\w+)=([^&]+)", link.get_attribute("href")))
         found = value(driver, "page.state")

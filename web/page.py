@@ -43,6 +43,7 @@ def page(
     preview: str = "",
     embedded: bool = False,
     live: bool = False,
+    learning: Mapping | None = None,
     **parameters: Any,
 ) -> str:
     """The page of these actors; the one labeled "best" acts first, or else the last one.
@@ -59,9 +60,15 @@ def page(
         preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
+        learning: of `web.learn.learning`: a learner that learns in the page.
         parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
-    labels = [actor["label"] for actor in actors]
+    names, worker = ["physics.js", "networks.js", "scene.js", "page.js"], ""
+    labels, learning = [actor["label"] for actor in actors], dict(learning or {})
+    if learning:
+        machine = learning.pop("machine")
+        names.insert(-1, "learn_page.js")
+        worker = f'"use strict";\n{machine}{script("physics.js", "learn.js", "learn_worker.js")}'
     world = task.Task(arms, SEED)
     world.set_parameters(parameters)
     data = {
@@ -69,6 +76,7 @@ def page(
         "first": labels.index("best") if "best" in labels else len(labels) - 1,
         "critic": critic,
         "live": live,
+        "learning": learning or None,
         "scores": [round(float(score), 3) for score in scores],
         "goals": [(int(each.integers(360)), each.uniform(-1, 1)) for each in world.generators],
         "world": {name: world.parameters[f"goal_{name}"] for name in ("size", "speed")},
@@ -84,7 +92,9 @@ def page(
         style=_asset("page.css"),
         # No name in it ends the script element or starts another.
         data=text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
-        script=script("physics.js", "networks.js", "scene.js", "page.js"),
+        learns=" 'wasm-unsafe-eval' blob:; worker-src blob:" if learning else "",
+        worker=worker,
+        script=(machine if learning else "") + script(*names),
     )
 
 

@@ -3,7 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
   : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor`}`;
-const actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
+let actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
 const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
 const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
 const scene = new Scene(byId("view")), dark = matchMedia("(prefers-color-scheme: dark)");
@@ -19,6 +19,7 @@ const WORLD = [ // what a slider changes: name, words, least, most, step, unit
   ["torque", "Largest torque", 0, 300, 5, "N m"], ["noise", "Noise on the torques", 0, 1, 0.05, ""]];
 const state = { ...DEFAULTS, playing: !still.matches };
 let actor = actors[data.first], steps = 0, clock = 0; // physics steps so far; s not yet simulated
+let stored = true, learnLink = ""; // whether the actors are those of the file; what a link says of learning
 let held = null, others = 1; // what the reader holds; opacity of the arms that are not chosen
 const chosen = () => arms[state.arm - 1] ?? null;
 const shown = () => chosen() ? [chosen()] : arms;
@@ -40,7 +41,7 @@ function startAgain() {
 function forget() { for (const arm of arms) arm.lived = 0; } // what was measured before something changed
 
 function policy(which, arm, world) {
-  const action = which.network ? Array.from(forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
+  const action = which.network ? Array.from(which.network.act?.(arm.observe(world)) ?? forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
   return action.map((value) => clamp(value + (world.noise && world.noise * normal()), -1, 1));
 }
 
@@ -119,13 +120,18 @@ function train(index) {
   byId("episode").value = actors.indexOf(actor);
   byId("episode").setAttribute("aria-valuetext", actor.title);
   byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
-  document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
-  const { episode } = actor, score = episode ? data.scores[episode - 1] : actor.score;
-  byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
-  Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
+  mark();
   byId("compared").textContent = "";
+  byId("check").hidden = actor.score === undefined;
+  tellCritic();
   forget();
   remember();
+}
+function mark() { // where the actor stands on the curve
+  document.querySelectorAll("#stops span").forEach((span, k) => span.toggleAttribute("data-on", actors[k] === actor));
+  const { episode, rate } = actor, score = rate ?? (episode ? data.scores[episode - 1] : actor.score);
+  byId("here").hidden = !Number.isFinite(score ?? NaN) || episode === null;
+  Object.assign(byId("here").style, { left: `${100 * actors.indexOf(actor) / Math.max(actors.length - 1, 1)}%`, top: `${100 - 100 * score / MOST}%` });
 }
 function set(name, value) {
   state[name] = value;
@@ -145,7 +151,7 @@ function set(name, value) {
 
 // A link such as #episode=2&arm=7&gravity=20 sets the scene; what it does not name is as at first.
 function read(hash) {
-  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name)));
+  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name) && !(learning && Object.hasOwn(learning.names, name))));
   const number = (name, low, high) => {
     const value = Number(wanted.get(name) ?? DEFAULTS[name]), isKnown = value >= low && value <= high;
     if (!isKnown) odd.add(name);
@@ -154,17 +160,19 @@ function read(hash) {
   for (const [name, , low, high] of WORLD) set(name, number(name, low, high));
   set("slow", number("slow", 0.1, 4));
   set("acting", wanted.get("acting") !== "false");
-  const index = actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode));
+  if (learning && wanted.has("learn")) learning.read(wanted);
+  const index = stored || wanted.has("episode") ? actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode)) : actors.length - 1;
   if (index < 0) odd.add("episode");
-  train(index < 0 ? data.first : index);
+  train(index < 0 ? stored ? data.first : actors.length - 1 : index);
   choose(Math.round(number("arm", 0, arms.length)), quiet ? 0 : 0.9);
   if (odd.size) say(`This link asks for what is not here: ${[...odd].join(", ").slice(0, 60)}. ${index < 0 ? `The ${actor.label} actor plays` : "The rest is as it says"}.`);
 }
 let quiet = true; // while the page is built
 function remember() {
   if (quiet) return;
-  const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]));
-  try { history.replaceState(null, "", `#${changed.map((name) => `${name}=${state[name]}`).join("&")}`); } catch { /* within a notebook */ }
+  const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]) && (stored || name !== "episode"));
+  const words = [learnLink, ...changed.map((name) => `${name}=${state[name]}`)].filter(Boolean);
+  try { history.replaceState(null, "", `#${words.join("&")}`); } catch { /* within a notebook */ }
 }
 
 // ------------------------------------------------------------------- the pointer, touch and keys
@@ -300,7 +308,8 @@ function tell() {
   const seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
     ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
   const text = `${state.acting ? "" : "The actor is off. "}${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(MOST * share).toFixed(1)} at that rate`;
-  if (byId("status").textContent !== text) byId("status").textContent = text;
+  const told = learning?.isRunning && !stored ? `${text}\n${learning.told}` : text;
+  if (byId("status").textContent !== told) byId("status").textContent = told;
 }
 
 const COLORS = [[38, 20, 74], [92, 30, 128], [170, 50, 110], [232, 104, 62], [252, 190, 70], [252, 248, 190]];
@@ -310,14 +319,14 @@ function colorOf(share) {
 }
 const GRID = 21, patch = Object.assign(document.createElement("canvas"), { width: GRID, height: GRID }), grid = { values: new Float32Array(GRID * GRID), row: GRID };
 function tellCritic() {
-  byId("critic").hidden = !critic;
+  byId("critic").hidden = !critic || !stored;
   byId("landscape").hidden = !chosen();
   if (!chosen()) byId("critic-note").textContent = "The critic is the agent's second network: it estimates the reward that is still to come. Click an arm, and see what it expects of other torques on the upper arm, live.";
   grid.row = GRID;
 }
 function landscape() { // a few rows for each picture
   const arm = chosen();
-  if (!critic || !arm) return;
+  if (!critic || !arm || !stored) return;
   if (grid.row >= GRID) Object.assign(grid, { row: 0, seen: arm.observe(state), action: [...arm.action] });
   for (let end = Math.min(grid.row + 3, GRID); grid.row < end; grid.row++) for (let j = 0; j < GRID; j++) {
     grid.values[grid.row * GRID + j] = forward(critic, grid.seen, [j / (GRID - 1) * 2 - 1, 1 - grid.row / (GRID - 1) * 2, grid.action[2], grid.action[3]])[0];
@@ -399,7 +408,6 @@ function build() {
   back.addEventListener("click", () => WORLD.forEach(([name]) => set(name, DEFAULTS[name])));
   byId("world").append(back);
   if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
-  byId("check").hidden = !actor.score;
   curve();
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them
@@ -407,11 +415,13 @@ function curve() { // kept actors stand at equal distances on its axis, and the 
     const k = Math.max(known.findLastIndex((other) => other <= episode), 0), next = Math.min(k + 1, known.length - 1);
     return k + (next > k ? (episode - known[k]) / (known[next] - known[k]) : 0);
   };
-  const points = (known.includes(null) ? [] : data.scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`), svg = document.querySelector("#curve svg");
+  const along = (scores) => (known.includes(null) ? [] : scores.slice(0, known.at(-1))).map((score, k) => `${x(k + 1)},${MOST - score}`);
+  const points = along(data.scores), before = along(data.before ?? []), svg = document.querySelector("#curve svg");
   svg.setAttribute("viewBox", `0 0 ${end} ${MOST}`);
+  if (actors.at(-1).rate !== undefined) points.push(`${end},${MOST - actors.at(-1).rate}`); // of the episode that goes on
   const line = (score, dash) => `<line x1="0" x2="${end}" y1="${MOST - score}" y2="${MOST - score}" stroke-dasharray="${dash}"/>`;
-  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline points="${points.join(" ")}"/>`;
-  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." : "";
+  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline class="before" points="${before.join(" ")}"/><polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." + (before.length ? " Gray: what learned before this." : "") : "";
   byId("episode").max = end;
   byId("training").hidden = actors.length < 2;
   byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
@@ -456,6 +466,7 @@ function endHint() {
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0 };
 function loop(now) {
+  if (learning?.isRunning && now - last < 31) return requestAnimationFrame(loop); // its thread needs the processor
   const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
   last = now;
   if (resize()) { arrange(); frame(); }
@@ -480,10 +491,11 @@ setInterval(() => { // however few pictures there are
   if (document.hidden || passed > 3000) Object.assign(frames, { count: 0, since: now });
   else if (passed > 1000) {
     Object.assign(frames, { rate: 1000 * frames.count / passed, count: 0, since: now });
-    if (frames.rate < 45) scene.sharpest = 1; // too slow here for a fine picture
+    if (frames.rate < 45 && !learning?.isRunning) scene.sharpest = 1; // too slow here for a fine picture
   }
 }, 200);
 
+const learning = data.learning && new Learning();
 document.querySelector("main").hidden = false;
 build();
 startAgain();
@@ -495,4 +507,4 @@ set("playing", state.playing);
 tell();
 quiet = false;
 requestAnimationFrame(loop);
-window.page = { data, state, arms, actors, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console
+window.page = { data, state, arms, get actors() { return actors; }, learning, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console

@@ -1,0 +1,160 @@
+"""Recordings as programs of a small machine (machine/machine.c), which runs as WebAssembly.
+
+So a learner goes on learning where there is no Python, such as in a browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from tapejit.compiled import Learner, NotNow, given
+from tapejit.private import tree_leaves
+from tapejit.reading import Reading, Saved
+from tapejit.recording import CannotRecord
+from tapejit.to_machine import MATH, Memory, Missing, Program, Value
+
+FROM_ZERO = ("Adam", "AdamW", "Adamax", "Adadelta", "RAdam", "RMSprop", "SGD")  # optimizers
+
+
+def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dict:
+    """Methods of a learner as programs for machine/machine.js: a dictionary for JSON.
+
+    Args:
+        learner: any object with methods that use PyTorch's networks and optimizers. It stays as it
+            was.
+        calls: example arguments by the name of a method, as `tapejit.Learner.call` takes them:
+            arrays of the shapes that the program will be given. A bool among them makes two
+            programs, such as "learn true" and "learn false".
+        exact: with the numbers that the learner has now; False: weights that look uniformly
+            distributed are drawn anew on the other side, which makes a small file.
+
+    Raises:
+        ValueError: something cannot be recorded, or the machine does not have it; all that is
+            missing is named.
+    """
+    recorder, memory, programs, read = Learner(learner, "compiled"), Memory(), {}, []
+    with contextlib.ExitStack() as undone:
+        for method in calls:
+            read.append(Reading(learner, method))
+            undone.enter_context(Saved(read[-1]).undone())
+        before = {id(each.tensor): each for reading in read for each in reading.tensors.values()}
+        for method, arguments in calls.items():
+            for name, variant in variants(method, arguments):
+                programs[name] = program(recorder, name, method, variant, memory)
+    if memory.missing:
+        raise Missing("the machine does not have " + ", ".join(dict.fromkeys(memory.missing)))
+    for _, tensor, value in memory.state.values():
+        if id(tensor) in before:
+            numbers = tensor.detach().T if tensor.ndim == 2 else tensor.detach()
+            memory.first[value.buffer.place] = numbers.to(torch.float32).numpy().ravel().copy()
+    if any(id(tensor) not in before for _, tensor, _ in memory.state.values()):
+        for _, each in (one for reading in read for one in reading.seen.values()):
+            if isinstance(each, torch.optim.Optimizer) and type(each).__name__ not in FROM_ZERO:
+                raise Missing(f"a fresh {type(each).__name__}: let the learner learn once before")
+    found, end = {}, memory.top
+    for name, (made, told) in programs.items():
+        words, top = made.words(memory.top)
+        told["words"] = base64.b64encode(np.array(words, np.int32).tobytes()).decode()
+        found[name], end = told, max(end, top)
+    return {
+        "programs": found,
+        "math": MATH,
+        "top": end,
+        "rates": [
+            [value.buffer.place, float(group["lr"])] for group, value in memory.rates.values()
+        ],
+        "state": {path: lies(value) for path, _, value in memory.state.values()},
+        "first": first_numbers(memory, read, exact),
+    }
+
+
+def variants(method: str, arguments: tuple) -> list[tuple[str, tuple]]:
+    """Names of a method's programs and the arguments of each: a bool makes two of one."""
+    flags = [k for k, one in enumerate(arguments) if isinstance(one, bool)]
+    if not flags:
+        return [(method, arguments)]
+    if len(flags) > 1:
+        raise Missing(f"{method} with more than one bool argument")
+    before, after = arguments[: flags[0]], arguments[flags[0] + 1 :]
+    return [(f"{method} {str(one).lower()}", (*before, one, *after)) for one in (True, False)]
+
+
+def program(recorder: Learner, name: str, method: str, arguments: tuple, memory: Memory) -> tuple:
+    """A method's program, and where its arguments and results lie."""
+    call = given(arguments, scan=False)
+    try:
+        while True:
+            try:
+                entry = recorder.entry((name,), method, call, ())
+                break
+            except NotNow as reason:  # such as an optimizer before its first step
+                if reason.__cause__:
+                    raise reason.__cause__ from None
+                recorder.by_torch(method, call)
+    except CannotRecord as reason:
+        raise Missing(f"{method} cannot be recorded: {reason}") from None
+    reading = entry.trial.reading
+    state = [each for each in entry.trial.recorded.state if each[0] not in entry.free]
+    recorded = entry.trial.recorded._replace(state=tuple(state))
+    parameters = inspect.signature(getattr(recorder.learner, method)).parameters
+    names = [
+        name
+        for name, argument in zip(parameters, arguments, strict=False)
+        for _ in tree_leaves(argument)
+    ]
+    data = {k: memory.kept(tuple(call.leaves[k].shape)) for k in call.numbers}
+    inputs: dict[tuple, Value] = {("argument", k): value for k, value in data.items()}
+    for path in {*recorded.used("state"), *(path for path, _ in state)}:
+        inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
+    for k in recorded.used("rate"):
+        inputs["rate", k] = memory.rate(reading.rates[k])
+    homes = {path: inputs["state", path] for path, _ in state}
+    made = Program(recorded, inputs, homes, memory)
+    return made, {
+        "inputs": [{"name": names[k], **lies(value)} for k, value in data.items()],
+        "outputs": [lies(value) for value in made.outputs],
+        "reads": [lies(inputs["state", path]) for path in sorted(recorded.used("state"))],
+    }
+
+
+def lies(value: Value) -> dict:
+    """Where a value lies; of a matrix of the learner, by columns."""
+    return {"place": value.buffer.place, "shape": list(value.shape)}
+
+
+def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[list]:
+    """What is in the memory at first: places, sizes, kinds and numbers."""
+    layers = [x for each in read for _, x in each.seen.values() if isinstance(x, torch.nn.Linear)]
+    bounds = {
+        id(x): layer.in_features**-0.5 for layer in layers for x in (layer.weight, layer.bias)
+    }
+    places = {value.buffer.place: key for key, (_, _, value) in memory.state.items()}
+    found: list[list] = []
+    known: dict[bytes, int] = {}
+    for place, numbers in sorted(memory.first.items()):
+        key, size = numbers.tobytes(), len(numbers)
+        bound = bounds.get(places.get(place, 0))
+        if (numbers == numbers[0]).all() and np.isfinite(numbers[0]):
+            if numbers[0]:
+                found.append([place, size, "constant", float(numbers[0])])
+        elif key in known:
+            found.append([place, size, "copy", known[key]])
+        elif bound and not exact and is_uniform(numbers, bound):
+            found.append([place, size, "uniform", bound])
+        else:
+            found.append([place, size, "numbers", base64.b64encode(key).decode()])
+        known.setdefault(key, place)
+    return found
+
+
+def is_uniform(numbers: np.ndarray, bound: float) -> bool:
+    """Whether they may be uniform in +- bound: five standard errors of their mean square."""
+    far = abs((numbers**2).mean() / bound**2 - 1 / 3) / (4 / 45 / len(numbers)) ** 0.5
+    return bool(abs(numbers).max() <= bound * (1 + 1e-6) and far < 5)

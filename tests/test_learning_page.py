@@ -1,0 +1,206 @@
+"""The agent of the page that learns, beside the notebook's classes, and the page in Chromium."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from test_page import browser, show, text, value, wait_for  # noqa: F401
+from test_program import make, needs_node, node  # noqa: F401
+
+from web.learn import learning
+from web.page import page, script
+
+AGENT = script("physics.js", "learn.js")
+
+
+def in_node(statements, **given):
+    return node(f"{AGENT} {statements}", **given)
+
+
+@pytest.fixture(scope="module")
+def cells(notebook):
+    """The notebook, if its agent is the one that the page has."""
+    if not hasattr(notebook.Agent, "weight_noise"):
+        pytest.skip("the notebook has an earlier agent")
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def about(make):  # noqa: F811
+    settings = {"n_step": 3, "priority_exponent": 0.6, "importance_exponent": 0.4}
+    return learning(make("default"), settings | {"gradient_steps": 5, "batch_size": 64})
+
+
+@needs_node
+def test_random_numbers_have_their_moments():
+    uniform, normal = in_node("""
+        const r = new Random(7), many = Array.from({ length: 40000 });
+        result = [many.map(() => r.uniform()), many.map(() => r.normal())];""")
+    for drawn, mean, variance in ((uniform, 0.5, 1 / 12), (normal, 0, 1)):
+        assert np.mean(drawn) == pytest.approx(mean, abs=5 * (variance / 40_000) ** 0.5)
+        assert np.var(drawn) == pytest.approx(variance, rel=0.05)
+        assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.025  # five standard errors
+    assert max(abs(np.array(normal))) > 3.5
+
+
+@needs_node
+def test_the_replay_buffer_is_the_notebooks(cells):
+    """A ring of 8 that was overwritten: the same rows, priorities, samples and weights."""
+    generator = np.random.default_rng(0)
+    rows, errors = generator.random((11, 3)).astype(np.float32), generator.standard_normal(11)
+    points = generator.random((5, 4))
+
+    class Given:
+        def random(self, shape):
+            return points
+
+    theirs = cells.PrioritizedReplay(8, 3, Given(), 0.6)
+    theirs.add(rows[:6], errors[:6])
+    theirs.add(rows[6:], errors[6:])
+    theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
+    mine = in_node(
+        """
+        const points = given.points.flat(), random = { uniform: () => points.shift() };
+        const replay = new PrioritizedReplay(8, 3, 0.6, random);
+        replay.add(Float32Array.from(given.rows.flat()), given.errors);
+        [[2, 3], [5, 0], [2, 0.2]].forEach(([index, error]) => replay.update(index, error));
+        const samples = given.points.map(() => replay.sample(4, 0.7));
+        result = [[...replay.rows], [...replay.tree],
+            samples.map(({ indices }) => [...indices]), samples.map(({ weights }) => weights)];""",
+        rows=rows,
+        errors=errors,
+        points=points,
+    )
+    indices, _, weights = theirs.sample(5, 4, beta=0.7)
+    np.testing.assert_allclose(mine[0], theirs.rows.ravel())
+    np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
+    assert mine[2] == indices.tolist()
+    np.testing.assert_allclose(mine[3], weights, rtol=1e-6)
+
+
+@needs_node
+@pytest.mark.parametrize("n", [1, 3])
+def test_windows_are_the_notebooks(cells, n):
+    generator, theirs, decisions = np.random.default_rng(0), cells.NStepBuffer(n, 0.9), []
+    expected = []
+    for _ in range(5):
+        parts = generator.random((2, 3)), generator.random((2, 2)), generator.random(2)
+        decisions.append([*(part.astype(np.float32) for part in parts), generator.random((2, 3))])
+        expected += theirs.append(*decisions[-1])
+    expected += theirs.flush()
+    found = in_node(
+        """
+        const windows = new NStepBuffer(given.n, 0.9);
+        const names = ["observations", "actions", "rewards", "following"];
+        const named = (part, k) => [names[k], Float32Array.from(part.flat())];
+        const rows = given.decisions.flatMap(
+            (parts) => windows.append(Object.fromEntries(parts.map(named))));
+        result = [...rows, ...windows.flush()].map((found) => [...found]);""",
+        n=n,
+        decisions=decisions,
+    )
+    np.testing.assert_allclose(found, [np.ravel(rows) for rows in expected], rtol=1e-6)
+
+
+@needs_node
+def test_schedules_are_the_notebooks(cells):
+    settings = cells.Hyperparameters(anneal_episodes=3, anneal_score=25.0)
+    theirs, expected = cells.Schedules(settings), []
+    scores = [[1.0, 3.0], [20.0, 30.0], [10.0, 12.0], [26.0, 26.0], *4 * [[30.0, 31.0]]]
+    for k, arms in enumerate(scores):
+        theirs.end_episode(np.repeat(arms, 10))
+        noise = theirs.torque_noise()
+        expected.append([noise, theirs.annealing(), theirs.beta(20_000 * k)])
+    found = in_node(
+        """
+        const schedules = new Schedules(given.settings);
+        result = given.scores.map((arms, k) => {
+            schedules.endEpisode(arms.flatMap((score) => Array(10).fill(score)));
+            return [schedules.torqueNoise(), schedules.annealing(), schedules.beta(20000 * k)];
+        });""",
+        scores=scores,
+        settings=settings.model_dump(),
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert expected[-1][1] == 0 < expected[1][1]
+
+
+TRAIN = """
+    const { programs, settings, modules, arms } = given.about, random = new Random(given.seed);
+    const machine = await Machine.load(programs, modules, random), taken = machine.taken("act");
+    const agent = new Agent(machine, { ...settings, ...given.choices }, random, 1 << 15);
+    const training = new Training(agent, arms, new Random(1), TRAINED_WORLD, given.every);
+    const rewards = [];
+    const remember = agent.remember.bind(agent);
+    agent.remember = (step) => { rewards.push(step.rewards[0]); remember(step); };
+    let score = null;
+    while (score === null) score = training.decide();
+    const now = machine.taken("act"), away = (x, y) => x === y ? 0 : Math.abs(x - y); // infinite
+    const moved = now.map((room, k) => Math.max(...room.map((x, i) => away(x, taken[k][i]))));
+    result = { score, rewards, moved, updates: agent.updates, size: agent.replay.size };
+"""
+
+
+@needs_node
+def test_an_episode_of_learning(about):
+    """990 decisions in ten steps each bring five gradient steps, from 1000 transitions on."""
+    found = in_node(TRAIN, about=about, seed=0, choices={}, every=1)
+    assert found["updates"] == 5 * (100 - 5) and found["size"] == 20 * (1000 - 2)
+    assert max(found["moved"]) > 0.01
+    again = in_node(TRAIN, about=about, seed=0, choices={"gradient_steps": 0}, every=30)
+    assert again["updates"] == 0 and max(again["moved"]) == 0
+    paid = np.flatnonzero(again["rewards"]) + 1
+    assert len(paid) and not (paid % 30).any()
+
+
+def test_what_a_page_cannot_train_is_said():
+    class Strange:
+        actor = None
+
+        def act(self, observations, temperature):
+            return observations
+
+    with pytest.raises(ValueError, match="argument temperature of act"):
+        learning(Strange())
+
+
+def test_the_page_lets_it_learn(show, about):  # noqa: F811
+    untrained = {"label": "0", "network": None, "episode": 0}
+    content = page([untrained], arms=4, learning=about)
+    assert len(content) < 4e5
+    driver = show(content, "#learn=3&pay=30&n=1", motion="no-preference")
+    wait_for(lambda: "episode 2" in text(driver, "#progress"))
+    assert value(driver, "page.actors.map(({ label }) => label).join()") == "0,1,now"
+    assert value(driver, "page.data.scores.length") == 1
+    assert value(driver, "location.hash") == "#learn=3&n=1&pay=30"
+    assert value(driver, "page.frames.rate") < 33
+    hide = "document.dispatchEvent(new Event('visibilitychange'))"
+    driver.execute_script(
+        f"Object.defineProperty(document, 'hidden', {{ get: () => true }}); {hide}"
+    )
+    time.sleep(0.5)  # what it was doing ends
+    told = text(driver, "#progress")
+    time.sleep(1)
+    assert text(driver, "#progress") == told  # a hidden tab waits
+    acted = "page.arms.map((arm) => [...arm.action])"
+    actions = []
+    for k in (0, 1):
+        driver.execute_script(f"page.train({k}); for (let i = 0; i < 8; i++) page.tick()")
+        actions.append(value(driver, acted))
+    assert np.abs(np.subtract(*actions)).max() > 1e-3  # it has learned, and both are kept
+    angle = value(driver, "page.arms[0].angle")
+    driver.execute_script("page.pullGoals(30)")
+    assert value(driver, "page.arms[0].angle") > angle + 25
+    driver.execute_script("document.getElementById('run').click()")
+    assert value(driver, "page.actors.length") == 1 and "Show what" in text(driver, "#run")
+
+
+def test_without_simd_the_page_says_so(show, about):  # noqa: F811
+    content = page([{"label": "0", "network": None, "episode": 0}], arms=2, learning=about)
+    old = content.replace('<script>\n"use strict";', "<script>WebAssembly.validate = () => false;")
+    driver = show(old, "#learn")
+    assert "no WebAssembly SIMD" in text(driver, "#progress")
+    assert not driver.find_element("id", "begin").is_enabled()
+    assert value(driver, "page.state.episode") == "0"

@@ -1,0 +1,314 @@
+"""Learners as programs of the WebAssembly machine, in Node beside PyTorch."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import functools
+import importlib.util
+import inspect
+import json
+import operator
+import shutil
+import subprocess
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tapejit.machine import build
+from tapejit.program import Missing, export
+from tutorial.notebook import extensions
+from web.learn import MACHINE, Batch, noise_size
+
+NODE = shutil.which("node")
+FLAG = "--experimental-wasm-relaxed-simd"  # which Node 20 needs, and later ones do not know
+needs_node = pytest.mark.skipif(not NODE, reason="no Node")
+WIDTH, BATCH = 72, 64
+RANDOM = "const random = { uniform: () => 0.5, normal: () => 0 };"
+
+
+@functools.cache
+def knows_flag():
+    return subprocess.run([NODE, FLAG, "-e", "0"], capture_output=True).returncode == 0
+
+
+def node(statements, **given):
+    """What statements leave in `result`, with machine.js; they may wait, and see `given`."""
+    program = (
+        f'"use strict"; {(MACHINE / "machine.js").read_text()} {RANDOM} (async () => {{'
+        f'const given = JSON.parse(require("fs").readFileSync(0)); let result; {statements}\n'
+        "console.log(JSON.stringify(result)); })();"
+    )
+    given = json.dumps(given, default=np.ndarray.tolist)
+    command = [NODE, *([FLAG] if knows_flag() else []), "-e", program]
+    done = subprocess.run(command, input=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+CALLS = """
+    const machine = await Machine.load(given.exported, given.modules, random);
+    const calls = given.calls.map(([name, leaves]) => {
+        machine.programs[name].inputs.forEach(({ numbers }, k) => numbers.set(leaves[k].flat(9)));
+        return machine.call(name).map((room) => Array.from(room));
+    });
+    const state = Object.entries(machine.learner.state);
+    const tensors = state.map(([path, place]) => [path, Array.from(machine.room(place))]);
+    result = [calls, Object.fromEntries(tensors)];
+"""
+
+
+def leaves(arguments):
+    found = [x for x in torch.utils._pytree.tree_leaves(arguments) if x is not None]
+    return [np.asarray(x.detach() if isinstance(x, torch.Tensor) else x).copy() for x in found]
+
+
+def beside_pytorch(learner, calls, tolerance=1e-5):
+    """Calls of methods in Node and with PyTorch agree, in results and tensors.
+
+    Args:
+        calls: a method and its arguments each. Their shapes are the same for a method.
+    """
+    learner = copy.deepcopy(learner)
+    exported = export(learner, dict(reversed(calls)), exact=True)
+    expected, told = [], []
+    for method, arguments in calls:
+        tensors = torch.utils._pytree.tree_map_only(np.ndarray, torch.from_numpy, arguments)
+        with mock.patch("torch.randn_like", torch.zeros_like):  # as `random` in Node
+            expected.append(leaves([getattr(learner, method)(*tensors)]))
+        flags = [f" {str(x).lower()}" for x in arguments if isinstance(x, bool)]
+        told.append([method + "".join(flags), [x for x in leaves(arguments) if x.dtype != bool]])
+    for variant in ["machine.wasm"] + ["machine_relaxed.wasm"] * knows_flag():
+        module = base64.b64encode((MACHINE / variant).read_bytes()).decode()
+        found, state = node(CALLS, exported=exported, modules={"simd": module}, calls=told)
+        for (method, _), mine, theirs in zip(calls, found, expected, strict=True):
+            for one, other in zip(mine, theirs, strict=True):
+                assert errors(one, other).max() < tolerance, (variant, method)
+        for path, numbers in state.items():
+            if "[" not in path:  # of an optimizer
+                tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
+                wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
+                # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
+                assert (wrong > tolerance).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
+
+
+def errors(mine, theirs):
+    """Relative to the larger of 1 and theirs. NaN is infinitely wrong; JSON has no infinity."""
+    mine, theirs = np.array(mine, float), np.ravel(theirs).astype(float)
+    found = np.nan_to_num(
+        abs(mine - theirs) / np.maximum(1, abs(theirs)), nan=np.inf, posinf=np.inf
+    )
+    return np.where(np.isfinite(theirs), found, 0)
+
+
+def batch_rows(seed=0):
+    """Rows of transitions: all observations differ, or some gradients are 0 but for rounding."""
+    generator = np.random.default_rng(seed)
+    rows = generator.uniform(-1, 1, (BATCH, WIDTH)).astype(np.float32)
+    rows[:, 38] = 0.97**3
+    return rows
+
+
+@pytest.fixture(scope="module")
+def make(notebook):
+    """`make(name)`: a learner of the notebook or its extensions."""
+
+    def make(name):
+        torch.manual_seed(0)
+        scale = notebook.OBSERVATION_SCALE
+        if name in ("plain", "mirrors"):
+            if "rewards" not in notebook.Batch._fields:
+                pytest.skip("the notebook has an earlier plain learner")
+            networks = (
+                (notebook.PlainActor, notebook.PlainCritic)
+                if name == "plain"
+                else (notebook.Actor, notebook.Critic)
+            )
+            return notebook.PlainDDPG(*(kind(scale, 4) for kind in networks))
+        kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
+        if hasattr(notebook, "make_hyperparameters"):
+            settings = notebook.make_hyperparameters("fast" if name == "fast" else "default", {})
+        else:
+            settings = notebook.Hyperparameters(noisy_sigma=float(name != "fast"))
+        return kind(scale, 4, settings)
+
+    return make
+
+
+def calls_of(learner, flags=(True,)):
+    """act, td_errors and learn with random arguments, as many as they take."""
+    generator, size = np.random.default_rng(3), noise_size(learner)
+
+    def given(name, method, flag):
+        rows = batch_rows(len(method))
+        if name == "noise":
+            shape = (20 if method == "act" else 1), size
+            return generator.standard_normal(shape).astype(np.float32) if size else None
+        if name in ("batch", "rows"):
+            return rows if name == "rows" else Batch(*map(torch.from_numpy, Batch.of(rows)))
+        weights = generator.uniform(0.1, 1, BATCH).astype(np.float32)
+        return {"observations": rows[:20, :33], "weights": weights, "with_actor": flag}[name]
+
+    calls = []
+    for method, flag in [("act", None), ("td_errors", None), *(("learn", flag) for flag in flags)]:
+        if hasattr(learner, method):
+            names = inspect.signature(getattr(learner, method)).parameters
+            calls.append((method, tuple(given(name, method, flag) for name in names)))
+    return calls
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
+def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
+    """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
+    learner = make(name)
+    flags = (False, True) if name == "TD3" else (True,)
+    beside_pytorch(learner, calls_of(learner, flags))
+
+
+class Net(nn.Module):
+    """A network with one more layer, and a learner of it: regression, with what is to be tested."""
+
+    def __init__(self, layer=None, optimizer=torch.optim.SGD, loss=None, width=10, rate=0.1):
+        super().__init__()
+        torch.manual_seed(0)
+        body = nn.Linear(6, width), *([layer] if layer else []), nn.Linear(width, 3)
+        self.layers, self.loss = nn.Sequential(*body), loss or (lambda x, y: (x - y).square())
+        self.optimizer = optimizer(self.layers.parameters(), lr=rate)
+
+    def learn(self, x, y):
+        self.optimizer.zero_grad()
+        found = self.layers(x)
+        loss = self.loss(found, y)
+        loss.mean().backward()
+        self.change()
+        self.optimizer.step()
+        return found.detach(), loss.detach()
+
+    def change(self):
+        """Nothing, to the gradients."""
+
+
+class Clipped(Net):
+    def change(self):
+        nn.utils.clip_grad_norm_(self.layers.parameters(), 0.1)
+
+
+OPERATIONS = {  # functions of x (8, 6) and y (8, 3)
+    "rare functions": lambda x, y: torch.stack(
+        [
+            torch.sin(x),
+            torch.erf(3 * x),
+            torch.log1p(x.abs()),
+            x.exp2(),
+            torch.atan2(x, x + 2),
+            x**3,
+        ]
+    ),
+    "rounding": lambda x, y: (5 * x).round() + (3 * x).floor() + torch.remainder(x, 0.3),
+    "logic": lambda x, y: torch.where((x > 0) & (x < 0.5) | (x == y[:, :1]), x, -x),
+    "sums": lambda x, y: x.T.reshape(2, 3, 8).sum(1).sum() + x.var(0) + x.norm() + x.std(),
+    "a sum over axes apart": lambda x, y: x.reshape(2, 4, 6).sum((0, 2)),
+    "the largest": lambda x, y: x.amax(1) + x.amin(1) + x.max(1)[1] + x.min() + x.argmax(1),
+    "the largest of a transposed matrix": lambda x, y: x.T.argmax() + x.T.max(0)[0],
+    "parts": lambda x, y: torch.cat([x[:, ::2], y[-8:, 1:], x[2].expand(8, 6)], dim=1),
+    "repeated": lambda x, y: y.repeat(2, 3) * torch.arange(9),
+    "many products": lambda x, y: torch.bmm(x.reshape(2, 4, 6), x.reshape(2, 6, 4)),
+    "a part that is written": lambda x, y: written(x.clone(), y),
+}
+
+
+def written(x, y):
+    x[:, 1] = y[:, 0]
+    x[2:4] += 1
+    return x
+
+
+class Function:
+    def __init__(self, function):
+        self.function = function
+
+    def act(self, x, y):
+        return self.function(x, y)
+
+
+NETS = {
+    "GELU": Net(nn.GELU()),
+    "SiLU": Net(nn.SiLU()),
+    "ELU": Net(nn.ELU()),
+    "LeakyReLU": Net(nn.LeakyReLU()),
+    "Softplus": Net(nn.Softplus()),
+    "Tanh": Net(nn.Tanh()),
+    "Softmax": Net(nn.Softmax(dim=1)),
+    "LayerNorm of 7": Net(nn.LayerNorm(7), width=7),
+    "RMSNorm": Net(nn.RMSNorm(10)),
+    "AdamW": Net(nn.ReLU(), torch.optim.AdamW, rate=1e-3),
+    "RMSprop": Net(nn.ReLU(), torch.optim.RMSprop, rate=1e-3),
+    "momentum": Net(nn.ReLU(), functools.partial(torch.optim.SGD, momentum=0.9)),
+    "Huber": Net(loss=functools.partial(nn.functional.huber_loss, reduction="none", delta=0.3)),
+    "absolute": Net(loss=lambda x, y: (x - y).abs()),
+    "clipped": Clipped(nn.ReLU()),
+}
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+@needs_node
+@pytest.mark.parametrize("name", NETS)
+def test_what_learners_are_made_of(name):
+    beside_pytorch(NETS[name], 3 * [("learn", (numbers(8, 6), numbers(8, 3, seed=1)))])
+
+
+@needs_node
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations(name):
+    beside_pytorch(Function(OPERATIONS[name]), [("act", (numbers(8, 6), numbers(8, 3, seed=1)))])
+
+
+@needs_node
+def test_random_numbers_are_drawn_anew():
+    """Uniform ones are 0.5 here, and normal ones 0."""
+
+    def draw(x, y):
+        return x.clone().uniform_(-1, 3), x.clone().normal_(2, 0.5), nn.functional.dropout(x, 0.3)
+
+    x = numbers(8, 6)
+    exported = export(Function(draw), {"act": (x, x)})
+    module = base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode()
+    calls = [["act", [x, x]]]
+    [drawn], _ = node(CALLS, exported=exported, modules={"simd": module}, calls=calls)
+    for found, expected in zip(drawn, (1, 2, x.ravel() / 0.7), strict=True):
+        np.testing.assert_allclose(found, np.broadcast_to(expected, 48), rtol=1e-6)
+
+
+def test_what_is_missing_is_named_at_once():
+    def unusual(x, y):
+        return x.sort(1)[0] + x.cumsum(1) + nn.functional.dropout(y[:, :1])
+
+    with pytest.raises(Missing, match=r"sort.*cumsum|cumsum.*sort"):
+        export(Function(unusual), {"act": (numbers(8, 6), numbers(8, 3))})
+    with pytest.raises(ValueError, match="numbers are looked at"):
+        export(Function(lambda x, y: x.sum().item()), {"act": (numbers(8, 6), numbers(8, 3))})
+
+
+def test_an_export_leaves_the_learner_as_it_was_and_draws_weights_by_rules():
+    net = Net(nn.ReLU(), torch.optim.Adam, width=128)
+    before = [x.clone() for x in net.parameters()]
+    calls = {"learn": (numbers(8, 6), numbers(8, 3))}
+    exported, exact = export(net, calls), export(net, calls, exact=True)
+    assert all(map(torch.equal, net.parameters(), before)) and not net.optimizer.state
+    bounds = [value for *_, kind, value in exported["first"] if kind == "uniform"]
+    assert sorted(bounds) == sorted(inputs**-0.5 for inputs in (6, 6, 128, 128))
+    assert len(json.dumps(exact)) > len(json.dumps(exported)) + 4000
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="no ziglang")
+def test_the_committed_machine_is_that_of_its_source(tmp_path):
+    build.build(tmp_path)
+    for name in build.VARIANTS:
+        assert (tmp_path / name).read_bytes() == (MACHINE / name).read_bytes()
