@@ -174,5 +174,5 @@ def test_names_are_only_text():
     evil = '</script><script>alert(1)</script>&"><img src=x onerror=alert(2)>'
     untrained = {"label": evil, "network": None, "episode": None, "score": None}
     content = page([untrained], arms=1, what=evil, tutorial=evil, preview=evil)
-    assert content.count("<script") == 2 and "<img src=x" not in content
+    assert content.count("<script") == 3 and "<img src=x" not in content
     assert data_of(content)["actors"][0]["label"] == evil
