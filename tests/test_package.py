@@ -51,7 +51,8 @@ def test_imports_run_one_way(package):
 
 def pip(python: Path | str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
     command = [python, "-m", "pip", "--disable-pip-version-check", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=clean)
 
 
 @pytest.fixture(scope="module")
