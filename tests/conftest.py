@@ -6,6 +6,7 @@ import signal
 
 import hypothesis
 import matplotlib
+import numpy as np
 import pytest
 import torch
 
@@ -22,6 +23,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples in every run; no deadline, since the first example waits for numba.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+def assert_same(answer, expected):
+    """Two answers of environments agree in every number and type, bit for bit."""
+    for one, other in zip(answer.values(), expected.values(), strict=True):
+        for name, value in vars(other).items():
+            found = getattr(one, name)
+            assert type(found) is type(value), name
+            assert getattr(found, "dtype", None) == getattr(value, "dtype", None), name
+            np.testing.assert_array_equal(found, value, err_msg=name)
 
 
 @pytest.fixture(scope="session")
