@@ -9,7 +9,7 @@ import pytest
 
 from reacher import ReacherEnvironment
 from reacher.episode import evaluate_policy, random_torques
-from reacher.physics import Physics, effective_wrenches
+from reacher.physics import Physics
 from reacher.task import Task
 from research.fidelity import stored_policy
 
