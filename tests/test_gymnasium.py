@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import warnings
 
 import gymnasium
@@ -34,26 +31,6 @@ def random_actions(decisions, arms, seed=0):
 
 
 # --------------------------------------------------------------------------- the arms in Gymnasium
-
-ALONE = """
-import importlib, pkgutil, sys
-for name in ("helpers", "tutorial", "web", "tapejit", "torch", "matplotlib", "jax", "grpc"):
-    sys.modules[name] = None  # importing it is an error
-import gymnasium
-env = gymnasium.make("reacher:reacher/Reacher-v0")
-assert env.spec.id == "reacher/Reacher-v0" and env.spec.max_episode_steps == 1001
-for env in (env, gymnasium.make_vec("reacher/Reacher-v0", num_envs=1)):
-    env.reset(seed=0)
-import reacher
-for module in pkgutil.walk_packages(reacher.__path__, "reacher."):
-    if not module.name.startswith("reacher.unity"):
-        importlib.import_module(module.name)
-"""
-
-
-def test_the_arms_work_from_any_folder_without_the_rest_of_the_project(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    subprocess.run([sys.executable, "-c", ALONE], cwd=tmp_path, check=True, env=environment)
 
 
 def test_gymnasiums_checker_finds_nothing_but_infinite_bounds():
