@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 
 import hypothesis
@@ -59,3 +60,22 @@ def defaults(notebook):
     return lambda **overrides: notebook.make_hyperparameters(
         "default", overrides, has_mirrors="mirrors" in overrides
     )
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """Headless Chromium without a network, by Selenium; its tests are skipped where one lacks."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    chromedriver = shutil.which("chromedriver")
+    if not (chromium and chromedriver):
+        pytest.skip("no Chromium with chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    network = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    for option in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", network):
+        options.add_argument(f"--{option}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
+    yield driver
+    driver.quit()
