@@ -12,7 +12,6 @@ from conftest import assert_same
 from reacher import ReacherEnvironment
 from reacher.columns import GOAL, GOAL_SPEED, HAND
 from reacher.episode import play_episode
-from reacher.goals import UnityRandom
 from reacher.physics import HAND_OFFSET, Physics
 
 BRAIN = "ReacherBrain"
@@ -191,18 +190,6 @@ def test_the_first_state_is_printed_as_in_unity():
     assert text == str(np.array(expected, np.float32).astype(float))
 
 
-def test_unitys_arms_draw_again_when_they_reset_themselves():
-    generator = UnityRandom(3)
-    goals = [(generator.integers(360), generator.uniform(-1, 1)) for _ in range(9)]
-    with ReacherEnvironment(3, seed=3, goals="unity") as env:
-        states = [first_states(env)]
-        for _ in range(DECISIONS):
-            answer = env.step(np.zeros((3, 4)))[BRAIN]
-        states += [answer.vector_observations, first_states(env)]
-    speeds = np.float32([speed for _, speed in goals])
-    np.testing.assert_array_equal(np.concatenate(states)[:, GOAL_SPEED], speeds)
-
-
 # --------------------------------------------------------------------------------------- interface
 
 
@@ -272,29 +259,21 @@ def test_an_episode_of_a_policy_is_that_of_the_environment():
 
 @pytest.mark.parametrize("goals", ["own", "unity"])
 def test_a_restored_environment_goes_on_bit_for_bit(goals):
-    """In an environment with another seed, after episodes that ended and were cut."""
-    config = {"goal_size": 9.0, "goal_speed": 2.0}
     with ReacherEnvironment(3, 7, goals=goals) as env, ReacherEnvironment(3, goals=goals) as other:
-        env.reset()
-        for actions in random_actions(DECISIONS + 5, 3):
+        env.reset(config={"goal_size": 9.0, "goal_speed": 2.0})
+        for actions in random_actions(DECISIONS + 5, 3):  # over the end of an episode
             env.step(actions)
-        env.reset(config=config)
-        state = json.loads(json.dumps(env.state()))
-        other.reset(config={"goal_size": 1.0})
-        other.restore(state)
+        other.restore(json.loads(json.dumps(env.state())))
         for _ in range(2):
             assert_same(other.reset(), env.reset())
             for actions in random_actions(20, 3):
                 assert_same(other.step(actions), env.step(actions))
-        assert other.state() == env.state()
 
 
 def test_a_state_of_another_environment_is_an_error():
-    with ReacherEnvironment(3) as env, ReacherEnvironment(2) as two:
-        with ReacherEnvironment(3, goals="unity") as unity:
-            for state in (two.state(), unity.state(), {}):
-                with pytest.raises(ValueError, match="this is a state of"):
-                    env.restore(state)
+    for other in (ReacherEnvironment(2), ReacherEnvironment(3, goals="unity")):
+        with pytest.raises(ValueError, match="this is a state of"):
+            ReacherEnvironment(3).restore(other.state())
 
 
 # ------------------------------------------------------------------------------------------ errors

@@ -76,18 +76,6 @@ def test_variants_are_the_task_with_other_goals(name, options):
             np.testing.assert_array_equal(one, other)
 
 
-def test_many_arms_by_make_vec_are_single_arms():
-    envs = gymnasium.make_vec(ENV_ID, num_envs=3, goal_size=100.0)
-    envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)
-    observations, _ = envs.reset(seed=[9, 6, 9])
-    for arm, seed in enumerate([9, 6, 9]):
-        np.testing.assert_array_equal(observations[arm], make().reset(seed=seed)[0])
-    for _ in range(DECISIONS):  # a goal so large that every decision gives 0.04
-        *_, truncations, info = envs.step(np.zeros((3, 4), dtype=np.float32))
-    assert truncations.all()
-    np.testing.assert_allclose(info["episode"]["r"], [40.04] * 3, rtol=1e-6)
-
-
 def test_the_code_of_the_page_runs():
     page = (PROJECT / "doc" / "gymnasium.md").read_text()
     names = {}

@@ -270,23 +270,16 @@ def test_a_stand_in_started_by_hand_ends_when_the_client_is_killed():
     assert server.wait(GUARD) == 0
 
 
-@pytest.mark.parametrize(
-    ("module", "install"),
-    [
-        ("communicator_objects", "pip install --no-deps unityagents==0.4.0"),
-        ("grpc", "pip install grpcio protobuf pillow"),
-    ],
-)
-def test_missing_package_names_the_command(module, install):
-    printed = python(f"""
+def test_a_missing_package_names_the_command():
+    printed = python("""
         import sys
-        sys.modules[{module!r}] = None  # as if it were not installed
+        sys.modules["communicator_objects"] = None  # as if it were not installed
         try:
             import reacher.unity
         except ModuleNotFoundError as error:
             print(error)
     """)
-    assert install in printed
+    assert "pip install --no-deps unityagents==0.4.0" in printed
 
 
 def place(folder, *names):
@@ -370,16 +363,11 @@ def test_build_of_another_version(build):
 
 
 @pytest.mark.parametrize(
-    ("display", "wayland", "asked", "flags"),
-    [
-        ("", "", None, True),
-        ("", "wayland-0", None, False),
-        (":0", "", True, True),
-    ],
+    ("display", "asked", "flags"), [("", None, True), (":0", None, False), (":0", True, True)]
 )
-def test_no_graphics(build, monkeypatch, display, wayland, asked, flags):
+def test_no_graphics(build, monkeypatch, display, asked, flags):
     monkeypatch.setenv("DISPLAY", display)
-    monkeypatch.setenv("WAYLAND_DISPLAY", wayland)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     with pytest.raises(UnityError):
         open_unity(build("exit 1"), no_graphics=asked)
     expected = ["-nographics", "-batchmode"] if flags else []
