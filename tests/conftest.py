@@ -13,6 +13,7 @@ import torch
 
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
+from tutorial.settings import make_settings
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
@@ -57,8 +58,8 @@ def defaults(notebook):
 
     Mirrors are off where they are not named, because most networks here see less than arms do.
     """
-    return lambda **overrides: notebook.make_hyperparameters(
-        "default", overrides, has_mirrors="mirrors" in overrides
+    return lambda **overrides: make_settings(
+        notebook.Hyperparameters, "default", overrides, has_mirrors="mirrors" in overrides
     )
 
 

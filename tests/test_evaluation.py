@@ -41,7 +41,7 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(tmp_path):
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
-        last = evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+        last = evaluate_policy(environment, agent.policy)
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     other = small_training.train(tmp_path / "without")
     left = small_training.left_by(tmp_path / "with", agent)

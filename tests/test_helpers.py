@@ -30,7 +30,6 @@ HEADER = "episode,score,min,max,seconds\n"
         ("seed", "3", "valid integer"),
         ("num_agents", 2.5, "valid integer"),
         ("max_episodes", 0, "greater than or equal to 1"),
-        ("engine", "jax", "'auto', 'compiled' or 'torch'"),
         ("out_dir", "", "at least 1 character"),
         ("overrides", "{n_step: 5}", "valid dictionary"),
         ("train", "resum", "'resume'"),
@@ -53,9 +52,8 @@ def test_a_wrong_parameter_is_named_with_what_is_allowed(name, value, words):
         ({"n_step": 0}, "n_step(?s:.*)greater than or equal to 1"),
         ({"discount": 1.0}, "discount(?s:.*)less than 1"),
         ({"tau": float("nan")}, "tau(?s:.*)finite number"),
-        ({"actor_hidden": (0,)}, "actor_hidden(?s:.*)greater than or equal to 1"),
+        ({"engine": "jax"}, "engine(?s:.*)'auto', 'compiled' or 'torch'"),
         ({"noisy_layers": 1}, "noisy_layers(?s:.*)valid boolean"),
-        ({"replay": "ring"}, "replay(?s:.*)'prioritized' or 'uniform'"),
         ({"replay_capacity": 100}, "must not exceed replay_capacity"),
         ("n_step=5", "overrides must be a dict"),
     ],
@@ -63,26 +61,26 @@ def test_a_wrong_parameter_is_named_with_what_is_allowed(name, value, words):
 )
 def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, words):
     with pytest.raises(ValueError, match=words):
-        notebook.make_hyperparameters("default", overrides)
+        helpers.make_settings(notebook.Hyperparameters, "default", overrides)
 
 
 def test_settings_are_immutable_and_survive_json(notebook):
     for preset in PRESETS:
-        settings = notebook.make_hyperparameters(preset, {"actor_hidden": [8, 4], "tau": 1 / 3})
-        assert settings.actor_hidden == (8, 4)  # papermill writes lists
+        settings = helpers.make_settings(notebook.Hyperparameters, preset, {"tau": 1 / 3})
         assert notebook.Hyperparameters(**settings.model_dump(mode="json")) == settings
         with pytest.raises(ValueError, match="frozen"):
             settings.n_step = 5
     with pytest.raises(ValueError, match="unknown preset 'fats': did you mean 'fast'"):
-        notebook.make_hyperparameters("fats", {})
+        helpers.make_settings(notebook.Hyperparameters, "fats", {})
 
 
 def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
-    settings = notebook.make_hyperparameters("default", {}, None, has_mirrors=False)
-    assert (settings.noise_schedule, settings.mirrors) == ("constant", "none")
-    for overrides in ({"noise_schedule": "best_score"}, {"mirrors": "canonical"}):
-        with pytest.raises(ValueError, match="choose '(constant|none)' here"):
-            notebook.make_hyperparameters("default", overrides, None, has_mirrors=False)
+    options = notebook.Hyperparameters, "default"
+    settings = helpers.make_settings(*options, {}, None, has_mirrors=False)
+    assert (settings.noise_schedule, settings.mirrors) == ("constant", False)
+    for overrides in ({"noise_schedule": "best_score"}, {"mirrors": True}):
+        with pytest.raises(ValueError, match="choose ('constant'|False) here"):
+            helpers.make_settings(*options, overrides, None, has_mirrors=False)
 
 
 # ------------------------------------------------------------------------- environments and seeds
@@ -127,19 +125,6 @@ def test_a_file_without_scores_is_a_clear_error(tmp_path, content):
         helpers.read_scores(path)
 
 
-def test_runs_are_read_in_order_and_without_those_that_moved_aside(tmp_path):
-    for name, score in (("seed10", 1), ("seed2", 2), ("seed2.20250101-120000-1", 3)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "scores.csv").write_text(HEADER + f"1,{score},0,9,1\n")
-    runs = helpers.read_runs(tmp_path)
-    assert [(name, run["score"].tolist()) for name, run in runs.items()] == [
-        ("seed2", [2.0]),
-        ("seed10", [1.0]),
-    ]
-    with pytest.raises(FileNotFoundError, match=r"no evaluation\.csv"):
-        helpers.read_runs(tmp_path, "evaluation.csv")
-
-
 @given(scores=st.lists(st.floats(0, 40), min_size=1, max_size=30), window=st.integers(1, 12))
 def test_moving_averages_against_brute_force(scores, window):
     expected = [np.mean(scores[max(0, k - window + 1) : k + 1]) for k in range(len(scores))]
@@ -182,9 +167,8 @@ def test_networks_come_back_bit_for_bit_or_with_a_clear_error(tmp_path):
 def test_stored_runs_are_in_the_present_format(notebook, preset):
     folder = helpers.run_folder(helpers.CHECKPOINTS, preset, 0)
     settings = notebook.Hyperparameters(**helpers.load_run(folder)["hyperparameters"])
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
-    helpers.load_network(folder / "actor_best.safetensors", agent.ddpg.actor)
-    helpers.load_network(folder / "critic_best.safetensors", agent.ddpg.critic)
+    agent = notebook.Agent(settings, np.random.default_rng(0))
+    helpers.load_network(folder / "actor_best.safetensors", agent.learner.actor)
+    helpers.load_network(folder / "critic_best.safetensors", agent.learner.critic)
     with helpers.open_environment("", 20, 1) as environment:
-        scores = helpers.evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
-    assert scores.mean() > 39
+        assert helpers.evaluate_policy(environment, agent.policy).mean() > 39

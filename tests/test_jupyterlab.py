@@ -21,9 +21,8 @@ LIVE = """
 import time
 import numpy as np
 import helpers
-definitions = helpers.definitions()
-settings = definitions.make_hyperparameters("default", {})
-agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+cells = helpers.definitions()
+agent = cells.Agent(cells.Hyperparameters(), np.random.default_rng(0))
 with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
     after_episode(agent, [1.0])
     time.sleep(1000)

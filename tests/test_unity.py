@@ -167,9 +167,8 @@ def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook,
         return step(*arguments)
 
     environment.step = step_until_killed
-    small = {"actor_hidden": [16], "critic_hidden": [16], "batch_size": 16, "train_freq": 100}
-    settings = notebook.make_hyperparameters("default", small)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+    small = {"hidden_units": 16, "batch_size": 16, "train_freq": 100, "engine": "torch"}
+    agent = notebook.Agent(notebook.Hyperparameters(**small), np.random.default_rng(0))
     with pytest.raises(UnityError):
         notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=2)
     assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
