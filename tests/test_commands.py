@@ -6,9 +6,7 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 
 import nbformat
 import pytest
@@ -80,12 +78,9 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
         (["../mine"], "a name is of letters"),
         (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
         (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
-        (["mine", "second"], "unexpected extra argument"),
     ],
 )
-def test_a_wrong_command_is_refused_and_writes_nothing(
-    make_run, tmp_path, capsys, arguments, wrong
-):
+def test_a_wrong_command_writes_nothing(make_run, tmp_path, capsys, arguments, wrong):
     assert make_run(["print('ran')"], *arguments) == 2
     told = capsys.readouterr().err
     assert re.search(wrong, told) and "Traceback" not in told
@@ -101,7 +96,7 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
-    """Pictures that are nowhere, formulas that are wrong, scripts; links and pictures of doc/."""
+    """Pictures that are nowhere, formulas that are wrong; links and pictures of doc/."""
     texts = (
         "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](attachment:gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
@@ -117,39 +112,18 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    notebook = small_notebook(
-        tmp_path / "in.ipynb",
-        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}' / 'state'",
-        "folder.mkdir(parents=True)",
-        new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
-    )
-    program = (
-        "import sys; from pathlib import Path; from tutorial import execute;"
-        f"execute.NOTEBOOK = Path({str(notebook)!r});"
-        f"execute.RUNS = Path({str(tmp_path)!r}) / 'runs';"
-        "sys.exit(execute.main(['mine', '-y', '{n_step: 5}']))"
-    )
-    command = (
-        f"import sys; from tutorial.commands import call; call(sys.executable, '-c', {program!r})"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", command],
-        cwd=PROJECT,
-        env=os.environ | {"MAKELEVEL": "1"},  # as below make
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout.readline() == "now\n"
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of them
-    said, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Traceback" not in said + errors
-    assert "Stopped by Ctrl-C." in said
-    make, options = shlex.split(said.strip().splitlines()[-1])[:3], said.partition("OPTIONS=")[2]
-    assert make == ["make", "run", "mine"]
-    assert shlex.split(shlex.split(options)[0]) == ["-y", "{n_step: 5}", "-p", "resume", "True"]
+def test_ctrl_c_says_how_to_go_on(make_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MAKELEVEL", "1")  # as below make
+    cells = [
+        "import os, pathlib, signal, time; folder = pathlib.Path(out_dir) / preset / f'seed{seed}'",
+        "(folder / 'state').mkdir(parents=True); print('now')",
+        "os.kill(os.getppid(), signal.SIGINT); time.sleep(600)",
+    ]
+    assert make_run(cells, "mine", "-y", "{n_step: 5}") == 130
+    hint = shlex.split(capsys.readouterr().out.partition("Stopped by Ctrl-C.")[2])
+    assert hint[-4:-1] == ["make", "run", "mine"]
+    options = shlex.split(hint[-1].removeprefix("OPTIONS="))
+    assert options == ["-y", "{n_step: 5}", "-p", "resume", "True"]
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
 
 

@@ -37,7 +37,7 @@ def with_goals(observations, goals):
     return moved
 
 
-def drawn(observations, goal_size=5.0, width=900, height=600):
+def drawn(observations, goal_size=5.0, width=480, height=480):
     """One picture, (height, width, 3), as integers."""
     renderer = ArmRenderer(len(observations), goal_size, width, height)
     picture = renderer.frame(observations).astype(int)
@@ -80,9 +80,7 @@ def test_every_arm_is_in_the_picture_and_the_goals_are_apart(arms, shape, goal_s
 def test_a_touched_goal_is_brighter_and_wears_a_white_ring():
     observations = swinging(1)[-1]
     hand = arm_points(observations)["hand"]
-    touched, apart = (
-        drawn(with_goals(observations, hand + [0, away, 0]), 5.0, 480, 480) for away in (3.4, 3.6)
-    )
+    touched, apart = (drawn(with_goals(observations, hand + [0, up, 0])) for up in (3.4, 3.6))
     pink = apart[..., 0] - apart[..., 1] > 20
     assert pink.sum() > 500
     assert (touched[pink] @ LUMINANCE).mean() - (apart[pink] @ LUMINANCE).mean() > 45

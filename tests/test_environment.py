@@ -214,18 +214,16 @@ def test_an_answer_has_the_fields_and_types_of_unityagents():
 def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
     actions = random_actions(1, 3)[0]
     actions[0] = 1
-    beyond = actions.copy()
-    beyond[0] = 7
     forms = [actions, actions.ravel(), actions.astype(np.float32), actions.tolist()]
-    forms += [torch.from_numpy(actions), np.asfortranarray(actions), beyond]
-    with ReacherEnvironment(3, seed=1) as env:
-        answers = []
-        for form in forms:
-            env.reset(config={"goal_speed": 0})
-            answers.append([env.step(form)[BRAIN].vector_observations[:, :26] for _ in range(3)])
+    forms += [torch.from_numpy(actions), np.where(actions == 1, 7, actions)]
+    answers = []
+    for form in forms:
+        with ReacherEnvironment(3, seed=1) as env:
+            env.reset()
+            answers.append([env.step(form) for _ in range(3)][-1][BRAIN].vector_observations)
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])
-    assert np.abs(answers[0][-1] - HANGING).max() > 0.1  # they moved at all
+    assert np.abs(answers[0][:, :26] - HANGING).max() > 0.1  # they moved at all
 
 
 def test_answers_are_not_overwritten_by_later_steps():
@@ -286,14 +284,12 @@ BAD_CALLS = {
     "flat and short": (lambda env: env.step(np.zeros(11)), r"\(12,\)"),
     "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
     "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
-    "beyond single precision": (lambda env: env.step([1e39] * 12), "action 0 of agent 0"),
     "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
     "unknown key": (lambda env: env.reset(config={"goal_sise": 4.0}), "goal_sise.*known are"),
-    "second is negative": (
-        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": -1.0}),
+    "NaN size": (
+        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": float("nan")}),
         "goal_size must be a number from 0 to",
     ),
-    "NaN size": (lambda env: env.reset(config={"goal_size": float("nan")}), "goal_size"),
 }
 
 
@@ -301,6 +297,8 @@ BAD_CALLS = {
 def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
     call, message = BAD_CALLS[name]
     with ReacherEnvironment(3, seed=4) as env, ReacherEnvironment(3, seed=4) as twin:
+        with pytest.raises(RuntimeError, match="call reset"):
+            env.step(np.zeros((3, 4)))
         env.reset(), twin.reset()
         with pytest.raises(ValueError, match=message):
             call(env)
@@ -324,8 +322,3 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
 def test_a_bad_argument_is_a_clear_error(options, kind, message):
     with pytest.raises(kind, match=message):
         ReacherEnvironment(**{"num_agents": 2, **options})
-
-
-def test_step_before_reset_is_a_clear_error():
-    with ReacherEnvironment(2) as env, pytest.raises(RuntimeError, match="call reset"):
-        env.step(np.zeros((2, 4)))
