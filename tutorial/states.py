@@ -1,9 +1,8 @@
 """An agent as plain data, and back: all that the future of a training depends on.
 
-`pack` follows an agent's attributes, whatever they are called: tensors, arrays, numbers, texts,
-containers, modules, optimizers, schedulers, random generators, and objects of the user's own
-classes. `unpack` gives them back to an agent that the same cells have built. The data are tensors,
-texts, numbers and containers alone, so a file of them cannot carry code.
+`pack` follows an agent's attributes, whatever they are called. `unpack` gives them back to an agent
+that the same cells have built. The data are tensors, texts, numbers and containers alone, so a file
+of them cannot carry code.
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ from pydantic import BaseModel
 import tapejit
 
 PLAIN = (type(None), bool, int, float, str)
-LIST = (list, collections.deque)
-CONTAINERS: dict[str, Any] = {"dict": dict, "list": LIST, "tuple": tuple, "set": set}
+CONTAINERS: dict[str, Any] = {"dict": dict, "tuple": tuple, "set": set}
+CONTAINERS |= {"list": (list, collections.deque)}
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
 BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
-BLOCK = 2**17  # numbers: where all are 0 at the end, as in a buffer that fills, they are left out
 
 
 def kind_of(value: Any) -> str:
@@ -46,7 +44,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, GENERATORS) or hasattr(value, "load_state_dict"):
         return "state"
     file = getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""
-    library = "site-packages" in file or file.startswith(sysconfig.get_paths()["stdlib"])
+    library = "-packages" in file or file.startswith(sysconfig.get_paths()["stdlib"])
     return "object" if hasattr(value, "__dict__") and not library else "built" * callable(value)
 
 
@@ -91,49 +89,24 @@ def pack(value: Any, name: str, known: dict, left_out: list[str]) -> Any:
     return known[id(value)][1]
 
 
-def as_tensor(value: Any) -> torch.Tensor:
-    """The numbers of a tensor or an array, in the same memory."""
-    is_tensor = isinstance(value, torch.Tensor)
-    return value.detach() if is_tensor else torch.from_numpy(np.require(value, requirements="W"))
-
-
-def packed_numbers(value: Any) -> dict[str, Any]:
-    """A tensor with its gradient, which some steps leave for the next one, or an array."""
-    numbers = as_tensor(value).contiguous().view(-1)
-    end = len(numbers)
-    while end and not numbers[max(0, end - BLOCK) : end].view(torch.uint8).any():
-        end = max(0, end - BLOCK)
-    return {
-        "numbers": numbers[:end].clone(),
-        "shape": tuple(value.shape),
-        "is_tensor": isinstance(value, torch.Tensor),
-        "learns": getattr(value, "requires_grad", False),
-        "gradient": value.grad if getattr(value, "is_leaf", False) else None,
-    }
-
-
-def unpack(packed: Any, built: Any, name: str, known: dict) -> Any:
+def unpack(packed: Any, built: Any, known: dict) -> Any:
     """What was packed: the object that the cells have built with its content, or a new container.
 
-    Raises:
-        ValueError: the built object is of another kind; says where.
+    Where the built object is of another kind, some error follows.
     """
     if not isinstance(packed, dict):
         return packed
-    if id(packed) not in known:
-        known[id(packed)], kind = built, packed["kind"]  # at once: its parts may refer to it
-        same = built if kind_of(built) == kind else None
-        if kind in ("object", "state") and same is None:
-            raise ValueError(f"{name} is {built!r} here, and no {kind}")
-        if kind == "numbers":
-            known[id(packed)] = unpacked_numbers(packed, same, name)
-        elif kind == "state":
-            state_of(built, unpack(packed["state"], None, name, known))
-        elif kind not in ("built", ""):
-            before = {} if same is None else parts_of(same)
-            parts = packed["parts"].items()
-            parts = {k: unpack(v, before.get(k), f"{name}.{k}", known) for k, v in parts}
-            known[id(packed)] = assembled(kind, parts, same)
+    if id(packed) in known:
+        return known[id(packed)]
+    known[id(packed)], kind = built, packed["kind"]  # at once: its parts may refer to it
+    if kind == "numbers":
+        known[id(packed)] = unpacked_numbers(packed, built)
+    elif kind == "state":
+        state_of(built, unpack(packed["state"], None, known))
+    elif kind in ("object", *CONTAINERS):
+        before = parts_of(built) if kind_of(built) == kind else {}
+        parts = {k: unpack(v, before.get(k), known) for k, v in packed["parts"].items()}
+        known[id(packed)] = assembled(kind, parts, built)
     return known[id(packed)]
 
 
@@ -144,29 +117,49 @@ def assembled(kind: str, parts: dict, built: Any) -> Any:
         return built
     if kind == "tuple":
         return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
-    built = {"dict": {}, "list": [], "set": set()}[kind] if built is None else built
-    built.clear()
-    (built.extend if kind == "list" else built.update)(parts if kind == "dict" else parts.values())
-    return built
+    new = built if kind_of(built) == kind else {"dict": {}, "list": [], "set": set()}[kind]
+    new.clear()
+    (new.extend if kind == "list" else new.update)(parts if kind == "dict" else parts.values())
+    return new
 
 
-def unpacked_numbers(packed: dict, built: Any, name: str) -> Any:
+def as_tensor(value: Any) -> torch.Tensor:
+    """The numbers of a tensor or an array, in the same memory."""
+    is_tensor = isinstance(value, torch.Tensor)
+    return value.detach() if is_tensor else torch.from_numpy(np.require(value, requirements="W"))
+
+
+def packed_numbers(value: Any) -> dict[str, Any]:
+    """A tensor with its gradient, which some steps leave for the next one, or an array."""
+    tensor, rows = as_tensor(value), len(value) if value.ndim else 0
+    while rows > 10_000 and not tensor[rows // 2 : rows].any():
+        rows //= 2  # of a replay buffer that is not yet full
+    return {
+        "numbers": tensor if value.ndim == 0 or rows == len(value) else tensor[:rows].clone(),
+        "shape": tuple(value.shape),
+        "is_tensor": isinstance(value, torch.Tensor),
+        "learns": getattr(value, "requires_grad", False),
+        "gradient": value.grad if getattr(value, "is_leaf", False) else None,
+    }
+
+
+def unpacked_numbers(packed: dict, built: Any) -> Any:
     """In place where shapes agree, because an optimizer or a view may hold the same numbers."""
-    numbers, shape, end = packed["numbers"], packed["shape"], len(packed["numbers"])
-    tensor = as_tensor(built) if isinstance(built, (torch.Tensor, np.ndarray)) else None
-    if new := tensor is None or (tuple(tensor.shape), tensor.dtype) != (shape, numbers.dtype):
-        if isinstance(built, torch.nn.Parameter):
-            raise ValueError(f"{name} has the shape {tuple(built.shape)}, not {shape}")
-        tensor = torch.zeros(shape, dtype=numbers.dtype)  # takes no memory before it is filled
-    row = tensor.contiguous().view(-1)
-    row[:end] = numbers
-    if row[end:].view(torch.uint8).any():
-        row[end:] = 0
-    if not tensor.is_contiguous():
-        tensor.copy_(row.view(shape))
+    numbers, shape = packed["numbers"], packed["shape"]
+    same = kind_of(built) == "numbers" and getattr(built, "flags", np.zeros(0).flags).writeable
+    same = same and (tuple(built.shape), as_tensor(built).dtype) == (shape, numbers.dtype)
+    if isinstance(built, torch.nn.Parameter) and not same:
+        raise ValueError(f"weights have the shape {tuple(built.shape)} here, and {shape} there")
+    tensor = as_tensor(built) if same else torch.zeros(shape, dtype=numbers.dtype)
+    if numbers.shape == tensor.shape:
+        tensor.copy_(numbers)
+    else:
+        tensor[: len(numbers)] = numbers
+        if tensor[len(numbers) :].any():  # else it stays memory that nobody has touched
+            tensor[len(numbers) :] = 0
     if not packed["is_tensor"]:
-        return tensor.numpy()[()] if new else built
-    built = tensor if new else built
-    if built.is_leaf:
-        built.requires_grad_(packed["learns"]).grad = packed["gradient"]
-    return built
+        return built if same else tensor.numpy()[()]
+    tensor = built if same else tensor
+    if tensor.is_leaf:
+        tensor.requires_grad_(packed["learns"]).grad = packed["gradient"]
+    return tensor
