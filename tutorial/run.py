@@ -73,8 +73,7 @@ class TrainingRun:
     """What a training writes: scores and weights after every episode, now and then a state.
 
     Attributes:
-        folder: of the run.
-        agent, environment: the notebook's, which train.
+        folder: `<out_dir>/<preset>/seed<N>`.
         max_episodes: of the whole training.
         resume: go on from the folder's state; otherwise an earlier run there moves aside.
         stop_when_solved: end as soon as the 100-episode average reaches the reward threshold.
@@ -169,7 +168,7 @@ class TrainingRun:
             "seconds": time.perf_counter() - self.start,
         }
         left_out, file = list[str](), io.BytesIO()
-        torch.save(pack(state, "", {}, left_out), file)
+        torch.save(pack(state, "", set(), left_out), file)
         about = self.about() | {"engine": state["engine"], "versions": versions()}
         write(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
         write(self.folder / "state.pt", file.getbuffer())
@@ -178,45 +177,35 @@ class TrainingRun:
             self.left_out = left_out
 
     def go_on(self) -> None:
-        """Begin where `state.pt` was saved.
-
-        Raises:
-            FileNotFoundError, ValueError: there is no state; it is damaged, or of another run.
-        """
-        path, again = self.folder / "state.pt", "begin again with train = True"
-        if not path.is_file():
-            raise FileNotFoundError(f"no {path} to resume from: {again}")
-        now, before = (
-            {**about, **about["hyperparameters"]} for about in (self.about(), load_run(self.folder))
-        )
-        told = [
-            f"{name} is {now[name]!r} and was {before.get(name)!r}"
-            for name in sorted(now.keys() - {"hyperparameters"})
-            if now[name] != before.get(name)
-        ]
-        if told:
-            raise ValueError(f"the run in {self.folder} is another one: {'; '.join(told)}")
+        """Begin where `state.pt` was saved; a ValueError says why that cannot be."""
         try:
-            packed = torch.load(path, weights_only=True)
-            self.restore(unpack(packed, {"agent": self.agent}, {}))
-        except Exception as error:  # PyTorch's, and what a foreign file leads to
-            reason = error if type(error) is ValueError else "it is damaged, or of other cells"
-            raise ValueError(f"{path} cannot be resumed, {again}: {reason}") from error
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a state, which is in the agent already."""
-        if state["engine"] == "torch":  # it may have given way
-            self.agent.fast = tapejit.compile(self.agent.learner, "torch")
-        if state["environment"] is None:
-            print("this environment cannot be saved, so it begins anew: other scores will follow")
-        else:
-            self.environment.restore(state["environment"])
-        restore_random_states(state["randomness"])
-        self.scores[:] = [float(score) for score in state["scores"]]
-        self.tables = {name: [*map(str, state["tables"][name])] for name in HEADS}
-        self.start, self.learns = time.perf_counter() - state["seconds"], self.agent.learns
+            self.require_same(load_run(self.folder))
+            packed = torch.load(self.folder / "state.pt", weights_only=True)
+            state = unpack(packed, {"agent": self.agent})
+            if state["engine"] == "torch":  # it may have given way
+                self.agent.fast = tapejit.compile(self.agent.learner, "torch")
+            if state["environment"] is None:
+                print("this environment cannot be saved, so it begins anew: other scores follow")
+            else:
+                self.environment.restore(state["environment"])
+            restore_random_states(state["randomness"])
+            self.scores[:] = [float(score) for score in state["scores"]]
+            self.tables = {name: [*map(str, state["tables"][name])] for name in HEADS}
+            self.start, self.learns = time.perf_counter() - state["seconds"], self.agent.learns
+        except Exception as error:  # PyTorch's, and what a damaged or foreign file leads to
+            told = f"{type(error).__name__}: {error}".partition("\n")[0]
+            again = "cannot be resumed, begin again with train = True"
+            raise ValueError(f"{self.folder} {again} ({told})") from error
         if self.is_over:
             print(f"nothing is left to train after {len(self.scores)} episodes of {self.folder}")
+
+    def require_same(self, before: Mapping[str, Any]) -> None:
+        """Raise ValueError if the run began with other settings."""
+        now = self.about()
+        for facts, others in ((now["hyperparameters"], before["hyperparameters"]), (now, before)):
+            for name, value in facts.items():
+                if name != "hyperparameters" and value != others.get(name):
+                    raise ValueError(f"{name} is {value!r} and was {others.get(name)!r}")
 
 
 def environment_state(environment: Any) -> Any:
@@ -229,11 +218,10 @@ def environment_state(environment: Any) -> Any:
 
 @contextlib.contextmanager
 def training_run(*arguments: Any, **options: Any) -> Iterator[TrainingRun]:
-    """A context with a TrainingRun, whose arguments it takes. The stop button ends it without an error.
+    """A context with a TrainingRun, whose arguments it takes; the stop button ends it.
 
     Raises:
-        ValueError: another training runs in the folder, or what there is cannot be resumed.
-        FloatingPointError, OSError: as the training raised them, with how to go on.
+        ValueError: another training runs in the folder, or what is there cannot be resumed.
     """
     run = TrainingRun(*arguments, **options)
     run.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -242,12 +230,11 @@ def training_run(*arguments: Any, **options: Any) -> Iterator[TrainingRun]:
             run.go_on() if run.resume else run.begin()
             try:
                 yield run
-            except BaseException as error:
+            except (KeyboardInterrupt, Exception) as error:
                 told = f"after {len(run.scores)} episodes of {run.folder}; train = 'resume' goes on"
-                if isinstance(error, KeyboardInterrupt):
-                    print(f"interrupted {told}")
-                    return
                 error.add_note(told)
-                raise
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                print(f"interrupted {told}")
     except filelock.Timeout:
         raise ValueError(f"another training runs in {run.folder}: choose another out_dir") from None

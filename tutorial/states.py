@@ -8,7 +8,6 @@ of them cannot carry code.
 from __future__ import annotations
 
 import collections
-import random
 import sys
 import sysconfig
 import types
@@ -24,7 +23,6 @@ import tapejit
 PLAIN = (type(None), bool, int, float, str)
 CONTAINERS: dict[str, Any] = {"dict": dict, "tuple": tuple, "set": set}
 CONTAINERS |= {"list": (list, collections.deque)}
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
 BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
@@ -41,7 +39,7 @@ def kind_of(value: Any) -> str:
             return kind
     if isinstance(value, torch.nn.Module):
         return "object"
-    if isinstance(value, GENERATORS) or hasattr(value, "load_state_dict"):
+    if isinstance(value, np.random.Generator) or hasattr(value, "load_state_dict"):
         return "state"
     file = getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""
     library = "-packages" in file or file.startswith(sysconfig.get_paths()["stdlib"])
@@ -55,72 +53,64 @@ def parts_of(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else dict(enumerate(value))
 
 
-def state_of(value: Any, *new: Any) -> Any:
-    """The state of a generator, an optimizer, a scheduler and the like; or set a new one."""
-    if not isinstance(value, np.random.Generator):
-        names = ("load_state_dict", "setstate", "set_state")  # PyTorch's, Python's, NumPy's
-        names = names if new else ("state_dict", "getstate", "get_state")
-        return next(getattr(value, name) for name in names if hasattr(value, name))(*new)
-    if new:
-        [value.bit_generator.state] = new
-    return value.bit_generator.state
+def pack(value: Any, name: str, known: set[int], left_out: list[str]) -> Any:
+    """A number or text as it is, and anything else as a dict with its kind.
 
-
-def pack(value: Any, name: str, known: dict, left_out: list[str]) -> Any:
-    """A number or text as it is, anything else as a dict, each object once.
-
-    `known` has what is packed already, by id; `left_out` takes the names of what cannot be.
+    `known` has the ids of objects that are packed already, and `left_out` takes the names of what
+    cannot be.
     """
     if type(value) in PLAIN:
         return value
-    if id(value) not in known:
-        kind = kind_of(value)
-        known[id(value)] = value, (packed := dict[str, Any](kind=kind))  # or ids come back
-        if kind == "numbers":
-            packed |= packed_numbers(value)
-        elif kind == "state":
-            packed["state"] = pack(state_of(value), name, known, left_out)
-        elif kind in ("object", *CONTAINERS):
-            parts = {k: pack(v, f"{name}.{k}", known, left_out) for k, v in parts_of(value).items()}
-            packed["parts"] = {k: v for k, v in parts.items() if isinstance(k, (*PLAIN, tuple))}
-            left_out += [f"{name}.{k}" for k in parts.keys() - packed["parts"].keys()]
-        elif not kind:
-            left_out.append(name)
-    return known[id(value)][1]
+    kind = kind_of(value)
+    if kind == "numbers":
+        return {"kind": kind} | packed_numbers(value)
+    if not kind:
+        left_out.append(name)
+    if kind in ("", "built") or id(value) in known:
+        return {"kind": "built"}
+    if kind in ("state", "object"):
+        known.add(id(value))
+    if kind == "state":
+        random = isinstance(value, np.random.Generator)
+        state = value.bit_generator.state if random else value.state_dict()
+        return {"kind": kind, "state": pack(state, name, known, left_out)}
+    parts = {k: pack(part, f"{name}.{k}", known, left_out) for k, part in parts_of(value).items()}
+    return {"kind": kind, "parts": parts}
 
 
-def unpack(packed: Any, built: Any, known: dict) -> Any:
+def unpack(packed: Any, built: Any) -> Any:
     """What was packed: the object that the cells have built with its content, or a new container.
 
     Where the built object is of another kind, some error follows.
     """
     if not isinstance(packed, dict):
         return packed
-    if id(packed) in known:
-        return known[id(packed)]
-    known[id(packed)], kind = built, packed["kind"]  # at once: its parts may refer to it
+    kind = packed["kind"]
     if kind == "numbers":
-        known[id(packed)] = unpacked_numbers(packed, built)
-    elif kind == "state":
-        state_of(built, unpack(packed["state"], None, known))
-    elif kind in ("object", *CONTAINERS):
-        before = parts_of(built) if kind_of(built) == kind else {}
-        parts = {k: unpack(v, before.get(k), known) for k, v in packed["parts"].items()}
-        known[id(packed)] = assembled(kind, parts, built)
-    return known[id(packed)]
-
-
-def assembled(kind: str, parts: dict, built: Any) -> Any:
-    """A container or object with these parts: the one that was built, or a new one."""
+        return unpacked_numbers(packed, built)
+    if kind == "state":
+        state = unpack(packed["state"], None)
+        if isinstance(built, np.random.Generator):
+            built.bit_generator.state = state
+        else:
+            built.load_state_dict(state)
+    if kind in ("state", "built"):
+        return built
+    same = kind_of(built) == kind
+    before = parts_of(built) if same else {}
+    parts = {key: unpack(part, before.get(key)) for key, part in packed["parts"].items()}
     if kind == "object":
         vars(built).update(parts)
         return built
     if kind == "tuple":
         return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
-    new = built if kind_of(built) == kind else {"dict": {}, "list": [], "set": set()}[kind]
-    new.clear()
-    (new.extend if kind == "list" else new.update)(parts if kind == "dict" else parts.values())
-    return new
+    container = built if same else {"dict": {}, "list": [], "set": set()}[kind]
+    container.clear()
+    if kind == "list":
+        container.extend(parts.values())
+    else:
+        container.update(parts if kind == "dict" else parts.values())
+    return container
 
 
 def as_tensor(value: Any) -> torch.Tensor:
