@@ -11,6 +11,7 @@ small functions that only cells need. Figures, results and exercises keep their 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -57,15 +58,15 @@ class FixedScale(nn.Module):
         return x * self.factor
 
 
-def share_of_threshold(best: float | None, first: float | None, threshold: float | None) -> float:
-    """How far a best score has come on the way to a threshold, of which 1 is the whole.
+def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:
+    """How far the best of some scores has come on the way to a threshold, of which 1 is the whole.
 
     The way begins at 0, or at a first score below 0. A score that has reached its threshold has a
     share of at least 1. Without a score or a threshold it is minus infinity.
     """
-    if best is None or first is None or threshold is None:
+    if not scores or threshold is None:
         return -math.inf
-    begin = min(0.0, first)
+    best, begin = max(scores), min(0.0, scores[0])
     share = (best - begin) / abs(threshold - begin) if threshold != begin else math.inf
     return max(1.0, share) if best >= threshold else share
 

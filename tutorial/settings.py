@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
+from reacher.task import SOLVED_SCORE
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
 # out and stops learning sooner, so it takes less time.
@@ -73,7 +74,7 @@ def make_settings(
     model: type[Settings],
     preset: str,
     overrides: Mapping[str, Any],
-    reward_threshold: float | None,
+    reward_threshold: float | None = SOLVED_SCORE,
     has_mirrors: bool = True,
 ) -> Any:
     """A preset's settings with overrides by name.
