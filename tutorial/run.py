@@ -15,8 +15,8 @@ from typing import Any
 
 import filelock
 import numpy as np
+import safetensors.torch
 import torch
-from safetensors.torch import load_file, save
 
 import tapejit
 from tutorial.evaluation import Evaluation
@@ -24,11 +24,6 @@ from tutorial.progress import show_progress
 from tutorial.randomness import random_states, restore_random_states, versions
 from tutorial.scores import solved_at
 from tutorial.states import pack, unpack
-
-HEADS = {
-    "scores.csv": "episode,score,min,max,seconds",
-    "evaluation.csv": "episode,score,min,max,decisions,seconds",
-}
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -44,62 +39,41 @@ def load_run(folder: Path) -> dict[str, Any]:
 def load_network(path: Path, network: torch.nn.Module) -> None:
     """Load weights into a network; a ValueError says that they are damaged or of another one."""
     try:
-        network.load_state_dict(load_file(path))
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # safetensors and PyTorch have no error in common
+        network.load_state_dict(safetensors.torch.load_file(path))
+    except (RuntimeError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no weights of this network: {error}") from None
-
-
-def require_finite(what: str, values: np.ndarray) -> None:
-    """Raise FloatingPointError if one of the values is NaN or infinite."""
-    if not np.isfinite(values).all():
-        raise FloatingPointError(f"{what} is not finite")
 
 
 def write(path: Path, content: bytes | memoryview) -> None:
     """Write a file, which is there whole or not at all."""
     temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:  # such as a full disk
-        temporary.unlink(missing_ok=True)
-        raise OSError(f"{path} cannot be written: {error}") from error
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 @dataclass
 class TrainingRun:
-    """What a training writes: scores and weights after every episode, now and then a state.
+    """What a training writes: scores and weights after every episode, now and then a state."""
 
-    Attributes:
-        folder: `<out_dir>/<preset>/seed<N>`.
-        max_episodes: of the whole training.
-        resume: go on from the folder's state; otherwise an earlier run there moves aside.
-        stop_when_solved: end as soon as the 100-episode average reaches the reward threshold.
-        save_every: episodes from one state to the next.
-        metadata: of the run, beside the hyperparameters, such as its seed.
-        evaluation: for `evaluation.csv`, or None.
-        after_episode: called with the agent and the scores so far, or None.
-        scores: means over the arms of all episodes so far.
-    """
-
-    folder: Path
+    folder: Path  # <out_dir>/<preset>/seed<N>
     agent: Any
     environment: Any
     max_episodes: int
-    resume: bool = False
-    stop_when_solved: bool = True
-    save_every: int = 10
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
-    after_episode: Callable[[Any, list[float]], None] | None = None
-    scores: list[float] = field(default_factory=list, init=False)
+    resume: bool = False  # from the folder's state; otherwise an earlier run there moves aside
+    stop_when_solved: bool = True  # as soon as the average of 100 episodes is at the threshold
+    save_every: int = 10  # episodes from one state to the next
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # beside the hyperparameters
+    evaluation: Evaluation | None = None  # for `evaluation.csv`
+    after_episode: Callable[[Any, list[float]], None] | None = None  # gets agent and scores
+    scores: list[float] = field(default_factory=list, init=False)  # of all episodes, means
 
     def __post_init__(self) -> None:
         self.folder, self.start = Path(self.folder), time.perf_counter()
-        self.tables = {name: [head] for name, head in HEADS.items()}  # lines of text
-        self.learns, self.left_out = self.agent.learns, list[str]()
+        self.tables = {
+            "scores.csv": ["episode,score,min,max,seconds"],  # and a line for each episode
+            "evaluation.csv": ["episode,score,min,max,decisions,seconds"],
+        }
+        self.left_out: list[str] = []
 
     @property
     def is_over(self) -> bool:
@@ -110,14 +84,12 @@ class TrainingRun:
     def record_episode(self, arm_scores: np.ndarray) -> None:
         """Take in the scores (arms,) of an episode; write them, and the weights after it."""
         self.scores.append(float(arm_scores.mean()))
-        number, learned, self.learns = len(self.scores), self.learns, self.agent.learns
+        number = len(self.scores)
         self.add_line("scores.csv", arm_scores)
-        if learned:  # else the last weights are what they were
-            self.save_weights("last")
+        self.save_weights("last")
         if self.scores[-1] == max(self.scores):
             self.save_weights("best")
-        seconds, ended = time.perf_counter() - self.start, learned and not self.learns
-        show_progress(self.agent.log, self.scores, seconds, ended)
+        show_progress(self.agent, self.scores, time.perf_counter() - self.start)
         if self.evaluation and self.evaluation.due(number):
             began = time.perf_counter()
             found = self.evaluation.scores(self.agent.policy, number // self.evaluation.every - 1)
@@ -141,8 +113,9 @@ class TrainingRun:
             if isinstance(network, torch.nn.Module) and not name.startswith("target"):
                 weights = {key: tensor.clone() for key, tensor in network.state_dict().items()}
                 for key, tensor in weights.items():
-                    require_finite(f"{key} of the {name}", tensor.numpy())
-                write(self.folder / f"{name}_{which}.safetensors", save(weights))
+                    if not tensor.isfinite().all():
+                        raise FloatingPointError(f"{key} of the {name} is not finite")
+                write(self.folder / f"{name}_{which}.safetensors", safetensors.torch.save(weights))
 
     def about(self) -> dict[str, Any]:
         """What the run is, which may not change."""
@@ -158,17 +131,20 @@ class TrainingRun:
 
     def save_state(self) -> None:
         """Write all that the future depends on, between two episodes, into `state.pt`."""
+        environment = None  # a Unity build's cannot be saved, nor one with a memory of its own
+        with contextlib.suppress(AttributeError, RuntimeError):
+            environment = self.environment.state()
         state = {
             "agent": self.agent,
             "engine": self.agent.fast.engine,
-            "environment": environment_state(self.environment),
+            "environment": environment,
             "randomness": random_states(),
             "scores": self.scores,
             "tables": self.tables,
             "seconds": time.perf_counter() - self.start,
         }
         left_out, file = list[str](), io.BytesIO()
-        torch.save(pack(state, "", set(), left_out), file)
+        torch.save(pack(state, "", {}, left_out), file)
         about = self.about() | {"engine": state["engine"], "versions": versions()}
         write(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
         write(self.folder / "state.pt", file.getbuffer())
@@ -179,9 +155,14 @@ class TrainingRun:
     def go_on(self) -> None:
         """Begin where `state.pt` was saved; a ValueError says why that cannot be."""
         try:
-            self.require_same(load_run(self.folder))
+            now, before = (
+                {**run, **run["hyperparameters"]} for run in (self.about(), load_run(self.folder))
+            )
+            for name in now.keys() - {"hyperparameters"}:
+                if now[name] != before.get(name):
+                    raise ValueError(f"{name} is {now[name]!r} and was {before.get(name)!r}")
             packed = torch.load(self.folder / "state.pt", weights_only=True)
-            state = unpack(packed, {"agent": self.agent})
+            state = unpack(packed, {"agent": self.agent}, {})
             if state["engine"] == "torch":  # it may have given way
                 self.agent.fast = tapejit.compile(self.agent.learner, "torch")
             if state["environment"] is None:
@@ -190,30 +171,14 @@ class TrainingRun:
                 self.environment.restore(state["environment"])
             restore_random_states(state["randomness"])
             self.scores[:] = [float(score) for score in state["scores"]]
-            self.tables = {name: [*map(str, state["tables"][name])] for name in HEADS}
-            self.start, self.learns = time.perf_counter() - state["seconds"], self.agent.learns
+            self.tables = {name: [*map(str, state["tables"][name])] for name in self.tables}
+            self.start = time.perf_counter() - state["seconds"]
         except Exception as error:  # PyTorch's, and what a damaged or foreign file leads to
             told = f"{type(error).__name__}: {error}".partition("\n")[0]
             again = "cannot be resumed, begin again with train = True"
             raise ValueError(f"{self.folder} {again} ({told})") from error
         if self.is_over:
             print(f"nothing is left to train after {len(self.scores)} episodes of {self.folder}")
-
-    def require_same(self, before: Mapping[str, Any]) -> None:
-        """Raise ValueError if the run began with other settings."""
-        now = self.about()
-        for facts, others in ((now["hyperparameters"], before["hyperparameters"]), (now, before)):
-            for name, value in facts.items():
-                if name != "hyperparameters" and value != others.get(name):
-                    raise ValueError(f"{name} is {value!r} and was {others.get(name)!r}")
-
-
-def environment_state(environment: Any) -> Any:
-    """What an environment's `restore` takes, or None where it cannot go on exactly."""
-    try:
-        return environment.state()
-    except (AttributeError, RuntimeError):  # a Unity build; one with a memory of its own
-        return None
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 `pack` follows an agent's attributes, whatever they are called. `unpack` gives them back to an agent
 that the same cells have built. The data are tensors, texts, numbers and containers alone, so a file
-of them cannot carry code.
+of them cannot carry code. An object that is met again stays one object: `known` has them by id.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from pydantic import BaseModel
 import tapejit
 
 PLAIN = (type(None), bool, int, float, str)
-CONTAINERS: dict[str, Any] = {"dict": dict, "tuple": tuple, "set": set}
-CONTAINERS |= {"list": (list, collections.deque)}
+CONTAINERS = {"dict": dict, "tuple": tuple, "set": set, "list": (list, collections.deque)}
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
 BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
@@ -34,6 +33,8 @@ def kind_of(value: Any) -> str:
         return "built"
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
         return "numbers" if getattr(value.dtype, "kind", "f") in "biuf" else ""
+    if isinstance(value, dict) and not all(type(key) in (*PLAIN, tuple) for key in value):
+        return ""
     for kind, members in CONTAINERS.items():
         if isinstance(value, members):
             return kind
@@ -53,81 +54,71 @@ def parts_of(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else dict(enumerate(value))
 
 
-def pack(value: Any, name: str, known: set[int], left_out: list[str]) -> Any:
-    """A number or text as it is, and anything else as a dict with its kind.
-
-    `known` has the ids of objects that are packed already, and `left_out` takes the names of what
-    cannot be.
-    """
-    if type(value) in PLAIN:
-        return value
+def pack(value: Any, name: str, known: dict[int, dict], left_out: list[str]) -> Any:
+    """A number or text, or a dict with the kind; `left_out` takes the names of what cannot be."""
+    if type(value) in PLAIN or id(value) in known:
+        return known.get(id(value), value)
     kind = kind_of(value)
-    if kind == "numbers":
-        return {"kind": kind} | packed_numbers(value)
-    if not kind:
-        left_out.append(name)
-    if kind in ("", "built") or id(value) in known:
-        return {"kind": "built"}
+    packed: dict[str, Any] = {"kind": kind}
     if kind in ("state", "object"):
-        known.add(id(value))
-    if kind == "state":
+        known[id(value)] = packed
+    if kind == "":
+        left_out.append(name)
+    elif kind == "numbers":
+        packed |= packed_numbers(value)
+    elif kind == "state":
         random = isinstance(value, np.random.Generator)
         state = value.bit_generator.state if random else value.state_dict()
-        return {"kind": kind, "state": pack(state, name, known, left_out)}
-    parts = {k: pack(part, f"{name}.{k}", known, left_out) for k, part in parts_of(value).items()}
-    return {"kind": kind, "parts": parts}
+        packed["state"] = pack(state, name, known, left_out)
+    elif kind != "built":
+        parts = parts_of(value).items()
+        packed["parts"] = {k: pack(part, f"{name}.{k}", known, left_out) for k, part in parts}
+    return packed
 
 
-def unpack(packed: Any, built: Any) -> Any:
-    """What was packed: the object that the cells have built with its content, or a new container.
-
-    Where the built object is of another kind, some error follows.
-    """
-    if not isinstance(packed, dict):
-        return packed
-    kind = packed["kind"]
+def unpack(packed: Any, built: Any, known: dict[int, Any]) -> Any:
+    """What was packed: what the cells have built, with its content, or a new container."""
+    if not isinstance(packed, dict) or id(packed) in known:
+        return known.get(id(packed), packed)
+    kind, same = packed["kind"], kind_of(built) == packed["kind"]
     if kind == "numbers":
         return unpacked_numbers(packed, built)
+    if kind in ("state", "object"):
+        known[id(packed)] = built
     if kind == "state":
-        state = unpack(packed["state"], None)
+        state = unpack(packed["state"], None, known)
         if isinstance(built, np.random.Generator):
             built.bit_generator.state = state
         else:
             built.load_state_dict(state)
-    if kind in ("state", "built"):
+    if kind in ("", "built", "state"):
         return built
-    same = kind_of(built) == kind
     before = parts_of(built) if same else {}
-    parts = {key: unpack(part, before.get(key)) for key, part in packed["parts"].items()}
+    parts = {k: unpack(part, before.get(k), known) for k, part in packed["parts"].items()}
     if kind == "object":
-        vars(built).update(parts)
+        vars(built).update((k, v) for k, v in parts.items() if k.isidentifier())
         return built
     if kind == "tuple":
         return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
-    container = built if same else {"dict": {}, "list": [], "set": set()}[kind]
+    container: Any = built if same else {"dict": {}, "list": [], "set": set()}[kind]
     container.clear()
-    if kind == "list":
-        container.extend(parts.values())
-    else:
-        container.update(parts if kind == "dict" else parts.values())
+    add = container.extend if kind == "list" else container.update
+    add(parts if kind == "dict" else parts.values())
     return container
-
-
-def as_tensor(value: Any) -> torch.Tensor:
-    """The numbers of a tensor or an array, in the same memory."""
-    is_tensor = isinstance(value, torch.Tensor)
-    return value.detach() if is_tensor else torch.from_numpy(np.require(value, requirements="W"))
 
 
 def packed_numbers(value: Any) -> dict[str, Any]:
     """A tensor with its gradient, which some steps leave for the next one, or an array."""
-    tensor, rows = as_tensor(value), len(value) if value.ndim else 0
-    while rows > 10_000 and not tensor[rows // 2 : rows].any():
+    is_tensor = isinstance(value, torch.Tensor)
+    numbers = value.detach() if is_tensor else torch.from_numpy(np.require(value, None, "W"))
+    rows = len(value) if value.ndim else 0
+    while rows > 10_000 and not numbers[rows // 2 : rows].any():
         rows //= 2  # of a replay buffer that is not yet full
+        numbers = numbers[:rows]
     return {
-        "numbers": tensor if value.ndim == 0 or rows == len(value) else tensor[:rows].clone(),
+        "numbers": numbers.clone(),
         "shape": tuple(value.shape),
-        "is_tensor": isinstance(value, torch.Tensor),
+        "is_tensor": is_tensor,
         "learns": getattr(value, "requires_grad", False),
         "gradient": value.grad if getattr(value, "is_leaf", False) else None,
     }
@@ -135,21 +126,16 @@ def packed_numbers(value: Any) -> dict[str, Any]:
 
 def unpacked_numbers(packed: dict, built: Any) -> Any:
     """In place where shapes agree, because an optimizer or a view may hold the same numbers."""
-    numbers, shape = packed["numbers"], packed["shape"]
-    same = kind_of(built) == "numbers" and getattr(built, "flags", np.zeros(0).flags).writeable
-    same = same and (tuple(built.shape), as_tensor(built).dtype) == (shape, numbers.dtype)
-    if isinstance(built, torch.nn.Parameter) and not same:
-        raise ValueError(f"weights have the shape {tuple(built.shape)} here, and {shape} there")
-    tensor = as_tensor(built) if same else torch.zeros(shape, dtype=numbers.dtype)
-    if numbers.shape == tensor.shape:
-        tensor.copy_(numbers)
-    else:
-        tensor[: len(numbers)] = numbers
-        if tensor[len(numbers) :].any():  # else it stays memory that nobody has touched
-            tensor[len(numbers) :] = 0
-    if not packed["is_tensor"]:
-        return built if same else tensor.numpy()[()]
-    tensor = built if same else tensor
-    if tensor.is_leaf:
-        tensor.requires_grad_(packed["learns"]).grad = packed["gradient"]
-    return tensor
+    numbers, is_tensor = packed["numbers"].reshape(-1), packed["is_tensor"]
+    new: Any = torch.zeros(packed["shape"], dtype=numbers.dtype)
+    new.view(-1)[: len(numbers)] = numbers
+    new = new if is_tensor else new.numpy()[()]
+    same = isinstance(built, torch.Tensor if is_tensor else np.ndarray)
+    if same and (built.shape, built.dtype) == (new.shape, new.dtype):
+        (built.detach() if is_tensor else built)[...] = new
+        new = built
+    elif isinstance(built, torch.nn.Parameter):
+        raise ValueError(f"weights have the shape {tuple(built.shape)}, and had {new.shape}")
+    if is_tensor and new.is_leaf:
+        new.requires_grad_(packed["learns"]).grad = packed["gradient"]
+    return new
