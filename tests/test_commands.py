@@ -14,7 +14,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tutorial import commands, execute
+from tutorial.notebook import parameters_of
 from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.settings import check_parameters
 
 no_signals = pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
 
@@ -22,7 +24,7 @@ no_signals = pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process
 def small_notebook(path, *cells):
     """A notebook with parameters, results beside it, and these cells, code or Markdown."""
     parameters = new_code_cell(
-        'preset = "default"\nseed = 0\ntrain = True\nresume = False\nn_step = 3\n'
+        'preset = "default"\nseed = 0\ntrain = True\nn_step = 3\n'
         f"out_dir = {str(path.parent / 'trained')!r}",
         metadata={"tags": ["parameters"]},
     )
@@ -137,8 +139,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, by_make):
     """By a command that works where the reader stands."""
     notebook = small_notebook(
         tmp_path / "in.ipynb",
-        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}' / 'state'",
-        "folder.mkdir(parents=True)",
+        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}'",
+        "folder.mkdir(parents=True); (folder / 'state.pt').touch()",
         new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
     )
     program = (
@@ -166,13 +168,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, by_make):
     assert process.returncode == 130 and "Traceback" not in said + errors
     assert "Stopped by Ctrl-C." in said
     hint = said.strip().splitlines()[-1].strip()
-    options = "-y '{n_step: 5}' -p resume True"
+    options = "-y '{n_step: 5}' -p train resume"
     if by_make:
         inner = options.replace("'", "'\"'\"'")
         assert hint == f"make run mine OPTIONS='{inner}'"
     else:
         assert hint == f"python3 -m tutorial.commands run mine {options}"
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
+    check_parameters(parameters_of(nbformat.read(NOTEBOOK, as_version=4)) | {"train": "resume"})
 
 
 # ------------------------------------------------------------------------------------- the others

@@ -152,9 +152,9 @@ def as_typed(name: str, options: list[str]) -> str:
 
 def how_to_go_on(folder: Path, name: str, options: list[str]) -> str:
     """What is left of a training that was stopped, and the command that continues it."""
-    if not any(folder.glob("*state*")):
+    if not (folder / "state.pt").exists():
         return "No state to go on from has been saved yet: the same command begins again."
-    command = as_typed(name, [*options, "-p", "resume", "True"])
+    command = as_typed(name, [*options, "-p", "train", "resume"])
     return f"To go on from the last saved state, and train again what came after it:\n  {command}"
 
 
