@@ -329,8 +329,8 @@ def test_an_unknown_environment_is_named(name):
         UnityWrapper(name)
 
 
-def test_a_missing_package_is_named_with_what_to_install(register, monkeypatch):
+def test_a_missing_package_is_named(register, monkeypatch):
     name = register()
     monkeypatch.setattr(Line, "__init__", lambda self: __import__("no_such_package"))
-    with pytest.raises(ModuleNotFoundError, match=r'no_such_package.*pip install "gymnasium\[muj'):
+    with pytest.raises(ModuleNotFoundError, match=r"needs a package.*no_such_package'\)$"):
         UnityWrapper(name)
