@@ -24,7 +24,8 @@ no_signals = pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process
 def small_notebook(path, *cells):
     """A notebook with parameters, results beside it, and these cells, code or Markdown."""
     parameters = new_code_cell(
-        'preset = "default"\nseed = 0\ntrain = True\nn_step = 3\n'
+        'preset = "default"\noverrides = {}\nseed = 0\nnum_agents = 1\nmax_episodes = 1\n'
+        'env_location = ""\nengine = "auto"\ntrain = True\nn_step = 3\n'
         f"out_dir = {str(path.parent / 'trained')!r}",
         metadata={"tags": ["parameters"]},
     )
@@ -85,6 +86,8 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
         (["../mine"], "a name is of letters"),
         (["/tmp/mine"], "a name is of letters"),
         (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
+        (["-y", "{overrides: {n_steps: 5}}"], "unknown setting 'n_steps': did you mean 'n_step'?"),
+        (["-p", "env_location", "Pendulum-v1"], "did you mean 'gymnasium:Pendulum-v1'"),
         (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
         (["mine", "second"], "unexpected extra argument"),
     ],
@@ -101,6 +104,22 @@ def test_a_wrong_command_is_refused_and_changes_nothing(
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*")}
     assert {path: time for path, time in after.items() if path in before} == before
     assert after.keys() - before.keys() == {tmp_path / "in.ipynb"}
+
+
+def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, capsys):
+    """With the real notebook. In 200 decisions nothing is learned yet."""
+    monkeypatch.setattr(execute, "RUNS", tmp_path)
+    options = f"-p env_location gymnasium:Pendulum-v1 -p num_agents 2 -p out_dir {tmp_path} -p "
+    assert execute.main(f"{options} max_episodes 1 -p engine torch".split()) == 0
+    cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
+    assert cells[0].source.startswith("# Pendulum-v1\n")
+    told = capsys.readouterr().out + "".join(
+        cell.source if cell.cell_type == "markdown" else str(cell.outputs) for cell in cells
+    )
+    assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
+    assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
+    page = (tmp_path / NOTEBOOK.name).with_suffix(".html").read_text()
+    assert 'alt="Figure 1: scores of this run' in page
 
 
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):

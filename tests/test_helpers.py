@@ -158,7 +158,9 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
         raise ModuleNotFoundError("No module named 'imageio'")
 
     monkeypatch.setattr(gymnasium, "make", make)
-    with pytest.raises(ModuleNotFoundError, match=rf'imageio(?s:.*)-m pip install "gymnasium\[{extra}\]"'):
+    with pytest.raises(
+        ModuleNotFoundError, match=rf'imageio(?s:.*)-m pip install "gymnasium\[{extra}\]"'
+    ):
         helpers.open_environment(f"gymnasium:{name}", 1)
 
 
