@@ -130,13 +130,6 @@ def test_many_arms_by_make_vec_are_single_arms():
     np.testing.assert_allclose(info["episode"]["r"], [40.04] * 3, rtol=1e-6)
 
 
-def test_the_code_of_the_page_runs():
-    page = (PROJECT / "doc" / "gymnasium.md").read_text()
-    names = {}
-    for block in page.split("```python\n")[1:]:
-        exec(block.split("```")[0], names)
-
-
 BAD = {
     "short action": (lambda env: env.step(np.zeros(3)), ValueError, r"\(4,\)"),
     "NaN": (lambda env: env.step([0, 0, np.nan, 0]), ValueError, "action 2 of agent 0"),

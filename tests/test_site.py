@@ -14,6 +14,11 @@ from bs4 import BeautifulSoup
 from tutorial.paths import DOC, PROJECT
 
 SERVER, NAME = "https://host.test", "owner/name"
+PAGES = [PROJECT / "README.md", PROJECT / "checkpoints" / "README.md", *sorted(DOC.glob("*.md"))]
+ELSEWHERE = "bugs.md", "differences.md"  # whose examples other tests run
+EXAMPLES = [
+    page for page in PAGES if "```python" in page.read_text() and page.name not in ELSEWHERE
+]
 FILES = f"{SERVER}/{NAME}/blob/HEAD/"
 
 
@@ -40,6 +45,22 @@ def site(folder):
         if path not in (folder / "genindex.html", folder / "search.html")
     }
     return {path: page for path, page in pages.items() if page.article}  # no page that leads on
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=str)
+def test_the_examples_of_a_page_run_as_printed(page, monkeypatch):
+    """One after the other, in the project's folder; the long one stops early."""
+    monkeypatch.chdir(PROJECT)
+    names = {}
+    for code in re.findall(r"```python\n(.+?)```", page.read_text(), re.DOTALL):
+        for module in re.findall(r"^from (stable_baselines3) ", code, re.MULTILINE):
+            pytest.importorskip(module)
+        try:
+            exec(code.replace("20 * 1001 * 10", "20"), names)
+        except RuntimeError as error:
+            if "MUJOCO_GL" not in str(error):
+                raise
+            pytest.skip("no OpenGL")
 
 
 def test_every_page_is_in_the_sidebar_and_so_are_the_arms(site):
@@ -80,7 +101,13 @@ def test_a_link_to_a_page_has_a_preview(site, folder):
         assert len(found["og:title"]) > 4 and len(found["description"]) > 20
         picture = found["og:image"].removeprefix("https://owner.github.io/name/")
         assert (folder / picture).exists() and page.select_one("head link[rel~=icon]")
+
+
+def test_the_site_knows_its_address(site, folder):
     assert f"git clone --depth 1 {SERVER}/{NAME}.git" in (folder / "README.html").read_text()
+    for path, page in site.items():
+        if path.stem != "CONTRIBUTING":  # it says where else the address is to be written
+            assert not re.search("OWNER|<address", page.get_text()), path.name
 
 
 def test_no_formula_shows_its_source(site):
