@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -122,6 +123,23 @@ def test_no_formula_shows_its_source(site):
     assert formulas > 50
 
 
+def test_a_hit_of_the_search_opens_at_the_word(site, folder):
+    """And not at the top of the notebook; what changed between versions is no hit."""
+    from browser import open_browser
+
+    driver = open_browser()
+    try:
+        driver.get((folder / "Continuous_Control.html").as_uri() + "?highlight=quaternions")
+        place = "return document.querySelector('.highlighted').getBoundingClientRect().top"
+        assert 0 <= driver.execute_script(place) < 900
+        assert driver.execute_script("return scrollY") > 2000
+    finally:
+        driver.quit()
+    index = json.loads((folder / "searchindex.js").read_text()[len("Search.setIndex(") : -1])
+    hits = {index["docnames"][page] for page in index["terms"]["quaternion"]}
+    assert hits > {"Continuous_Control", "doc/gymnasium"} and "CHANGELOG" not in hits
+
+
 def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
     """At the width of a notebook computer, and on a phone."""
     from browser import open_browser
@@ -138,5 +156,8 @@ def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
                 assert width < 1000 or not cut, path.name
                 page = "return document.documentElement.scrollWidth - innerWidth"
                 assert driver.execute_script(page) <= 0, (path.name, width)
+                small = "return [...document.querySelectorAll('article img[src$=svg]')].some("
+                small += "image => image.clientWidth < 0.8 * image.naturalWidth)"
+                assert not driver.execute_script(small), (path.name, "labels are too small")
         finally:
             driver.quit()

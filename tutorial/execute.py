@@ -48,8 +48,8 @@ torch.set_num_threads(1)
 helpers.check_parameters(globals())
 folder = helpers.run_folder(out_dir if train else helpers.CHECKPOINTS, preset, seed)
 environment = helpers.open_environment(env_location, num_agents, seed)"""
-CAPTION = """*Figure 1: scores of this run, which include exploration noise until learning ends. The \
-band shows the worst and the best copy, and a dashed line a score that counts as solved.*"""
+CAPTION = """*Figure 1: scores of this run, which include exploration noise until learning ends. \
+The band shows the worst and the best copy, and a dashed line a score that counts as solved.*"""
 QUIET = ["--IPKernelApp.log_level=50"]  # the kernel's own messages, of its sockets
 OPTIONS = "--engine watched --kernel python3 --stdout-file - --no-progress-bar --log-level ERROR"
 
