@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import sys
 import time
 from html import escape
@@ -31,7 +32,7 @@ from reacher.files import write_whole
 from tutorial.environments import GYMNASIUM
 from tutorial.notebook import definitions, describe_pictures, parameters_of
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
-from tutorial.settings import check_parameters, require_known
+from tutorial.settings import check_parameters, make_settings, require_known
 
 LOGGED = {"training", "log"}  # tags of the cells whose lines a reader sees while they run
 SAVE_EVERY = 10.0  # s between two times that the notebook is written
@@ -70,7 +71,7 @@ class Watched(NBClientEngine):
         values = known | given
         if "overrides" in values:
             check_parameters(values)
-            definitions().make_hyperparameters(values["preset"], values["overrides"])
+            make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
         if str(values.get("env_location")).startswith(GYMNASIUM):
             tell_another(nb, values["env_location"].removeprefix(GYMNASIUM))
         move_aside(Path(output_path))
@@ -225,10 +226,11 @@ def main(arguments: list[str]) -> int:
     papermill_engines.register("watched", Watched)
     command = [str(NOTEBOOK), str(output), *OPTIONS.split(), "--cwd", str(PROJECT), *arguments]
     status, stopped, started = 0, "", time.time()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does
     try:
         papermill(command, standalone_mode=False)
     except click.exceptions.Abort:
-        status, stopped = 130, "Stopped by Ctrl-C."
+        status, stopped = 130, "Stopped."
     except PapermillExecutionError as error:
         stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
         status = 1
