@@ -130,13 +130,6 @@ def test_many_arms_by_make_vec_are_single_arms():
     np.testing.assert_allclose(info["episode"]["r"], [40.04] * 3, rtol=1e-6)
 
 
-def test_the_code_of_the_page_runs():
-    page = (PROJECT / "doc" / "gymnasium.md").read_text()
-    names = {}
-    for block in page.split("```python\n")[1:]:
-        exec(block.split("```")[0], names)
-
-
 BAD = {
     "short action": (lambda env: env.step(np.zeros(3)), ValueError, r"\(4,\)"),
     "NaN": (lambda env: env.step([0, 0, np.nan, 0]), ValueError, "action 2 of agent 0"),
@@ -329,8 +322,8 @@ def test_an_unknown_environment_is_named(name):
         UnityWrapper(name)
 
 
-def test_a_missing_package_is_named_with_what_to_install(register, monkeypatch):
+def test_a_missing_package_is_named(register, monkeypatch):
     name = register()
     monkeypatch.setattr(Line, "__init__", lambda self: __import__("no_such_package"))
-    with pytest.raises(ModuleNotFoundError, match=r'no_such_package.*pip install "gymnasium\[muj'):
+    with pytest.raises(ModuleNotFoundError, match=r"needs a package.*no_such_package'\)$"):
         UnityWrapper(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -47,6 +48,13 @@ def test_imports_run_one_way(package):
                 names = [alias.name for alias in node.names]
             found = {name.split(".")[0] for name in names} & own - {package}
             assert found <= MAY_IMPORT[package], f"{path.relative_to(PROJECT)} imports {found}"
+
+
+def test_there_is_one_version():
+    """In the package, the citation, and the first entry of the changelog."""
+    for name, line in (("CITATION.cff", r"^version: (\S+)"), ("CHANGELOG.md", r"^## (\S+)")):
+        found = re.search(line, (PROJECT / name).read_text(), re.MULTILINE)[1]
+        assert found == reacher.__version__, name
 
 
 def pip(python: Path | str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,11 @@ from bs4 import BeautifulSoup
 from tutorial.paths import DOC, PROJECT
 
 SERVER, NAME = "https://host.test", "owner/name"
+PAGES = [PROJECT / "README.md", PROJECT / "checkpoints" / "README.md", *sorted(DOC.glob("*.md"))]
+ELSEWHERE = "bugs.md", "differences.md"  # whose examples other tests run
+EXAMPLES = [
+    page for page in PAGES if "```python" in page.read_text() and page.name not in ELSEWHERE
+]
 FILES = f"{SERVER}/{NAME}/blob/HEAD/"
 
 
@@ -40,6 +46,22 @@ def site(folder):
         if path not in (folder / "genindex.html", folder / "search.html")
     }
     return {path: page for path, page in pages.items() if page.article}  # no page that leads on
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=str)
+def test_the_examples_of_a_page_run_as_printed(page, monkeypatch):
+    """One after the other, in the project's folder; the long one stops early."""
+    monkeypatch.chdir(PROJECT)
+    names = {}
+    for code in re.findall(r"```python\n(.+?)```", page.read_text(), re.DOTALL):
+        for module in re.findall(r"^from (stable_baselines3) ", code, re.MULTILINE):
+            pytest.importorskip(module)
+        try:
+            exec(code.replace("20 * 1001 * 10", "20"), names)
+        except RuntimeError as error:
+            if "MUJOCO_GL" not in str(error):
+                raise
+            pytest.skip("no OpenGL")
 
 
 def test_every_page_is_in_the_sidebar_and_so_are_the_arms(site):
@@ -80,7 +102,13 @@ def test_a_link_to_a_page_has_a_preview(site, folder):
         assert len(found["og:title"]) > 4 and len(found["description"]) > 20
         picture = found["og:image"].removeprefix("https://owner.github.io/name/")
         assert (folder / picture).exists() and page.select_one("head link[rel~=icon]")
+
+
+def test_the_site_knows_its_address(site, folder):
     assert f"git clone --depth 1 {SERVER}/{NAME}.git" in (folder / "README.html").read_text()
+    for path, page in site.items():
+        if path.stem != "CONTRIBUTING":  # it says where else the address is to be written
+            assert not re.search("OWNER|<address", page.get_text()), path.name
 
 
 def test_no_formula_shows_its_source(site):
@@ -93,6 +121,23 @@ def test_no_formula_shows_its_source(site):
         left = re.findall(r"\$[^$\n]{0,40}\$|\\[a-z]{2,}", page.get_text())
         assert not left, (path.name, left)
     assert formulas > 50
+
+
+def test_a_hit_of_the_search_opens_at_the_word(site, folder):
+    """And not at the top of the notebook; what changed between versions is no hit."""
+    from browser import open_browser
+
+    driver = open_browser()
+    try:
+        driver.get((folder / "Continuous_Control.html").as_uri() + "?highlight=quaternions")
+        place = "return document.querySelector('.highlighted').getBoundingClientRect().top"
+        assert 0 <= driver.execute_script(place) < 900
+        assert driver.execute_script("return scrollY") > 2000
+    finally:
+        driver.quit()
+    index = json.loads((folder / "searchindex.js").read_text()[len("Search.setIndex(") : -1])
+    hits = {index["docnames"][page] for page in index["terms"]["quaternion"]}
+    assert hits > {"Continuous_Control", "doc/gymnasium"} and "CHANGELOG" not in hits
 
 
 def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
@@ -111,5 +156,8 @@ def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
                 assert width < 1000 or not cut, path.name
                 page = "return document.documentElement.scrollWidth - innerWidth"
                 assert driver.execute_script(page) <= 0, (path.name, width)
+                small = "return [...document.querySelectorAll('article img[src$=svg]')].some("
+                small += "image => image.clientWidth < 0.8 * image.naturalWidth)"
+                assert not driver.execute_script(small), (path.name, "labels are too small")
         finally:
             driver.quit()

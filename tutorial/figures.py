@@ -49,8 +49,8 @@ def plot_scores(
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
     low, high = scores["min"], scores["max"]
-    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best arm")
-    axes.plot(episode, score, color=BLUE, label="mean over the arms")
+    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best")
+    axes.plot(episode, score, color=BLUE, label="mean")
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
