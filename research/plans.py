@@ -178,7 +178,7 @@ def read_plans() -> dict[str, Plan]:
     plans["bugs"]["variants"] = {name: {**overrides_of(name), "bug": name} for name in BUGS}
     agents = {agent: {"library": agent, **settings} for agent, settings in chosen().items()}
     with_mirrors = {
-        f"{agent}_mirrors": {**agents[agent], "mirrors": True}
+        f"{agent}_mirrors": {**agents[agent], "mirrors": True, "episodes": 6}
         for agent in WITH_MIRRORS
         if agent in agents
     }
