@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from reacher import DelayedRewards
 from reacher.columns import HAND
 from research import bugs
 from tutorial import notebook
@@ -224,38 +225,21 @@ def without_layer_norm(ddpg: type) -> type:
     return NoLayerNorm
 
 
-class LumpedRewards:
-    """Rewards that are held back and paid every so many decisions, and at the end of an episode.
+class LumpedRewards(DelayedRewards):
+    """Delayed rewards; with a clock observation CLOCK is the share of the wait that has passed."""
 
-    The sum of an episode stays the same, so the best policy does, too.
+    def __init__(self, environment: Any, every: int, clock: bool) -> None:
+        super().__init__(environment, every)
+        self.clock = clock
 
-    Args:
-        environment: with the interface of `unityagents`; its agents end their episodes together.
-        every: decisions from one payment to the next.
-        clock: whether observation CLOCK says which share of them has passed.
-    """
+    def reset(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return self.timed(super().reset(*arguments, **options))
 
-    def __init__(self, environment: Any, every: int, clock: bool = False) -> None:
-        self.environment, self.every, self.clock = environment, every, clock
+    def step(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return self.timed(super().step(*arguments, **options))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.environment, name)
-
-    def reset(self, **options: Any) -> dict[str, Any]:
-        self.passed, self.held = 0, np.zeros(1)
-        [(name, answer)] = self.environment.reset(**options).items()
-        return {name: self.answered(answer, answer.rewards)}
-
-    def step(self, actions: np.ndarray) -> dict[str, Any]:
-        [(name, answer)] = self.environment.step(actions).items()
-        self.passed, self.held = self.passed + 1, self.held + np.array(answer.rewards)
-        paid = np.zeros_like(self.held)
-        if self.passed % self.every == 0 or any(answer.local_done):
-            paid, self.held = self.held, np.zeros(1)
-        return {name: self.answered(answer, paid.tolist())}
-
-    def answered(self, answer: Any, rewards: list[float]) -> Any:
-        """The same answer with these rewards and, if wanted, the clock."""
+    def timed(self, answers: dict[str, Any]) -> dict[str, Any]:
         if self.clock:
-            answer.vector_observations[:, CLOCK] = self.passed % self.every / self.every
-        return dataclasses.replace(answer, rewards=rewards)
+            [answer] = answers.values()
+            answer.vector_observations[:, CLOCK] = self._decisions % self.every / self.every
+        return answers
