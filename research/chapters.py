@@ -8,6 +8,7 @@ Their words are in doc/plans.md.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,7 @@ def act_one() -> dict[str, Make]:
     }
 
 
+@functools.cache
 def reports() -> dict[str, Make]:
     """Those of the chapter on three reports."""
     notebook.definitions()  # which it imports
