@@ -340,18 +340,15 @@ def cells_with(name: str) -> Any:
         for place, change in bug.classes.items():
             setattr(cells, place, change(getattr(cells, place)))
     cells.DDPG.actor_class, cells.DDPG.critic_class = cells.NoisyActor, cells.Critic
-    cells.Agent = with_learner(cells.Agent, cells.DDPG)
+
+    class AgentWithLearner(cells.Agent):
+        """The same agent, whose learner is the changed one unless another is named."""
+
+        def __init__(self, settings, generator, learner=cells.DDPG, task=cells.ARMS):
+            super().__init__(settings, generator, learner, task)
+
+    cells.Agent = AgentWithLearner
     return cells
-
-
-def with_learner(agent: Any, learner: type) -> type:
-    """The same agent, whose learner is this one unless another is named."""
-
-    class AgentWithLearner(agent):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **{"learner": learner} | options)
-
-    return AgentWithLearner
 
 
 def is_bug(name: str) -> bool:
