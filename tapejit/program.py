@@ -18,7 +18,7 @@ from tapejit.compiled import Learner, NotNow, given
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved
 from tapejit.recording import CannotRecord
-from tapejit.to_machine import MATH, Memory, Missing, Program, Value
+from tapejit.to_machine import MATH, Memory, Missing, Program, Value, empty
 
 FROM_ZERO = ("Adam", "AdamW", "Adamax", "Adadelta", "RAdam", "RMSprop", "SGD")  # optimizers
 
@@ -109,9 +109,9 @@ def program(recorder: Learner, name: str, method: str, arguments: tuple, memory:
         for name, argument in zip(parameters, arguments, strict=False)
         for _ in tree_leaves(argument)
     ]
-    data = {k: memory.kept(tuple(call.leaves[k].shape)) for k in call.numbers}
+    data = {k: memory.kept(empty(*call.leaves[k].shape)) for k in call.numbers}
     inputs: dict[tuple, Value] = {("argument", k): value for k, value in data.items()}
-    for path in {*recorded.used("state"), *(path for path, _ in state)}:
+    for path in dict.fromkeys([*recorded.used("state"), *(path for path, _ in state)]):
         inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
     for k in recorded.used("rate"):
         inputs["rate", k] = memory.rate(reading.rates[k])
