@@ -34,7 +34,7 @@ def script(*names: str) -> str:
 
 
 def page(
-    actors: Sequence[Mapping],
+    actors: Sequence[Mapping] = (),
     critic: Mapping | None = None,
     scores: Sequence[float] = (),
     arms: int = 20,

@@ -18,7 +18,7 @@ async function learn(data) {
       updates: agent.updates, seconds, isFused: machine.isFused, actor: machine.taken("act") });
   };
   tell();
-  for (let last = performance.now(); agent.schedules.scores.length < episodes && agent.schedules.annealing();) {
+  for (let last = performance.now(); agent.schedules.scores.length < episodes && agent.learns;) {
     await new Promise((go) => { wake = go; if (!isPaused) setTimeout(go); });
     const now = performance.now();
     owed = speed === Infinity ? speed : Math.min(owed, 1e9) + Math.min(now - last, 200) / 1000 * speed / (STEPS_PER_DECISION * STEP); // decisions
