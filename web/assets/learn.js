@@ -132,7 +132,7 @@ class Agent {
     const sigma = this.learns && this.settings.gaussian_sigma * this.schedules.noiseFactor();
     this.give("act", "observations", (numbers) => numbers.set(observations));
     this.giveNoise("act");
-    return this.machine.call("act")[0].map((value) => clamp(value + sigma * this.random.normal(), -1, 1));
+    return this.machine.call("act")[0].subarray(0, observations.length / SEEN * ACTION).map((value) => clamp(value + sigma * this.random.normal(), -1, 1));
   }
   remember(step) {
     const rewards = step.rewards.map((reward) => this.settings.reward_scale * reward);
