@@ -35,9 +35,7 @@ def shown_network(agent: Any) -> Network:
     Raises:
         ValueError: the reader edited it, so that a page would show another one.
     """
-    weights = {
-        name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()
-    }
+    weights = {name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()}
     network = network_of(weights, "the actor")
     seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
     with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
