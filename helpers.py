@@ -39,7 +39,15 @@ from tutorial.run import load_network, load_run, require_finite, run_folder, tra
 from tutorial.scores import moving_average, read_scores, solved_at
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
+from web.learn import learning_page
 from web.live import live_arms, show_arms, show_learner
+
+
+def new_agent(preset: str = "default", seed: int = 0) -> Any:
+    """An untrained agent of the notebook's cells."""
+    cells = definitions()
+    settings = make_settings(cells.Hyperparameters, preset, {"engine": "torch"})
+    return cells.Agent(settings, seed_everything(seed))
 
 
 class FixedScale(nn.Module):

@@ -103,19 +103,24 @@ def learning(
     }
 
 
-def learning_page(agent: Any, path: Path | str, **options: Any) -> None:
+def learning_of(agent: Any, exact: bool = False) -> dict:
+    """`learning` of the notebook's agent, also of a plain one, with its settings."""
+    phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
+    return learning(agent.learner, phases | dict(getattr(agent, "settings", ())), exact=exact)
+
+
+def learning_page(agent: Any, path: Path | str, exact: bool = False, **options: Any) -> None:
     """Write the page in which the notebook's agent, perhaps edited, learns from nothing.
 
     Args:
         agent: of the notebook, also a plain one; its learner and settings count, and its weights
-            do not.
+            only if `exact`.
         path: of the HTML file.
-        options: of `web.page.page`, such as `tutorial`, and of `learning`, such as `exact`.
+        options: of `web.page.page`, such as `tutorial`.
 
     Raises:
         ValueError: as `learning`.
     """
-    phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
-    own = {name: options.pop(name) for name in ("exact",) if name in options}
-    about = learning(agent.learner, phases | dict(getattr(agent, "settings", ())), **own)
-    write_whole(Path(path), page(learning=about, **options).encode())
+    content = page(learning=learning_of(agent, exact), **options)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(Path(path), content.encode())

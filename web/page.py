@@ -61,7 +61,7 @@ def page(
         preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
-        learning: of `web.learn.learning`: a learner that learns in the page.
+        learning: of `web.learn`: a learner that learns in the page.
         parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
     names, worker = ["physics.js", "networks.js", "scene.js", "beside.js", "page.js"], ""

@@ -80,7 +80,7 @@ function tellSides() {
   }
   const lines = [false, true].map((second) => {
     const some = shown().filter((arm) => isSecond(arm) === second), name = sides.names[Number(second)];
-    return `${name[0].toUpperCase()}${name.slice(1)}: ${some.filter((arm) => arm.touches).length} of ${some.length} on the goal, a score of ${(MOST * shareOf(some)).toFixed(1)} at this rate`;
+    return `${name[0].toUpperCase()}${name.slice(1)}: ${some.filter((arm) => arm.touches).length} of ${some.length} on the goal, score ${(MOST * shareOf(some)).toFixed(1)}`;
   });
   write([...lines, learning?.isRunning && !stored ? learning.told : ""].filter(Boolean).join("\n"));
 }

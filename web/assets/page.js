@@ -320,7 +320,7 @@ function tell() {
   const some = shown(), touching = some.filter((arm) => arm.touches).length;
   const share = shareOf(some), seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
     ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
-  const text = `${state.acting ? "" : "The actor is off. "}${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(MOST * share).toFixed(1)} at that rate`;
+  const text = `${state.acting ? "" : "The actor is off. "}${who}. Score of the last ${seconds.toFixed(0)} s: ${(MOST * share).toFixed(1)}`;
   write(learning?.isRunning && !stored ? `${text}\n${learning.told}` : text);
 }
 
