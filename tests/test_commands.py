@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
+import signal
 import subprocess
+import sys
 
 import nbformat
 import pytest

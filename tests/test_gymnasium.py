@@ -14,7 +14,6 @@ from gymnasium.utils.env_checker import check_env
 from conftest import assert_same
 from reacher import DelayedRewards, ReacherEnvironment
 from reacher.gymnasium.unity_wrapper import UnityWrapper
-from tutorial.paths import PROJECT
 
 ENV_ID = "reacher/Reacher-v0"
 BRAIN, PENDULUM = "ReacherBrain", "PendulumBrain"

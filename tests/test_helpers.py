@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import nbformat
 import numpy as np
 import pytest
@@ -91,10 +92,10 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
 
 
 def test_a_location_that_is_no_environment_says_what_was_meant(tmp_path):
-    for location, error, words in (
-        ("Pendulum-v1", ValueError, "did you mean 'gymnasium:Pendulum-v1'"),
-        (tmp_path / "Reacher.x86_64", ValueError, "does not exist"),
-        ("gymnasium:CartPole-v1", ValueError, "continuous"),
+    for location, words in (
+        ("Pendulum-v1", "did you mean 'gymnasium:Pendulum-v1'"),
+        (tmp_path / "Reacher.x86_64", "does not exist"),
+        ("gymnasium:CartPole-v1", "continuous"),
     ):
         with pytest.raises(ValueError, match=words):
             helpers.open_environment(location, 1)
