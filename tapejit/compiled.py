@@ -97,8 +97,7 @@ class Entry(NamedTuple):
 
     def bound(self, reading: Reading) -> Entry:
         """The same for a learner that has other objects in its places."""
-        guard = Guard(reading, [reading.tensors[path] for path in self.replaced])
-        return self._replace(reading=reading, guard=guard)
+        return self._replace(reading=reading, guard=Guard(reading, self.replaced))
 
     def result(self, arrays: Sequence[np.ndarray], steps: int | None) -> Any:
         """Arrays in the structure that the method returns."""

@@ -50,12 +50,12 @@ IMPLICIT = {"forward", "backward", "setup_context", "jvp"}  # methods that PyTor
 MAKING = {"__init__", "__new__", "__post_init__"}  # methods of a class that is called
 SHOWING = set(  # and those that no computation needs
     "__repr__ __str__ __del__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __deepcopy__ "
-    "__copy__ __init_subclass__ __set_name__ __dir__ __sizeof__".split()
+    "__copy__ __init_subclass__ __set_name__ __dir__ __sizeof__ _abc_impl".split()
 )
 ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
-    *(np.generic, range, slice, re.Pattern),
+    *(np.generic, range, slice, re.Pattern, operator.itemgetter, operator.attrgetter),
 )
 LISTS = (list, collections.deque)
 PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call something else
@@ -177,6 +177,8 @@ class Reading:
         if isinstance(value, types.CellType):
             self.cells.append(value)
         if parts:
+            if parts[0] in ((), ("__self__",)):  # written in C
+                self.facts[path] = value
             for name in parts[0]:
                 with contextlib.suppress(ValueError):  # an empty cell
                     self.visit(getattr(value, name), f"{path}.{name}", group)
@@ -287,16 +289,24 @@ class Reading:
                 else:
                     wanted = dynamic or name in self.names | IMPLICIT
                 holder = self.holder(each)
-                if wanted and name not in holder.keys.keys() | SHOWING and (made or name not in MAKING):
+                if (
+                    wanted
+                    and name not in holder.keys.keys() | SHOWING
+                    and (made or name not in MAKING)
+                ):
                     self.visit(value, f"{each.__qualname__}.{name}", (), holder, name)
 
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
         self.facts[path] = code = function.__code__
         name = function.__qualname__
         cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-        defaults = {**dict(enumerate(function.__defaults__ or ())), **(function.__kwdefaults__ or {})}
+        defaults = {
+            **dict(enumerate(function.__defaults__ or ())),
+            **(function.__kwdefaults__ or {}),
+        }
         for key, value in [*cells, *defaults.items()]:
-            self.visit(value, f"{key} of {name}", ())
+            if key != "__class__":  # which `super` needs; the object has led to it
+                self.visit(value, f"{key} of {name}", ())
         if library:
             return
         self.see_items(vars(function), name, (), self.names)
@@ -316,7 +326,11 @@ def names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     variables, attributes = set(), set()
     for instruction in dis.get_instructions(code):
         name, (_, _, kind) = instruction.argval, instruction.opname.partition("_")
-        if kind == "NAME" and name.partition(".")[0] not in KNOWN and "IMPORT" in instruction.opname:
+        if (
+            kind == "NAME"
+            and name.partition(".")[0] not in KNOWN
+            and "IMPORT" in instruction.opname
+        ):
             raise CannotRecord(f"{name} is imported in {code.co_qualname}")
         if kind in ("GLOBAL", "NAME"):
             variables.add(name)
@@ -416,11 +430,12 @@ class Saved:
 class Guard:
     """Says in microseconds whether a reading still tells what is there.
 
-    Args: replaced, tensors in whose place another one may lie, if it is alike.
+    Args: replaced, names of tensors in whose place another one may lie, if it is alike.
     """
 
-    def __init__(self, reading: Reading, replaced: Collection[Tensor]):
-        apart = {(id(each.holder.target), each.key) for each in replaced if each.holder}
+    def __init__(self, reading: Reading, replaced: Collection[str]):
+        places = [reading.tensors[path] for path in replaced]
+        apart = {(id(each.holder.target), each.key) for each in places if each.holder}
         holders = [each for each in reading.holders.values() if not isinstance(each.target, set)]
         self.sized = [each.contents for each in reading.holders.values()]
         self.sizes = list(map(len, self.sized))
@@ -436,9 +451,9 @@ class Guard:
         self.cells = reading.cells
         self.held = list(self.now())
         self.arrays = [(array, array.tobytes()) for array in reading.arrays]
-        self.tensors = [each.tensor for each in reading.tensors.values() if each not in replaced]
+        self.tensors = [x.tensor for path, x in reading.tensors.items() if path not in replaced]
         self.told, self.hooks = told(self.tensors), hooks_so_far()
-        self.replaced = [(place, kind_of(place.tensor)) for place in replaced]
+        self.replaced = [(place, kind_of(place.tensor)) for place in places]
         self.shared = [
             [reading.tensors[place].tensor.detach().numpy() for place in places]
             for places in reading.shared.values()
