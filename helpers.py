@@ -2,8 +2,8 @@
 
 The agent itself (replay, networks, losses, training loop) is defined in the notebook. Here are the
 names that its cells use: what stands in `reacher` and `tutorial` under the same name, and below
-small functions that only cells need. Figures, tables and exercises keep their modules:
-`helpers.figures`, `helpers.tables`, `helpers.exercises` and so on.
+small functions that only cells need. Figures, results and exercises keep their modules:
+`helpers.figures`, `helpers.results`, `helpers.exercises` and so on.
 """
 
 # ruff: noqa: F401
@@ -11,7 +11,7 @@ small functions that only cells need. Figures, tables and exercises keep their m
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ import tapejit
 from reacher import DelayedRewards, columns
 from reacher.compiling import njit
 from reacher.episode import evaluate_policy, rollout
-from reacher.task import OBSERVATION_SIZE, SOLVED_SCORE
+from reacher.task import SOLVED_SCORE
 
 # Figures, tables and exercises
 from tutorial import exercises, figures, results, summaries
@@ -36,8 +36,8 @@ from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.run import load_network, load_run, require_finite, run_folder, training_run
-from tutorial.scores import moving_average, read_runs, read_scores, solved_at
-from tutorial.settings import Settings, Sizes, check_parameters, make_settings, setting
+from tutorial.scores import moving_average, read_scores, solved_at
+from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
 from web.live import live_arms, show_arms, show_learner
 
@@ -58,40 +58,17 @@ class FixedScale(nn.Module):
         return x * self.factor
 
 
-def require_mirrors(observation_size: int) -> None:
-    """Raise ValueError for an environment that is not the arms'."""
-    if observation_size != OBSERVATION_SIZE:
-        raise ValueError(
-            f"only the arms, with {OBSERVATION_SIZE} observations, have mirrors that we know; this "
-            f"has {observation_size}: set mirrors to 'none'"
-        )
-
-
-def share_of_threshold(best: float | None, first: float | None, threshold: float | None) -> float:
-    """How far a best score has come on the way to a threshold, of which 1 is the whole.
+def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:
+    """How far the best of some scores has come on the way to a threshold, of which 1 is the whole.
 
     The way begins at 0, or at a first score below 0. A score that has reached its threshold has a
     share of at least 1. Without a score or a threshold it is minus infinity.
     """
-    if best is None or first is None or threshold is None:
+    if not scores or threshold is None:
         return -math.inf
-    begin = min(0.0, first)
+    best, begin = max(scores), min(0.0, scores[0])
     share = (best - begin) / abs(threshold - begin) if threshold != begin else math.inf
     return max(1.0, share) if best >= threshold else share
-
-
-def log_means(agent: Any, errors: np.ndarray, losses: np.ndarray, with_actor: np.ndarray) -> None:
-    """Note in an agent's log the means of an update phase.
-
-    Args:
-        errors: TD errors (steps, batch).
-        losses: of critic and actor, (steps, 2).
-        with_actor: in which steps the actor learned, (steps,) of bool.
-    """
-    agent.log["critic loss"] = float(losses[:, 0].mean())
-    agent.log["TD error"] = float(np.abs(errors).mean())
-    if with_actor.any():
-        agent.log["Q"] = -float(losses[with_actor, 1].mean())
 
 
 def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:

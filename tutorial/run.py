@@ -8,7 +8,6 @@ import json
 import os
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save
 
+import tapejit
 from tutorial.evaluation import Evaluation
 from tutorial.progress import show_progress
 from tutorial.randomness import random_states, restore_random_states, versions
@@ -58,10 +58,8 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
 
 def require_finite(what: str, values: np.ndarray) -> None:
     """Raise FloatingPointError if one of the values is NaN or infinite."""
-    finite = np.isfinite(values)
-    if not finite.all():
-        place = tuple(np.argwhere(~finite)[0].tolist())
-        raise FloatingPointError(f"{what} is not finite: {np.asarray(values)[place]} at {place}")
+    if not np.isfinite(values).all():
+        raise FloatingPointError(f"{what} is not finite")
 
 
 @contextlib.contextmanager
@@ -92,9 +90,7 @@ class TrainingRun:
         metadata: of the run, beside the hyperparameters, such as its seed.
         evaluation: for `evaluation.csv`, or None.
         after_episode: called with the agent and the scores so far, or None.
-        scores: means over the arms of all episodes so far. Who plays an episode adds its own, and
-            then calls `record_episode`.
-        is_over: whether nothing is left to train.
+        scores: means over the arms of all episodes so far.
     """
 
     folder: Path
@@ -109,38 +105,43 @@ class TrainingRun:
     scores: list[float] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.tables = {name: [HEADS[name]] for name in list(HEADS)[: 2 if self.evaluation else 1]}
+        names = HEADS if self.evaluation else ["scores.csv"]
+        self.tables = {name: [HEADS[name]] for name in names}
         self.best: dict[str, dict[str, torch.Tensor]] = {}  # weights by the name of the network
-        self.has_ended, self.versions, self.start = False, versions(), time.perf_counter()
+        self.start, self.learns = time.perf_counter(), True
         self.left_out: list[str] = []
 
     @property
     def is_over(self) -> bool:
+        """Whether nothing is left to train."""
         solved = self.stop_when_solved and solved_at(self.scores, self.agent.reward_threshold)
-        return self.has_ended or len(self.scores) >= self.max_episodes or bool(solved)
+        return len(self.scores) >= self.max_episodes or bool(solved)
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
-        """Write the scores (arms,) of an episode and the weights after it."""
+        """Take in the scores (arms,) of an episode; write them, and the weights after it."""
+        self.scores.append(float(arm_scores.mean()))
         self.add_line("scores.csv", arm_scores)
-        if self.agent.learns:  # else they are what they were
+        if self.learns:  # else they are what they were
             self.save_weights("last", self.weights())
         if self.scores[-1] == max(self.scores):
             self.best = copy.deepcopy(self.weights())
             self.save_weights("best", self.best)
-        show_progress(self.agent, self.scores, time.perf_counter() - self.start)
+        learned, self.learns = self.learns, self.agent.learns
+        ended = learned and not self.learns
+        show_progress(self.agent.log, self.scores, time.perf_counter() - self.start, ended)
         if self.evaluation and self.evaluation.due(len(self.scores)):
             self.evaluate(self.evaluation)
-        if len(self.scores) % self.save_every == 0:
+        if len(self.scores) % self.save_every == 0 or self.is_over:
             self.save_state()
         if self.after_episode:
             self.after_episode(self.agent, self.scores)
 
     def evaluate(self, evaluation: Evaluation) -> None:
-        """Play the mean weights without noise; the training's clock stands still meanwhile."""
+        """Play without noise; the training's clock stands still meanwhile."""
         now, earlier = time.perf_counter(), len(self.scores) // evaluation.every - 1
-        found = evaluation.scores(lambda seen: self.agent.act(seen, explore=False), earlier)
+        found = evaluation.scores(self.agent.policy, earlier)
         self.start += time.perf_counter() - now
-        self.add_line("evaluation.csv", found, f"{self.agent.schedules.env_steps},")
+        self.add_line("evaluation.csv", found, f"{self.agent.decisions},")
 
     def add_line(self, name: str, scores: np.ndarray, more: str = "") -> None:
         three = ",".join(f"{value:.6f}" for value in (scores.mean(), scores.min(), scores.max()))
@@ -156,7 +157,7 @@ class TrainingRun:
         """Those of all networks that learn; targets follow them."""
         return {
             name: network.state_dict()
-            for name, network in vars(self.agent.ddpg).items()
+            for name, network in vars(self.agent.learner).items()
             if isinstance(network, torch.nn.Module) and not name.startswith("target")
         }
 
@@ -167,11 +168,11 @@ class TrainingRun:
             with written(self.folder / f"{name}_{which}.safetensors") as file:
                 file.write(save({key: tensor.clone() for key, tensor in weights.items()}))
 
-    def about(self, **more: Any) -> str:
+    def about(self) -> dict[str, Any]:
         """What `hyperparameters.json` says."""
         settings = {"hyperparameters": self.agent.settings.model_dump(mode="json")}
-        more = {"engine": self.agent.fast.engine, "versions": self.versions} | more
-        return json.dumps(settings | dict(self.metadata) | more, indent=2)
+        more = {"engine": self.agent.fast.engine, "versions": versions()}
+        return settings | dict(self.metadata) | more
 
     def begin(self) -> None:
         """Make the folder. An earlier run there moves aside, under a name with the time."""
@@ -179,15 +180,14 @@ class TrainingRun:
             aside = self.folder.rename(f"{self.folder}.{datetime.now():%Y%m%d-%H%M%S-%f}")
             print(f"an earlier run moves to {aside.name}")
         self.folder.mkdir()
-        self.write("hyperparameters.json", self.about())
         self.save_state()
 
     def save_state(self) -> None:
         """Write all that the future depends on, between two episodes, into `state.pt`."""
         left_out: list[str] = []
         state = {
-            "about": self.about(),
             "agent": self.agent,
+            "engine": self.agent.fast.engine,
             "scores": self.scores,
             "tables": self.tables,
             "best": self.best,
@@ -197,47 +197,67 @@ class TrainingRun:
         }
         with written(self.folder / "state.pt") as file:
             torch.save(pack(state, "", {}, left_out), file)
+        self.write("hyperparameters.json", json.dumps(self.about(), indent=2))
         if left_out != self.left_out:
             print(f"a resumed training may differ, because not saved is: {', '.join(left_out)}")
             self.left_out = left_out
 
     def resume(self) -> None:
-        """Go on from `state.pt`, or find that the training has ended.
+        """Go on from `state.pt`.
 
         Raises:
-            ValueError: there is no state, or it is damaged or of another training.
+            FileNotFoundError: there is no state.
+            ValueError: it is damaged or of another training.
         """
-        about, path = load_run(self.folder), self.folder / "state.pt"
-        if "episodes" in about:
-            self.require_same(about)
-            self.has_ended = True
-            print(f"this training has ended; what follows comes from {self.folder}")
-            return
+        path, again = self.folder / "state.pt", "begin again with train = True"
         if not path.is_file():
-            raise ValueError(f"no {path} to resume from: begin again with train = True")
+            raise FileNotFoundError(f"no {path} to resume from: {again}")
+        changed = self.changes()
         try:
-            if zipfile.ZipFile(path).testzip():
-                raise ValueError("its checksum is wrong")
-            packed = torch.load(path, weights_only=True)
-            self.require_same(json.loads(packed["parts"]["about"]))
-            self.restore(unpack(packed, {"agent": self.agent}, "state", {}))
+            state = unpack(torch.load(path, weights_only=True), {"agent": self.agent}, "state", {})
+            self.restore(state, changed)
         except (FloatingPointError, MemoryError, OSError):
             raise
-        except Exception as error:  # of zipfile, PyTorch, and what a foreign file leads to
+        except Exception as error:  # PyTorch's, and what a foreign file leads to
             reason = error if type(error) is ValueError else "it is damaged, or of other cells"
-            again = "begin again with train = True"
             raise ValueError(f"{path} cannot be resumed, {again}: {reason}") from error
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def changes(self) -> dict[str, str]:
+        """What has changed since the run began, by name: only engine and versions may.
+
+        Raises:
+            ValueError: another setting has; names each.
+        """
+        before, now = load_run(self.folder), self.about()
+        facts, others = ({**run, **run["hyperparameters"]} for run in (now, before))
+        names = facts.keys() - {"hyperparameters"}
+        told = {
+            name: f"{name} is {facts[name]!r} and was {others.get(name)!r}"
+            for name in sorted(names)
+            if facts[name] != others.get(name)
+        }
+        if told.keys() - {"engine", "versions"}:
+            raise ValueError(f"the run in {self.folder} is another one: {'; '.join(told.values())}")
+        return told
+
+    def restore(self, state: Mapping[str, Any], changed: dict[str, str]) -> None:
         """Go on from a state, which is in the agent already, and write the files of then."""
         if state["agent"] is not self.agent:
             raise ValueError("it holds no agent")
-        if state["environment"] is None or environment_state(self.environment) is None:
+        if state["engine"] == "torch" and "engine" not in changed:  # it may have given way
+            self.agent.fast = tapejit.compile(self.agent.learner, "torch")
+        if state["engine"] != self.agent.fast.engine:
+            changed["engine"] = f"engine is {self.agent.fast.engine} and was {state['engine']}"
+        if changed:
+            told = "; ".join(changed.values())
+            warnings.warn(f"numbers may be rounded otherwise than before: {told}", stacklevel=2)
+        if state["environment"] is None:
             print("this environment cannot be saved, so it begins anew: other scores will follow")
         else:
-            self.environment.restore(json.loads(state["environment"]))
+            self.environment.restore(state["environment"])
+        restore_random_states(state["randomness"])
         self.scores[:] = [float(score) for score in state["scores"]]
-        self.start = time.perf_counter() - state["seconds"]
+        self.start, self.learns = time.perf_counter() - state["seconds"], self.agent.learns
         self.tables = {name: state["tables"].get(name, self.tables[name]) for name in self.tables}
         for name, lines in self.tables.items():
             self.write(name, "\n".join(lines))
@@ -245,34 +265,14 @@ class TrainingRun:
             self.best = {name: state["best"][name] for name in self.weights()}
             self.save_weights("best", self.best)
             self.save_weights("last", self.weights())
-        self.write("hyperparameters.json", self.about())
-        restore_random_states(state["randomness"])
-
-    def require_same(self, before: Mapping[str, Any]) -> None:
-        """Raise ValueError where a run began with other settings; warn of another engine."""
-        told, now = {}, json.loads(self.about())
-        for facts, others in ((now["hyperparameters"], before["hyperparameters"]), (now, before)):
-            for name in facts.keys() - {"hyperparameters"}:
-                if facts[name] != others.get(name):
-                    told[name] = f"{name} is {facts[name]!r} and was {others.get(name)!r}"
-        text = "; ".join(told.values())
-        if told.keys() - {"engine", "versions"}:
-            raise ValueError(f"the run in {self.folder} is another one: {text}")
-        if told:
-            warnings.warn(f"numbers may be rounded otherwise than before: {text}", stacklevel=2)
-
-    def end(self) -> None:
-        """Note that the training has ended: nothing is left to resume."""
-        if not self.has_ended:
-            self.write("hyperparameters.json", self.about(episodes=len(self.scores)))
-            for path in self.folder.glob("state.pt*"):
-                path.unlink()
+        if self.is_over:
+            print(f"nothing is left to train after {len(self.scores)} episodes of {self.folder}")
 
 
-def environment_state(environment: Any) -> str | None:
-    """What an environment's `restore` takes, as JSON, or None where it cannot go on exactly."""
+def environment_state(environment: Any) -> Any:
+    """What an environment's `restore` takes, or None where it cannot go on exactly."""
     try:
-        return json.dumps(environment.state())
+        return environment.state()
     except (AttributeError, RuntimeError):  # a Unity build; one with a memory of its own
         return None
 
@@ -310,7 +310,6 @@ def training_run(
         run.resume() if resume else run.begin()
         try:
             yield run
-            run.end()
         except (FloatingPointError, OSError) as error:
             error.add_note(
                 f"after {len(run.scores)} episodes of {folder}; train = 'resume' goes on"

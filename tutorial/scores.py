@@ -25,27 +25,11 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
     try:
         with warnings.catch_warnings(action="ignore"):  # of an empty file, which has no names
             table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True))
-        columns = {name: table[name] for name in table.dtype.names or ()}
-        if not len(table) or "score" not in columns or not np.isfinite(table.tolist()).all():
-            raise ValueError("it needs a column score, and finite numbers in at least one line")
-    except (IndexError, ValueError) as error:  # the first: NumPy, of an empty file
-        raise ValueError(f"{path} holds no scores: {error}") from None
-    return columns
-
-
-def read_runs(folder: Path, name: str = "scores.csv") -> dict[str, dict[str, np.ndarray]]:
-    """Score files of all seeds of a preset: `<folder>/seed<N>/<name>`, in order of N.
-
-    Raises:
-        FileNotFoundError, ValueError: there is none; or one that cannot be read.
-    """
-    seeds = {}
-    for path in Path(folder).glob(f"seed*/{name}"):
-        if (seed := path.parent.name.removeprefix("seed")).isdecimal():  # else it moved aside
-            seeds[int(seed)] = path
-    if not seeds:
-        raise FileNotFoundError(f"no {name} in {folder}/seed*/")
-    return {f"seed{seed}": read_scores(seeds[seed]) for seed in sorted(seeds)}
+        if len(table) and "score" in table.dtype.names and np.isfinite(table.tolist()).all():
+            return {name: table[name] for name in table.dtype.names}
+    except (IndexError, TypeError, ValueError):  # NumPy's, of a file without a table
+        pass
+    raise ValueError(f"{path} holds no scores: a column score, and finite numbers in each line")
 
 
 def moving_average(
@@ -61,20 +45,15 @@ def moving_average(
 def first_at(
     scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
 ) -> int | None:
-    """First episode, from 1 on, whose score reaches the reward threshold; None: there is none."""
-    if reward_threshold is None:
-        return None
-    above = np.flatnonzero(np.asarray(scores) >= reward_threshold)
+    """First episode, from 1 on, whose score reaches the reward threshold, or None."""
+    needed = np.inf if reward_threshold is None else reward_threshold
+    above = np.flatnonzero(np.asarray(scores) >= needed)
     return int(above[0]) + 1 if len(above) else None
 
 
 def solved_at(
     scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
 ) -> int | None:
-    """First episode that ends a full window of 100 whose average reaches the threshold, or None.
-
-    Args:
-        reward_threshold: None for an environment that names none: never solved.
-    """
+    """First episode that ends a full window of 100 whose average reaches the threshold."""
     first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1 :], reward_threshold)
     return None if first is None else first + AVERAGE_WINDOW - 1

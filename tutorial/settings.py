@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
+from reacher.task import SOLVED_SCORE
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
 # out and stops learning sooner, so it takes less time.
@@ -17,12 +18,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fast": {"noisy_layers": False, "anneal_episodes": 4},
 }
-Units = Annotated[int, Field(ge=1, le=4096)]
-Sizes = Annotated[
-    tuple[Units, ...],
-    Field(min_length=1, max_length=8),
-    BeforeValidator(lambda sizes: tuple(sizes) if isinstance(sizes, list) else sizes),
-]
 
 
 def require_known(kind: str, name: Any, known: Iterable[str]) -> Any:
@@ -59,7 +54,6 @@ class Parameters(Settings):
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
     env_location: str | os.PathLike
-    engine: Literal["auto", "compiled", "torch"]
     out_dir: Annotated[str, Field(min_length=1)] | os.PathLike
     train: bool | Literal["resume"]
 
@@ -80,7 +74,7 @@ def make_settings(
     model: type[Settings],
     preset: str,
     overrides: Mapping[str, Any],
-    reward_threshold: float | None,
+    reward_threshold: float | None = SOLVED_SCORE,
     has_mirrors: bool = True,
 ) -> Any:
     """A preset's settings with overrides by name.
@@ -102,14 +96,14 @@ def make_settings(
     settings: Any = model(**PRESETS[preset] | overrides)
     if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
-    instead = {}
+    instead: dict[str, Any] = {}
     if reward_threshold is None and settings.noise_schedule == "best_score":
         instead["noise_schedule"] = "constant"
-    if not has_mirrors and settings.mirrors != "none":
-        instead["mirrors"] = "none"
+    if not has_mirrors and settings.mirrors:
+        instead["mirrors"] = False
     for name in instead.keys() & overrides.keys():
         raise ValueError(
-            f"{name} = {overrides[name]!r} is for environments with a reward threshold, and with "
+            f"{name} = {overrides[name]!r} needs an environment with a reward threshold, or with "
             f"the arms' mirrors: choose {instead[name]!r} here"
         )
     return settings.model_copy(update=instead)

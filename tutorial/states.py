@@ -20,23 +20,21 @@ import numpy as np
 import torch
 from pydantic import BaseModel
 
+import tapejit
+
 PLAIN = (type(None), bool, int, float, str)
-CONTAINERS: dict[str, Any] = {
-    "dict": dict,
-    "list": (list, collections.deque),
-    "tuple": tuple,
-    "set": set,
-}
+LIST = (list, collections.deque)
+CONTAINERS: dict[str, Any] = {"dict": dict, "list": LIST, "tuple": tuple, "set": set}
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 # What the cells build again, and what does not change.
-CONSTANT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type)
-CONSTANT += (BaseModel, Path, torch.dtype, torch.device, np.dtype, range, slice)
-BLOCK = 2**17  # numbers, which are left out where all are 0, because a replay buffer fills slowly
+BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
+BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
+BLOCK = 2**17  # numbers: where all are 0 at the end, as in a buffer that fills, they are left out
 
 
 def kind_of(value: Any) -> str:
     """How a value is packed; empty: it cannot be."""
-    if isinstance(value, CONSTANT) or type(value).__module__.startswith("tapejit"):
+    if isinstance(value, BUILT):
         return "built"
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
         return "numbers" if getattr(value.dtype, "kind", "f") in "biuf" else ""
@@ -53,9 +51,9 @@ def kind_of(value: Any) -> str:
 
 
 def parts_of(value: Any) -> dict[Any, Any]:
-    """The parts of a container, or the attributes of an object, by key; hooks are code."""
+    """The parts of a container, or attributes of an object, by key; hooks of modules are code."""
     if kind_of(value) == "object":
-        return {key: part for key, part in vars(value).items() if "hook" not in key}
+        return {k: v for k, v in vars(value).items() if not (k.startswith("_") and "hook" in k)}
     return value if isinstance(value, dict) else dict(enumerate(value))
 
 
@@ -101,12 +99,13 @@ def as_tensor(value: Any) -> torch.Tensor:
 
 def packed_numbers(value: Any) -> dict[str, Any]:
     """A tensor with its gradient, which some steps leave for the next one, or an array."""
-    tensor = as_tensor(value)
-    blocks = enumerate(tensor.contiguous().view(-1).split(BLOCK))
+    numbers = as_tensor(value).contiguous().view(-1)
+    end = len(numbers)
+    while end and not numbers[max(0, end - BLOCK) : end].view(torch.uint8).any():
+        end = max(0, end - BLOCK)
     return {
-        "blocks": {k: part.clone() for k, part in blocks if part.view(torch.uint8).any()},
-        "shape": tuple(tensor.shape),
-        "type": tensor.dtype,
+        "numbers": numbers[:end].clone(),
+        "shape": tuple(value.shape),
         "is_tensor": isinstance(value, torch.Tensor),
         "learns": getattr(value, "requires_grad", False),
         "gradient": value.grad if getattr(value, "is_leaf", False) else None,
@@ -153,22 +152,21 @@ def assembled(kind: str, parts: dict, built: Any) -> Any:
 
 def unpacked_numbers(packed: dict, built: Any, name: str) -> Any:
     """In place where shapes agree, because an optimizer or a view may hold the same numbers."""
-    same = isinstance(built, (torch.Tensor, np.ndarray)) and tuple(built.shape) == packed["shape"]
-    if isinstance(built, torch.nn.Parameter) and not same:
-        raise ValueError(f"{name} has the shape {tuple(built.shape)}, not {packed['shape']}")
-    new = torch.zeros(packed["shape"], dtype=packed["type"])  # takes no memory before it is filled
-    tensor = as_tensor(built) if same else new
-    whole = tensor if tensor.is_contiguous() else new
-    for k, part in enumerate(whole.view(-1).split(BLOCK)):
-        if k in packed["blocks"]:
-            part.copy_(packed["blocks"][k])
-        elif part.any():
-            part.zero_()
-    if whole is not tensor:
-        tensor.copy_(whole)
+    numbers, shape, end = packed["numbers"], packed["shape"], len(packed["numbers"])
+    tensor = as_tensor(built) if isinstance(built, (torch.Tensor, np.ndarray)) else None
+    if new := tensor is None or (tuple(tensor.shape), tensor.dtype) != (shape, numbers.dtype):
+        if isinstance(built, torch.nn.Parameter):
+            raise ValueError(f"{name} has the shape {tuple(built.shape)}, not {shape}")
+        tensor = torch.zeros(shape, dtype=numbers.dtype)  # takes no memory before it is filled
+    row = tensor.contiguous().view(-1)
+    row[:end] = numbers
+    if row[end:].view(torch.uint8).any():
+        row[end:] = 0
+    if not tensor.is_contiguous():
+        tensor.copy_(row.view(shape))
     if not packed["is_tensor"]:
-        return built if same else tensor.numpy()[()]
-    tensor = built if same else tensor
-    if tensor.is_leaf:
-        tensor.requires_grad_(packed["learns"]).grad = packed["gradient"]
-    return tensor
+        return tensor.numpy()[()] if new else built
+    built = tensor if new else built
+    if built.is_leaf:
+        built.requires_grad_(packed["learns"]).grad = packed["gradient"]
+    return built

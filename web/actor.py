@@ -63,7 +63,8 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
     Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
     left = {k: np.asarray(v, np.float32) for k, v in weights.items() if ".sigma_" not in k}
-    is_critic, layers, mirrors = "output.weight" in left, [], None
+    first = left.get("layers.0.0.weight", np.zeros((0, 0)))  # of a critic: actions come in, too
+    is_critic, layers, mirrors = first.shape[1] > OBSERVATION_SIZE, [], None
 
     def take(name, *shape):
         if (array := left.pop(name)).shape != shape or not np.isfinite(array).all():
@@ -74,7 +75,7 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
         if "frame.signs" in left:
             mirrors = take("frame.signs", 2, OBSERVATION_SIZE + ACTION_SIZE)
         size = OBSERVATION_SIZE + is_critic * ACTION_SIZE
-        scale = take("scaling.factor" if is_critic else "layers.0.factor", size)
+        scale = np.append(take("factor", OBSERVATION_SIZE), np.ones(is_critic * ACTION_SIZE))
         for weight in sorted(name for name, array in left.items() if array.ndim == 2):
             linear, before, size = weight.removesuffix(".weight"), size, len(left[weight])
             layers.append([take(weight, size, before), take(f"{linear}.bias", size)])
@@ -88,7 +89,7 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
             f"{source} is no network of the notebook for arms (linear layers, layer normalization, "
             f"ReLU), and pages compute no other: {error}"
         ) from None
-    layers[0][0] = layers[0][0] * scale
+    layers[0][0] = layers[0][0] * np.float32(scale)
     return Network(layers, mirrors)
 
 

@@ -35,11 +35,11 @@ def shown_network(agent: Any) -> Network:
     Raises:
         ValueError: the reader edited it, so that a page would show another one.
     """
-    weights = {name: value.numpy().copy() for name, value in agent.ddpg.actor.state_dict().items()}
+    weights = {name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()}
     network = network_of(weights, "the actor")
     seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
     with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
-        own = agent.ddpg.act(torch.from_numpy(seen)).numpy()
+        own = agent.learner.act(torch.from_numpy(seen)).numpy()
     if not np.allclose(network.act(seen), own, atol=1e-3):  # rounding changes less than 1e-5
         raise ValueError("the actor was edited: it plays in the notebook, but pages cannot show it")
     return network
@@ -59,13 +59,13 @@ def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
     display(HTML(inline(content, STILL.read_bytes(), "The arms of this run")))
 
 
-def show_learner(ddpg: Any, scores: Sequence[float], arms: int) -> None:
+def show_learner(learner: Any, scores: Sequence[float], arms: int) -> None:
     """Show arms to play with, by the actor of a learner, beside the scores of its training.
 
-    Args: ddpg has `actor`, and `act` for a tensor of observations (arms, 33).
+    Args: learner has `actor`, and `act` for a tensor of observations (arms, 33).
     """
     try:
-        network = shown_network(SimpleNamespace(ddpg=ddpg)).packed()
+        network = shown_network(SimpleNamespace(learner=learner)).packed()
     except ValueError as error:
         print(error)
         return
