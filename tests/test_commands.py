@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
+import signal
 import subprocess
+import sys
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tutorial import commands, execute
+from tutorial.notebook import parameters_of
 from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.settings import check_parameters
 
 
 def small_notebook(path, *cells):
     """A notebook with parameters, results beside it, and these cells, code or Markdown."""
     parameters = new_code_cell(
-        'preset = "default"\nseed = 0\ntrain = True\nresume = False\nn_step = 3\n'
+        'preset = "default"\noverrides = {}\nseed = 0\nnum_agents = 1\nmax_episodes = 1\n'
+        'env_location = ""\ntrain = True\nn_step = 3\n'
         f"out_dir = {str(path.parent / 'trained')!r}",
         metadata={"tags": ["parameters"]},
     )
@@ -77,6 +81,8 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
     [
         (["../mine"], "a name is of letters"),
         (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
+        (["-y", "{overrides: {n_steps: 5}}"], "unknown setting 'n_steps': did you mean 'n_step'?"),
+        (["-p", "env_location", "Pendulum-v1"], "did you mean 'gymnasium:Pendulum-v1'"),
         (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
     ],
 )
@@ -85,6 +91,23 @@ def test_a_wrong_command_writes_nothing(make_run, tmp_path, capsys, arguments, w
     told = capsys.readouterr().err
     assert re.search(wrong, told) and "Traceback" not in told
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, capsys):
+    """With the real notebook. In 200 decisions nothing is learned yet."""
+    monkeypatch.setattr(execute, "RUNS", tmp_path)
+    options = f"-p env_location gymnasium:Pendulum-v1 -p num_agents 2 -p out_dir {tmp_path}"
+    settings = "{max_episodes: 1, overrides: {engine: torch}}"
+    assert execute.main([*options.split(), "-y", settings]) == 0
+    cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
+    assert cells[0].source.startswith("# Pendulum-v1\n")
+    told = capsys.readouterr().out + "".join(
+        cell.source if cell.cell_type == "markdown" else str(cell.outputs) for cell in cells
+    )
+    assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
+    assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
+    page = (tmp_path / NOTEBOOK.name).with_suffix(".html").read_text()
+    assert 'alt="Figure 1: scores of this run' in page
 
 
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
@@ -112,19 +135,51 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
-def test_ctrl_c_says_how_to_go_on(make_run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("MAKELEVEL", "1")  # as below make
-    cells = [
-        "import os, pathlib, signal, time; folder = pathlib.Path(out_dir) / preset / f'seed{seed}'",
-        "(folder / 'state').mkdir(parents=True); print('now')",
-        "os.kill(os.getppid(), signal.SIGINT); time.sleep(600)",
-    ]
-    assert make_run(cells, "mine", "-y", "{n_step: 5}") == 130
-    hint = shlex.split(capsys.readouterr().out.partition("Stopped by Ctrl-C.")[2])
-    assert hint[-4:-1] == ["make", "run", "mine"]
-    options = shlex.split(hint[-1].removeprefix("OPTIONS="))
-    assert options == ["-y", "{n_step: 5}", "-p", "resume", "True"]
+@pytest.mark.parametrize("by_make", [True, False])
+def test_ctrl_c_and_sigterm_say_how_to_go_on(tmp_path, by_make):
+    """By a command that works where the reader stands."""
+    notebook = small_notebook(
+        tmp_path / "in.ipynb",
+        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}'",
+        "folder.mkdir(parents=True); (folder / 'state.pt').touch()",
+        new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
+    )
+    program = (
+        "import sys; from pathlib import Path; from tutorial import execute;"
+        f"execute.NOTEBOOK = Path({str(notebook)!r});"
+        f"execute.RUNS = Path({str(tmp_path)!r}) / 'runs';"
+        "sys.exit(execute.main(['mine', '-y', '{n_step: 5}']))"
+    )
+    command = (
+        f"import sys; from tutorial.commands import call; call(sys.executable, '-c', {program!r})"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "MAKELEVEL"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", command],
+        cwd=PROJECT,
+        env=environment | ({"MAKELEVEL": "1"} if by_make else {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "now\n"
+    if by_make:
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of them
+    else:
+        process.terminate()
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in said + errors
+    assert "Stopped." in said
+    hint = said.strip().splitlines()[-1].strip()
+    options = "-y '{n_step: 5}' -p train resume"
+    if by_make:
+        inner = options.replace("'", "'\"'\"'")
+        assert hint == f"make run mine OPTIONS='{inner}'"
+    else:
+        assert hint == f"python3 -m tutorial.commands run mine {options}"
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
+    check_parameters(parameters_of(nbformat.read(NOTEBOOK, as_version=4)) | {"train": "resume"})
 
 
 # ------------------------------------------------------------------------------------- the others

@@ -14,7 +14,6 @@ from gymnasium.utils.env_checker import check_env
 from conftest import assert_same
 from reacher import DelayedRewards, ReacherEnvironment
 from reacher.gymnasium.unity_wrapper import UnityWrapper
-from tutorial.paths import PROJECT
 
 ENV_ID = "reacher/Reacher-v0"
 BRAIN, PENDULUM = "ReacherBrain", "PendulumBrain"
@@ -72,13 +71,6 @@ def test_variants_are_the_task_with_other_goals():
         for (action,) in random_actions(100, 1):
             for one, other in zip(variant.step(action), expected.step(action), strict=True):
                 np.testing.assert_array_equal(one, other)
-
-
-def test_the_code_of_the_page_runs():
-    page = (PROJECT / "doc" / "gymnasium.md").read_text()
-    names = {}
-    for block in page.split("```python\n")[1:]:
-        exec(block.split("```")[0], names)
 
 
 BAD = {
@@ -255,8 +247,8 @@ def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, sp
         UnityWrapper("Pendulum-v7")
 
 
-def test_a_missing_package_is_named_with_what_to_install(register, monkeypatch):
+def test_a_missing_package_is_named(register, monkeypatch):
     name = register()
     monkeypatch.setattr(Line, "__init__", lambda self: __import__("no_such_package"))
-    with pytest.raises(ModuleNotFoundError, match=r'no_such_package.*pip install "gymnasium\[muj'):
+    with pytest.raises(ModuleNotFoundError, match=r"needs a package.*no_such_package'\)$"):
         UnityWrapper(name)

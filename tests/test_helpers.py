@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import nbformat
 import numpy as np
 import pytest
@@ -33,6 +34,10 @@ HEADER = "episode,score,min,max,seconds\n"
         ("out_dir", "", "at least 1 character"),
         ("overrides", "{n_step: 5}", "valid dictionary"),
         ("train", "resum", "'resume'"),
+        ("env_location", None, "valid string"),
+        ("env_location", "Pendulum-v1", "did you mean 'gymnasium:Pendulum-v1'"),
+        ("env_location", "gymnasium:Pendulum-v9", "not 'Pendulum-v9'"),
+        ("env_location", "/nowhere/Reacher.x86_64", "does not exist"),
     ],
 )
 def test_a_wrong_parameter_is_named_with_what_is_allowed(name, value, words):
@@ -96,6 +101,20 @@ def test_a_location_that_is_no_environment_says_what_was_meant(tmp_path):
             helpers.open_environment(location, 1)
     with pytest.raises(ValueError, match="only the embedded arms have goals"):
         helpers.open_environment("gymnasium:Pendulum-v1", 1, 0, {"goal_size": 3.0})
+
+
+@pytest.mark.parametrize(
+    "name, extra", [("HalfCheetah-v5", "mujoco"), ("BipedalWalker-v3", "box2d")]
+)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
+    def make(*arguments, **options):
+        raise ModuleNotFoundError("No module named 'imageio'")
+
+    monkeypatch.setattr(gymnasium, "make", make)
+    with pytest.raises(
+        ModuleNotFoundError, match=rf'imageio(?s:.*)-m pip install "gymnasium\[{extra}\]"'
+    ):
+        helpers.open_environment(f"gymnasium:{name}", 1)
 
 
 # ----------------------------------------------------------------------------------------- scores

@@ -56,6 +56,13 @@ def test_imports_run_one_way(package):
             assert found <= MAY_IMPORT[package], f"{path.relative_to(PROJECT)} imports {found}"
 
 
+def test_there_is_one_version():
+    """In the package, the citation, and the first entry of the changelog."""
+    for name, line in (("CITATION.cff", r"^version: (\S+)"), ("CHANGELOG.md", r"^## (\S+)")):
+        found = re.search(line, (PROJECT / name).read_text(), re.MULTILINE)[1]
+        assert found == reacher.__version__, name
+
+
 def test_the_cells_import_what_is_ours_from_helpers_alone():
     found = {
         name.split(".")[0]

@@ -5,9 +5,9 @@ the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make 
 options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
 
     run          run the whole notebook, and say where the results are
-    demo         the same without training: the stored agent, in half a minute
+    demo         the same without training, and the page of watch, in half a minute
     lab          open a copy of the notebook in JupyterLab, my_copy.ipynb
-    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
+    watch        write runs/watch.html, in which an agent learns: watch runs/default/seed0
     site         write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures     draw the pictures of README and notebook from stored weights and scores
     test         the tests and the notebook's checked outputs
@@ -128,12 +128,21 @@ def lab(*options):
     module("jupyterlab", *lab_options(COPY), *options, env=lab_environment())
 
 
+def watch(*options):
+    module("web.watch", "--agent", "helpers:new_agent", *options)
+
+
+def demo(*options):
+    module("tutorial.execute", "demo", "-p", "train", "False", *options)
+    watch()
+
+
 def site(*options):
     """Without a network. A link between pages that leads nowhere is an error."""
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    module("web.watch", "--out", SITE / "play.html")
+    watch("--out", SITE / "play.html", "--tutorial", "index.html")
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 
@@ -162,9 +171,9 @@ def lint(*options):
 
 COMMANDS = {
     "run": lambda *options: module("tutorial.execute", *options),
-    "demo": lambda *options: module("tutorial.execute", "demo", "-p", "train", "False", *options),
+    "demo": demo,
     "lab": lab,
-    "watch": lambda *options: module("web.watch", *options),
+    "watch": watch,
     "site": site,
     "pictures": lambda *options: module("tutorial.pictures", *options),
     "test": test,
