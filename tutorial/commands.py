@@ -133,7 +133,9 @@ def site(*options):
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    module("web.watch", "--out", SITE / "play.html")
+    picture = re.search(r'og:image" content="(.+?)"', (SITE / "index.html").read_text("utf-8"))[1]
+    links = "--tutorial", "index.html", "--preview", picture
+    module("web.watch", "--out", SITE / "play.html", *links)
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 
