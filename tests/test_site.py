@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -123,41 +124,28 @@ def test_no_formula_shows_its_source(site):
     assert formulas > 50
 
 
-def test_a_hit_of_the_search_opens_at_the_word(site, folder):
+def test_a_hit_of_the_search_opens_at_the_word(site, folder, driver):
     """And not at the top of the notebook; what changed between versions is no hit."""
-    from browser import open_browser
-
-    driver = open_browser()
-    try:
-        driver.get((folder / "Continuous_Control.html").as_uri() + "?highlight=quaternions")
-        place = "return document.querySelector('.highlighted').getBoundingClientRect().top"
-        assert 0 <= driver.execute_script(place) < 900
-        assert driver.execute_script("return scrollY") > 2000
-    finally:
-        driver.quit()
+    driver.get((folder / "Continuous_Control.html").as_uri() + "?highlight=quaternions")
+    place = "return document.querySelector('.highlighted').getBoundingClientRect().top"
+    assert 0 <= driver.execute_script(place) < 900
+    assert driver.execute_script("return scrollY") > 2000
     index = json.loads((folder / "searchindex.js").read_text()[len("Search.setIndex(") : -1])
     hits = {index["docnames"][page] for page in index["terms"]["quaternion"]}
     assert hits > {"Continuous_Control", "doc/gymnasium"} and "CHANGELOG" not in hits
 
 
-def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
-    """At the width of a notebook computer, and on a phone."""
-    from browser import open_browser
-
-    for width in (1440, 390):
-        driver = open_browser(width)
-        try:
-            for path in site:
-                driver.get(path.as_uri())
-                cut = driver.execute_script(
-                    "return [...document.querySelectorAll('.formula')].filter("
-                    "box => box.scrollWidth > box.clientWidth + 1).length"
-                )
-                assert width < 1000 or not cut, path.name
-                page = "return document.documentElement.scrollWidth - innerWidth"
-                assert driver.execute_script(page) <= 0, (path.name, width)
-                small = "return [...document.querySelectorAll('article img[src$=svg]')].some("
-                small += "image => image.clientWidth < 0.8 * image.naturalWidth)"
-                assert not driver.execute_script(small), (path.name, "labels are too small")
-        finally:
-            driver.quit()
+def test_formulas_are_whole_and_nothing_scrolls_sideways(site, driver):
+    """At the width of a notebook computer, and on a phone; labels of drawings can be read."""
+    cut = "return [...document.querySelectorAll('.formula')].find(box => box.scrollWidth > "
+    page = "return document.documentElement.scrollWidth - innerWidth"
+    small = "return [...document.querySelectorAll('article img[src$=svg]')].some("
+    small += "image => image.clientWidth < 0.8 * image.naturalWidth)"
+    for width, path in itertools.product((1440, 390), site):
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        driver.get(path.as_uri())
+        assert width < 1000 or not driver.execute_script(cut + "box.clientWidth + 1)")
+        assert driver.execute_script(page) <= 0, (path.name, width)
+        assert not driver.execute_script(small), path.name
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
