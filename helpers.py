@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from tutorial.run import load_network, load_run, run_folder, training_run
 from tutorial.scores import moving_average, read_scores, solved_at
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
+from web.learn import learning_page
 from web.live import live_arms, show_arms, show_learner
 
 
@@ -44,6 +46,13 @@ def require_finite(what: str, values: np.ndarray) -> None:
     """Raise FloatingPointError if one of the values is NaN or infinite."""
     if not np.isfinite(values).all():
         raise FloatingPointError(f"{what} is not finite")
+
+
+def new_agent(preset: str = "default", seed: int = 0) -> Any:
+    """An untrained agent of the notebook's cells."""
+    cells = definitions()
+    settings = make_settings(cells.Hyperparameters, preset, {"engine": "torch"})
+    return cells.Agent(settings, seed_everything(seed))
 
 
 def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:

@@ -161,17 +161,17 @@ def test_training_stops_when_solved_unless_told_to_go_on(
 
 
 def test_both_agents_learn(notebook, defaults):
-    """Three episodes of 20 arms reach 2.5, where random torques score 0.13.
+    """The whole agent reaches 2.5 in its first episode with 20 arms, the plain one in its third.
 
-    Without learning NoisyNet's own wandering stays near 1. A wrong sign or a target without a
-    future fails here.
+    Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. A wrong
+    sign or a target without a future fails here.
     """
-    settings = defaults(mirrors=True, hidden_units=64, gradient_steps=20, batch_size=64)
-    whole = notebook.Agent(settings, seed_everything(0))
+    whole = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
     options = {"learn_every": 10, "gradient_steps": 20, "engine": "auto"}
-    for agent in (whole, make_plain_agent(notebook, seed_everything(0), **options)):
+    plain = make_plain_agent(notebook, seed_everything(0), **options)
+    for agent, episodes in ((whole, 1), (plain, 3)):
         with open_environment("", 20, 0) as environment:
-            scores = [notebook.run_episode(environment, agent).mean() for _ in range(3)]
+            scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]
         assert scores[-1] > 2.5, scores
 
 
@@ -226,34 +226,16 @@ def run_notebook(output, **parameters):
     return "".join(out.get("text", "") for cell in cells for out in cell.get("outputs", []))
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"num_agents": 4, "seed": 3, "overrides": {"gradient_steps": 2, "engine": "torch"}},
-        {
-            "env_location": "gymnasium:Pendulum-v1",
-            "num_agents": 2,
-            "overrides": {"gradient_steps": 3},
-        },
-    ],
-    ids=["arms", "Pendulum"],
-)
-def test_the_whole_notebook_runs_and_then_shows_what_has_ended(notebook, tmp_path, parameters):
-    """From the first cell to the last, and again with `train = "resume"`, which trains nothing."""
-    parameters = {"max_episodes": 5, "out_dir": str(tmp_path / "runs"), **parameters}
-    run_notebook(tmp_path / "run.ipynb", **parameters)
-    folder = tmp_path / "runs" / "default" / f"seed{parameters.get('seed', 0)}"
-    assert (folder / "scores.png").exists() and len(list(folder.glob("*.safetensors"))) == 4
-    assert read_scores(folder / "scores.csv")["episode"].tolist() == [1, 2, 3, 4, 5]
-    assert read_scores(folder / "evaluation.csv")["episode"].tolist() == [5]
+def test_the_whole_notebook_runs_on_another_environment(notebook, tmp_path):
+    """The arms' own run is that of the notebook's checked outputs."""
+    parameters = {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2, "max_episodes": 1}
+    run_notebook(tmp_path / "run.ipynb", out_dir=str(tmp_path / "runs"), **parameters)
+    folder = tmp_path / "runs" / "default" / "seed0"
+    assert read_scores(folder / "scores.csv")["episode"].tolist() == [1]
     about = json.loads((folder / "hyperparameters.json").read_text())
-    assert about["num_agents"] == parameters["num_agents"]
-    assert about["engine"] == parameters["overrides"].get("engine", "compiled")
-    settings = notebook.Hyperparameters(**about["hyperparameters"])
-    assert settings.gradient_steps == parameters["overrides"]["gradient_steps"]
-    if "env_location" not in parameters:
-        again = run_notebook(tmp_path / "again.ipynb", **parameters | {"train": "resume"})
-        assert "nothing is left to train" in again and "an episode without noise" in again
+    assert about["num_agents"] == 2
+    assert not notebook.Hyperparameters(**about["hyperparameters"]).mirrors
+    assert (folder / "actor_best.safetensors").exists()
 
 
 def test_a_bad_parameter_ends_the_notebook_before_anything_is_written(tmp_path):
