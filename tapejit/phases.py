@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +14,7 @@ import torch
 
 from tapejit.jax_setup import aligned, options
 from tapejit.private import copy_all
-from tapejit.reading import Tensor
+from tapejit.reading import Reading
 from tapejit.recording import CannotRecord, Node, Recorded, drawn
 from tapejit.to_jax import ALLOWED, Column, Group, Translation, check, is_wide, number_type, wide
 
@@ -95,10 +95,8 @@ class Phase:
 
     Args:
         recordings: of the method, one for each variant.
-        places: of all tensors that the recordings read or change, by name.
-        shared: all names of tensors that are one number, by the first name.
+        reading: what the learner has.
         replaced: names of tensors in whose place a new one is put.
-        rates: groups of parameters with learning rates.
         numbers: which arguments are arrays.
         scan: whether it computes several calls.
     """
@@ -106,15 +104,12 @@ class Phase:
     def __init__(
         self,
         recordings: Sequence[Recorded],
-        places: dict[str, Tensor],
-        shared: dict[str, list[str]],
-        replaced: set[str],
-        rates: list[dict],
+        reading: Reading,
+        replaced: Collection[str],
         numbers: Sequence[int],
         scan: bool,
     ):
-        self.recordings, self.rates = recordings, rates
-        self.replaced = {path: places[path] for path in replaced}
+        self.recordings, self.rates, places = recordings, reading.rates, reading.tensors
         self.draws = any(recorded.draws for recorded in recordings)
         results = [[(x.shape, x.dtype) for x in recorded.results] for recorded in recordings]
         if any(one != results[0] for one in results):
@@ -123,31 +118,29 @@ class Phase:
         changed = {path for recorded in recordings for path, _ in recorded.state}
         groups: dict[tuple, list[str]] = {}
         for path in (path for path in places if path in used | changed):
-            new = path in replaced and path not in used
-            kind = ("new", path) if new else (places[path].group, places[path].tensor.dtype)
+            kind = places[path].group, places[path].tensor.dtype
             groups.setdefault(kind, []).append(path)
-        written = {kind: paths for kind, paths in groups.items() if not changed.isdisjoint(paths)}
-        single = [path for kind, paths in groups.items() if kind not in written for path in paths]
+        written = [paths for paths in groups.values() if not changed.isdisjoint(paths)]
+        single = [path for paths in groups.values() if paths not in written for path in paths]
 
         def nodes(paths: list[str]) -> tuple[Node, ...]:
             return tuple(Node("input", ("state", path), places[path].tensor) for path in paths)
 
         self.after: dict[str, torch.Tensor] = {}  # where a call leaves new numbers, by name
         self.vectors, columns = [], []
-        for paths in written.values():
+        for paths in written:
             tensors = [places[path].tensor for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
             vector = torch.zeros(group.size, dtype=group.dtype)
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
-                self.after |= dict.fromkeys(shared.get(path, [path]), piece)
-        there = [path for kind, paths in written.items() if kind[0] != "new" for path in paths]
+                self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
+        self.replaced = [(places[path], self.after[path]) for path in replaced]
         kept = [path for path in self.after if path not in replaced]
-        self.load, self.kept = (
-            ([self.after[path] for path in each], [places[path].tensor.detach() for path in each])
-            for each in (there, kept)
-        )
+        first = [path for paths in written for path in paths if path not in replaced]
+        self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
+        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
         faulty = any([check(recorded) for recorded in recordings])
         program = Program(
             tuple(recordings), tuple(columns), nodes(single), tuple(numbers), scan, faulty
@@ -180,8 +173,10 @@ class Phase:
         draws = self.draw(which, steps) if self.draws else [()] * len(self.recordings)
         for k, tensor in self.copied:
             self.singles[k] = tensor.numpy().copy()
-        if self.load[0]:
-            copy_all(*self.load)
+        for place, piece in self.replaced:
+            piece.copy_(place.now())
+        if self.loaded[0]:
+            copy_all(*self.loaded)
         last = None if which is None else np.int32(steps)
         with self.context():
             vectors, results, failed = self.function(
@@ -208,13 +203,13 @@ class Phase:
                 array[k] = drawn(node).numpy()
         return draws
 
+    @torch.no_grad()
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
-        for path, place in self.replaced.items():
-            assert place.box is not None
-            place.box.put(place.key, self.after[path].clone())
+        for place, piece in self.replaced:
+            place.holder.put(place.key, piece.clone())
         if self.kept[0]:
-            copy_all(self.kept[1], self.kept[0])
+            copy_all(*self.kept)
 
 
 def same_memory(tensor: torch.Tensor) -> Any:

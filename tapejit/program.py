@@ -18,7 +18,7 @@ from tapejit.compiled import Learner, NotNow, given
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved
 from tapejit.recording import CannotRecord
-from tapejit.to_machine import MATH, Memory, Missing, Program, Value
+from tapejit.to_machine import MATH, Memory, Missing, Program, Value, empty
 
 FROM_ZERO = ("Adam", "AdamW", "Adamax", "Adadelta", "RAdam", "RMSprop", "SGD")  # optimizers
 
@@ -30,8 +30,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         learner: any object with methods that use PyTorch's networks and optimizers. It stays as it
             was.
         calls: example arguments by the name of a method, as `tapejit.Learner.call` takes them:
-            arrays of the shapes that the program will be given. A bool among them makes two
-            programs, such as "learn true" and "learn false".
+            arrays of the shapes that the program will be given.
         exact: with the numbers that the learner has now; False: weights that look uniformly
             distributed are drawn anew on the other side, which makes a small file.
 
@@ -46,8 +45,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
             undone.enter_context(Saved(read[-1]).undone())
         before = {id(each.tensor): each for reading in read for each in reading.tensors.values()}
         for method, arguments in calls.items():
-            for name, variant in variants(method, arguments):
-                programs[name] = program(recorder, name, method, variant, memory)
+            programs[method] = program(recorder, method, arguments, memory)
     if memory.missing:
         raise Missing("the machine does not have " + ", ".join(dict.fromkeys(memory.missing)))
     for _, tensor, value in memory.state.values():
@@ -75,24 +73,13 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
     }
 
 
-def variants(method: str, arguments: tuple) -> list[tuple[str, tuple]]:
-    """Names of a method's programs and the arguments of each: a bool makes two of one."""
-    flags = [k for k, one in enumerate(arguments) if isinstance(one, bool)]
-    if not flags:
-        return [(method, arguments)]
-    if len(flags) > 1:
-        raise Missing(f"{method} with more than one bool argument")
-    before, after = arguments[: flags[0]], arguments[flags[0] + 1 :]
-    return [(f"{method} {str(one).lower()}", (*before, one, *after)) for one in (True, False)]
-
-
-def program(recorder: Learner, name: str, method: str, arguments: tuple, memory: Memory) -> tuple:
+def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) -> tuple:
     """A method's program, and where its arguments and results lie."""
     call = given(arguments, scan=False)
     try:
         while True:
             try:
-                entry = recorder.entry((name,), method, call, ())
+                entry = recorder.entry((method,), method, call, ())
                 break
             except NotNow as reason:  # such as an optimizer before its first step
                 if reason.__cause__:
@@ -100,22 +87,20 @@ def program(recorder: Learner, name: str, method: str, arguments: tuple, memory:
                 recorder.by_torch(method, call)
     except CannotRecord as reason:
         raise Missing(f"{method} cannot be recorded: {reason}") from None
-    reading = entry.trial.reading
-    state = [each for each in entry.trial.recorded.state if each[0] not in entry.free]
-    recorded = entry.trial.recorded._replace(state=tuple(state))
+    reading, recorded = entry.reading, entry.recorded
     parameters = inspect.signature(getattr(recorder.learner, method)).parameters
     names = [
         name
         for name, argument in zip(parameters, arguments, strict=False)
         for _ in tree_leaves(argument)
     ]
-    data = {k: memory.kept(tuple(call.leaves[k].shape)) for k in call.numbers}
+    data = {k: memory.kept(empty(*call.leaves[k].shape)) for k in call.numbers}
     inputs: dict[tuple, Value] = {("argument", k): value for k, value in data.items()}
-    for path in {*recorded.used("state"), *(path for path, _ in state)}:
+    for path in dict.fromkeys([*recorded.used("state"), *(path for path, _ in recorded.state)]):
         inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
     for k in recorded.used("rate"):
         inputs["rate", k] = memory.rate(reading.rates[k])
-    homes = {path: inputs["state", path] for path, _ in state}
+    homes = {path: inputs["state", path] for path, _ in recorded.state}
     made = Program(recorded, inputs, homes, memory)
     return made, {
         "inputs": [{"name": names[k], **lies(value)} for k, value in data.items()],

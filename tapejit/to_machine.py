@@ -1,13 +1,14 @@
 """PyTorch's operations as instructions of a small machine (machine/machine.c).
 
-A value is a place in the machine's memory with strides, so views cost nothing. Matrices of networks
-and optimizers lie transposed, since most products then read them in order. What is needed no longer
-gives its memory away, and the new value of a parameter is written over the old one. All numbers are
-float32.
+A value is a place in the machine's memory and strides, so views cost nothing: PyTorch takes them of
+tensors without numbers. Matrices of networks and optimizers lie transposed, since most products
+then read them in order. What is needed no longer gives its memory away, and the new value of a
+parameter is written over the old one. All numbers are float32.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
+VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
 FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
 
 
@@ -49,34 +51,32 @@ class Buffer:
 
 @dataclass(eq=False)
 class Value:
-    """Numbers in a buffer."""
+    """Numbers in a buffer, which lie there as those of `lies`, a tensor without numbers, would."""
 
     buffer: Buffer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int = 0
+    lies: torch.Tensor
 
-    def view(self, shape: Sequence, strides: Sequence, offset: int = 0) -> Value:
-        return Value(self.buffer, tuple(shape), tuple(strides), self.offset + offset)
+    def seen(self, view: Callable[[torch.Tensor], torch.Tensor]) -> Value:
+        return Value(self.buffer, view(self.lies))
 
     def expanded(self, shape: Sequence) -> Value:
-        new, steps = len(shape) - len(self.shape), []
-        for k, size in enumerate(shape):
-            is_same = k >= new and (self.shape[k - new] != 1 or size == 1)
-            steps.append(self.strides[k - new] if is_same else 0)
-        return self.view(shape, steps)
-
-    def permuted(self, axes: Sequence) -> Value:
-        return self.view([self.shape[k] for k in axes], [self.strides[k] for k in axes])
+        return self.seen(lambda x: x.expand(tuple(shape)))
 
     @property
-    def is_dense(self) -> bool:
-        axes = sorted((s, n) for s, n in zip(self.strides, self.shape, strict=True) if n > 1)
-        return all(s == math.prod(n for _, n in axes[:k]) for k, (s, _) in enumerate(axes))
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.lies.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.lies.stride()
 
 
-def in_order(shape: Sequence) -> tuple[int, ...]:
-    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+def empty(*shape: int) -> torch.Tensor:
+    return torch.empty(shape, device="meta")
+
+
+def is_dense(x: torch.Tensor) -> bool:
+    return x.stride() == torch.empty_like(x).stride()  # in which PyTorch keeps the order of axes
 
 
 def bits(number: float) -> int:
@@ -94,33 +94,33 @@ class Memory:
     rates: dict[int, tuple[dict, Value]] = field(default_factory=dict)  # by id
     missing: list[str] = field(default_factory=list)
 
-    def kept(self, shape: Sequence, strides: Sequence | None = None) -> Value:
-        size = max(1, math.prod(shape))
+    def kept(self, lies: torch.Tensor) -> Value:
+        size = max(1, lies.numel())
         buffer, self.top = Buffer(size, self.top), self.top + -(-size // 4) * 4
-        return Value(buffer, tuple(shape), tuple(strides or in_order(shape)))
-
-    def constant(self, tensor: torch.Tensor) -> Value:
-        numbers = tensor.detach().to(torch.float32).numpy()
-        key = numbers.shape, numbers.tobytes()
-        if key not in self.constants:
-            self.constants[key] = self.kept(numbers.shape)
-            self.first[self.constants[key].buffer.place] = np.ravel(numbers)
-        return self.constants[key]
+        return Value(buffer, lies)
 
     def number(self, value: Any) -> Value:
-        return value if isinstance(value, Value) else self.constant(torch.tensor(float(value)))
+        """A value, or the constant of a number or of a tensor."""
+        if isinstance(value, Value):
+            return value
+        numbers = torch.as_tensor(value).detach().to(torch.float32).numpy()
+        key = numbers.shape, numbers.tobytes()
+        if key not in self.constants:
+            self.constants[key] = self.kept(empty(*numbers.shape))
+            self.first[self.constants[key].buffer.place] = np.ravel(numbers)
+        return self.constants[key]
 
     def tensor(self, path: str, tensor: torch.Tensor) -> Value:
         """The place of one of the learner's tensors."""
         if id(tensor) not in self.state:
             shape = tuple(tensor.shape)
-            value = self.kept(shape, (1, shape[0]) if len(shape) == 2 else None)
-            self.state[id(tensor)] = path, tensor, value
+            lies = empty(*shape[::-1]).t() if len(shape) == 2 else empty(*shape)
+            self.state[id(tensor)] = path, tensor, self.kept(lies)
         return self.state[id(tensor)][2]
 
     def rate(self, group: dict) -> Value:
         """The place of the learning rate of an optimizer's group."""
-        return self.rates.setdefault(id(group), (group, self.kept(())))[1]
+        return self.rates.setdefault(id(group), (group, self.kept(empty())))[1]
 
 
 class Program:
@@ -133,76 +133,66 @@ class Program:
 
     def __init__(self, recorded: Recorded, inputs: Mapping, homes: Mapping, memory: Memory):
         self.memory = memory
-        self.code: list[tuple[list[Value], list[Value], Callable, Sequence]] = []
+        self.code: list[tuple[list[Value], list[Value], Callable, bool]] = []
         self.values: dict[Node, Any] = {}
         for node in recorded.nodes():
             try:
                 self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
             except Missing as reason:  # go on, to tell all of them
                 memory.missing.append(f"{reason} in {node.where}")
-                self.values[node] = self.new(node.shape or ())
+                self.values[node] = self.new(*node.shape or ())
         self.homes = [(self.values[node], homes[path]) for path, node in recorded.state]
-        self.outputs = [memory.kept(node.shape) for node in recorded.results]
+        self.outputs = [memory.kept(empty(*node.shape)) for node in recorded.results]
         for out, node in zip(self.outputs, recorded.results, strict=True):
             self.elementwise("copy", [self.values[node]], out.shape, out)
 
     # ---------------------------------------------------------------------------- instructions
 
-    def emit(self, out: list[Value], reads: list[Value], write: Any, same: Sequence = ()) -> None:
-        """write(place) gives the words; out may lie over a value of `same`, number by number."""
-        self.code.append((out, reads, write, same))
+    def emit(self, out: list[Value], reads: list[Value], write: Any, each: bool = False) -> None:
+        """write(place) gives the words. each: number by number, so out may lie over an operand."""
+        self.code.append((out, reads, write, each))
 
-    def new(self, shape: Sequence, strides: Sequence | None = None) -> Value:
-        return Value(
-            Buffer(max(1, math.prod(shape))), tuple(shape), tuple(strides or in_order(shape))
-        )
+    def new(self, *shape: int, like: torch.Tensor | None = None) -> Value:
+        lies = empty(*shape) if like is None else torch.empty_like(like)
+        return Value(Buffer(max(1, lies.numel())), lies)
 
     def elementwise(self, name: str, values: list, shape: Sequence, out: Value | None = None):
         values = [self.memory.number(value).expanded(shape) for value in values]
-        if out is None:
-            like = [v.strides for v in values if v.is_dense and 0 not in v.strides]
-            out = self.new(shape, like[0] if like else None)
-        order = [k for k in range(len(shape)) if shape[k] > 1]
-        sizes: list[int] = []
-        columns: list[list[int]] = []
-        for k in sorted(order, key=lambda k: -out.strides[k]):
-            steps = [v.strides[k] for v in (out, *values)]  # join what lies in order in all of them
-            if sizes and columns[-1] == [step * shape[k] for step in steps]:
-                sizes[-1], columns[-1] = sizes[-1] * shape[k], steps
-            else:
-                sizes.append(shape[k])
-                columns.append(steps)
-        if not sizes or columns[-1][0] != 1:
-            sizes, columns = [*sizes, 1], [*columns, [1] + [0] * len(values)]
-        if len(sizes) == 1:
-            sizes, columns = [1, *sizes], [[0] * (1 + len(values)), *columns]
-        starts = [[0] * (1 + len(values))]  # the machine does two axes at a time
-        for size, steps in zip(sizes[:-2], columns[:-2], strict=True):
-            starts = [
-                [a + k * b for a, b in zip(start, steps, strict=True)]
-                for start in starts
-                for k in range(size)
-            ]
-        rows, width = columns[-2:]
-        if len(starts) > 256 or (sizes[-1] > WIDEST and any(step > 1 for step in width)):
+        dense = [value.lies for value in values if is_dense(value.lies)]
+        out = out or self.new(*shape, like=dense[0] if dense else None)
+        axes: list[list[int]] = []  # sizes, and strides of out and of values
+        for k in sorted(range(len(shape)), key=lambda k: -out.strides[k]):
+            steps = [value.strides[k] for value in (out, *values)]
+            if axes and axes[-1][1:] == [step * shape[k] for step in steps]:
+                axes[-1] = [axes[-1][0] * shape[k], *steps]  # they lie in order in all of them
+            elif shape[k] != 1:
+                axes.append([shape[k], *steps])
+        if not axes or axes[-1][1] != 1:
+            axes.append([1, 1, *(0 for _ in values)])
+        axes = [[1, 0, *(0 for _ in values)], *axes] if len(axes) == 1 else axes
+        *outer, rows, row = axes  # the machine does two axes at a time
+        if math.prod(n for n, *_ in outer) > 256 or (
+            row[0] > WIDEST and max(row[2:], default=0) > 1
+        ):
             raise Missing(f"{name} of numbers that lie so far apart")
 
         def write(place):
             words = []
-            for start in starts:
-                words += [0, NUMBERS[name], *sizes[-2:], place(out) + start[0], rows[0]]
-                words.append(len(values))
-                for k, value in enumerate(values, 1):
-                    words += [place(value) + start[k], rows[k], width[k]]
+            for at in itertools.product(*(range(n) for n, *_ in outer)):
+                starts = [place(value) for value in (out, *values)]
+                for k, (_, *steps) in zip(at, outer, strict=True):
+                    starts = [start + k * step for start, step in zip(starts, steps, strict=True)]
+                words += [0, NUMBERS[name], rows[0], row[0], starts[0], rows[1], len(values)]
+                for k in range(len(values)):
+                    words += [starts[k + 1], rows[k + 2], row[k + 2]]
             return words
 
-        alike = [v for v in values if (v.strides, v.offset) == (out.strides, 0) and v.is_dense]
-        self.emit([out], values, write, alike)
+        self.emit([out], values, write, True)
         return out
 
     def product(self, a: Value, b: Value, bias: Value | None = None, out: Value | None = None):
         (m, k), n = a.shape, b.shape[1]
-        out = out or self.new((m, n))
+        out = out or self.new(m, n)
         if k > LONGEST:
             raise Missing(f"a product over more than {LONGEST} numbers")
 
@@ -213,45 +203,32 @@ class Program:
         self.emit([out], [a, b] if bias is None else [a, b, bias], write)
         return out
 
-    def reduce(self, x: Value, dims: Any, keepdim=False, kind=0, factor=1.0, mean=False):
-        """The sum along axes times a factor; kind 1 the largest, 2 the smallest; 3, 4 where."""
-        dims = [dims] if isinstance(dims, int) else dims
-        dims = [d % len(x.shape) for d in dims] if dims else list(range(len(x.shape)))
+    def reduce(self, x: Value, dims: Any, keepdim=False, kind=0, mean=False):
+        """The sum along axes or its mean; kind 1 the largest, 2 the smallest; 3, 4 where."""
+        dims = [dims] if isinstance(dims, int) else dims or range(len(x.shape))
+        dims = sorted(dim % len(x.shape) for dim in dims)
         kept = [k for k in range(len(x.shape)) if k not in dims]
-        groups = []
-        for group in (kept, dims):
-            axes = [k for k in group if x.shape[k] > 1]
-            axes = axes if kind > 2 else sorted(axes, key=lambda k: -x.strides[k])
-            pairs = zip(axes[:-1], axes[1:], strict=True)
-            if any(x.strides[a] != x.strides[b] * x.shape[b] for a, b in pairs):  # lie apart
-                order = [*kept, *dims]
-                copied = self.dense(x.permuted(order)).permuted(
-                    [order.index(k) for k in dims + kept]
-                )
-                back = sorted(range(len(order)), key=lambda k: (dims + kept)[k])
-                return self.reduce(copied.permuted(back), dims, keepdim, kind, factor, mean)
-            count = math.prod(x.shape[k] for k in axes)
-            groups.append((count, x.strides[axes[-1]] if axes else 0, axes))
-        (m, ks, axes), (n, ss, _) = groups
-        strides = [0] * len(x.shape)
-        for k, axis in enumerate(axes):
-            strides[axis] = math.prod(x.shape[j] for j in axes[k + 1 :])
-        out = self.new([1 if k in dims else size for k, size in enumerate(x.shape)], strides)
-        scale = bits(factor / n if mean else factor)
-        self.emit([out], [x], lambda place: [2, kind, place(out), m, n, place(x), ks, ss, scale])
-        return out if keepdim else out.permuted(kept)
+        n = math.prod(x.shape[k] for k in dims)
+        rows = self.reshape(x.seen(lambda x: x.permute(*kept, *dims)), [-1, n])
+        out, factor = self.new(*(x.shape[k] for k in kept)), bits(1 / n if mean else 1)
+        sizes = rows.lies.shape[0], n
+        self.emit(
+            [out],
+            [rows],
+            lambda place: [2, kind, place(out), *sizes, place(rows), *rows.strides, factor],
+        )
+        shape = [1 if k in dims else size for k, size in enumerate(x.shape)]
+        return self.reshape(out, shape) if keepdim else out
 
     def dense(self, x: Value) -> Value:
-        if x.strides == in_order(x.shape):
-            return x
-        return self.elementwise("copy", [x], x.shape, self.new(x.shape))
+        is_so = x.lies.is_contiguous()
+        return x if is_so else self.elementwise("copy", [x], x.shape, self.new(*x.shape))
 
     def reshape(self, x: Value, shape: Sequence) -> Value:
-        old = [(n, s) for n, s in zip(x.shape, x.strides, strict=True) if n != 1]
-        if [n for n in shape if n != 1] == [n for n, _ in old]:
-            rest = iter(old)
-            return x.view(shape, [0 if n == 1 else next(rest)[1] for n in shape])
-        return self.dense(x).view(shape, in_order(shape))
+        try:
+            return x.seen(lambda x: x.view(tuple(shape)))
+        except RuntimeError:  # its numbers lie in another order
+            return self.dense(x).seen(lambda x: x.view(tuple(shape)))
 
     # ------------------------------------------------------------------------------ operations
 
@@ -263,11 +240,20 @@ class Program:
     def do(self, node: Node) -> Any:
         """The value of a node: views of others, or instructions."""
         if node.target == "constant":
-            return self.memory.constant(node.args[0])
+            return self.memory.number(node.args[0])
         if node.target == "draw":
             return draw(self, node)
-        name, args = node.target.partition(".")[0], self.argument(node.args)
+        name, overload = (*node.target.split("."), "")[:2]
+        args = self.argument(node.args)
         options = {key: self.argument(value) for key, value in node.kwargs.items()}
+        if name in VIEWS:
+            found = getattr(getattr(torch.ops.aten, name), overload)(args[0].lies, *args[1:])
+            is_one = isinstance(found, torch.Tensor)
+            return (
+                Value(args[0].buffer, found)
+                if is_one
+                else [Value(args[0].buffer, x) for x in found]
+            )
         if name in OPERATIONS:
             return OPERATIONS[name](self, node, *args, **options)
         if (value := FILLED.get(name.removesuffix("_like").removeprefix("new_"))) is not None:
@@ -281,72 +267,43 @@ class Program:
     def words(self, top: int) -> tuple[list[int], int]:
         """The instructions, with temporary buffers from `top` on, and where these end."""
         last = {value.buffer: k for k, (_, reads, _, _) in enumerate(self.code) for value in reads}
-        wanted: dict[Buffer, Buffer] = {}  # a buffer, and that of a parameter whose new value it is
-        moves = []
+        moved = []  # to their homes at the end
         for value, home in self.homes:
-            if value is home:
-                continue
-            ready = [k for k, (outs, *_) in enumerate(self.code) if value in outs]
-            is_free = len(ready) == 1 and value.buffer not in wanted
-            if is_free and self.fits(ready[0], value, home, last):
-                wanted[value.buffer] = home.buffer
-            else:
-                moves.append((value, home))
+            if value is not home and value.buffer.place < 0 and self.fits(value, home, last):
+                value.buffer.place = home.buffer.place
+            elif value is not home:
+                moved.append((value, home))
                 last[value.buffer] = len(self.code)
-        if {value.buffer for value, _ in moves} & {home.buffer for _, home in moves}:
+        if {value.buffer for value, _ in moved} & {home.buffer for _, home in moved}:
             raise Missing("tensors that change places")
-        taken: dict[Buffer, tuple[int, int]] = {}
-        free: list[tuple[int, int]] = []
-        words: list[int] = []
-
-        def place(value):
-            return value.buffer.place + value.offset
-
-        for number, (outs, reads, write, same) in enumerate(self.code):
-            for buffer in [value.buffer for value in outs if value.buffer.place < 0]:
-                if buffer in wanted:
-                    buffer.place = wanted[buffer].place
-                    continue
-                for old in [value.buffer for value in same]:  # it may be written over
-                    others = [value for value in reads if value.buffer is old]
-                    if (
-                        old in taken
-                        and last[old] == number
-                        and old.size == buffer.size
-                        and all(value in same for value in others)
-                    ):
-                        taken[buffer] = taken.pop(old)
-                        break
-                else:
-                    size = -(-buffer.size // 4) * 4
-                    fit = min(
-                        (f for f in free if size <= f[1] <= 2 * size),
-                        key=lambda f: f[1],
-                        default=None,
-                    )
-                    if fit is None:
-                        fit, top = (top, size), top + size
-                    else:
-                        free.remove(fit)
-                    taken[buffer] = fit
-                buffer.place = taken[buffer][0]
-            words += write(place)
-            for buffer in {value.buffer for value in [*reads, *outs]}:
-                if last.get(buffer, -1) <= number and buffer in taken:
-                    free.append(taken.pop(buffer))
-        for value, home in moves:
+        for value, home in moved:
             self.elementwise("copy", [value], home.shape, home)
-            words += self.code.pop()[2](place)
+        lent: dict[Buffer, int] = {}
+        free: dict[int, list[int]] = {}  # places by size
+        words: list[int] = []
+        for number, (outs, reads, write, _) in enumerate(self.code):
+            for buffer in (value.buffer for value in outs):
+                if buffer.place < 0:
+                    lent[buffer] = size = -(-buffer.size // 4) * 4
+                    if free.get(size):
+                        buffer.place = free[size].pop()
+                    else:
+                        buffer.place, top = top, top + size
+            words += write(lambda value: value.buffer.place + value.lies.storage_offset())
+            for buffer in dict.fromkeys(value.buffer for value in (*reads, *outs)):
+                if last.get(buffer, -1) <= number and buffer in lent:
+                    free.setdefault(lent.pop(buffer), []).append(buffer.place)
         return words, top
 
-    def fits(self, number: int, value: Value, home: Value, last: Mapping) -> bool:
-        """Whether an instruction may write its result over `home`, which nothing needs after it."""
-        _, reads, _, same = self.code[number]
-        if (value.strides, value.offset, value.shape) != (home.strides, 0, home.shape):
+    def fits(self, value: Value, home: Value, last: Mapping) -> bool:
+        """Whether the instruction that makes a value may write it over its home."""
+        writers = [k for k, (outs, *_) in enumerate(self.code) if value in outs]
+        if len(writers) != 1 or (value.shape, value.strides) != (home.shape, home.strides):
             return False
-        end = last.get(home.buffer, -1)
-        mine = [v for v in reads if v.buffer is home.buffer]
-        return value.is_dense and (end < number or (end == number and all(v in same for v in mine)))
+        _, reads, _, each = self.code[writers[0]]
+        mine = [read.lies for read in reads if read.buffer is home.buffer]
+        is_alike = each and all(x.stride() == home.strides and not x.storage_offset() for x in mine)
+        return last.get(home.buffer, -1) < writers[0] + is_alike
 
 
 # ------------------------------------------------------------------------------ operations by name
@@ -370,53 +327,28 @@ def draw(p: Program, node: Node) -> Value:
     )
 
 
-def part(x: Value, dim: int, start=None, end=None, step=1) -> Value:
-    start, end, step = slice(start, end, step).indices(x.shape[dim])
-    shape, strides = list(x.shape), list(x.strides)
-    shape[dim], strides[dim] = len(range(start, end, step)), step * strides[dim]
-    return x.view(shape, strides, start * x.strides[dim])
-
-
-def select(x: Value, dim: int, k: int) -> Value:
-    axes = [axis for axis in range(len(x.shape)) if axis != dim % len(x.shape)]
-    return part(x, dim, k, k + 1 or None).permuted(axes)
-
-
-def split(p, node, x, sizes, dim=0):
-    ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
-    return [part(x, dim, end - n, end) for n, end in zip(sizes, ends, strict=True)]
-
-
-def transpose(p, node, x, a, b):
-    axes = list(range(len(x.shape)))
-    axes[a], axes[b] = axes[b], axes[a]
-    return x.permuted(axes)
-
-
 def repeat(p, node, x, repeats):
     x = x.expanded([1] * (len(repeats) - len(x.shape)) + list(x.shape))
-    shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
-    return p.reshape(x.view(shape, [s for step in x.strides for s in (0, step)]), node.shape)
+    pairs = [size for n in x.shape for size in (1, n)]
+    wide = [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
+    return p.reshape(p.reshape(x, pairs).expanded(wide), node.shape)
 
 
 def cat(p, node, values, dim=0):
-    out, end = p.new(node.shape), 0
-    for x in values:
-        if x.shape != (0,):
-            start, end = end, end + x.shape[dim]
-            p.elementwise("copy", [x], x.shape, part(out, dim, start, end))
+    values = [x for x in values if x.shape != (0,)]
+    out = p.new(*node.shape)
+    parts = out.lies.split([x.shape[dim] for x in values], dim)
+    for x, part in zip(values, parts, strict=True):
+        p.elementwise("copy", [x], x.shape, Value(out.buffer, part))
     return out
 
 
-def slice_scatter(p, node, x, y, dim=0, *how):
-    out = p.elementwise("copy", [x], x.shape, p.new(x.shape))
-    p.elementwise("copy", [y], y.shape, part(out, dim, *how))
+def scatter(p, node, x, y, *where):
+    """A value of which a part, by `slice` or `select`, is another one."""
+    view = getattr(torch.ops.aten, node.target.partition("_")[0])
+    out = p.elementwise("copy", [x], x.shape, p.new(*x.shape))
+    p.elementwise("copy", [y], y.shape, out.seen(lambda x: view(x, *where)))
     return out
-
-
-def select_scatter(p, node, x, y, dim, k):
-    shape = [1 if axis == dim % len(x.shape) else n for axis, n in enumerate(x.shape)]
-    return slice_scatter(p, node, x, p.reshape(y, shape), dim, k, k + 1 or None)
 
 
 def converted(p, node, x, **_):
@@ -440,9 +372,13 @@ def clamp(p, node, x, least=None, most=None):
     return x if most is None else p.elementwise("minimum", [x, most], node.shape)
 
 
+def turned(x):
+    return x.seen(torch.t)
+
+
 def mm(p, node, a, b):
     if a.strides[0] == 1 != a.strides[1]:  # a gradient of weights: as these lie
-        return p.product(b.permuted([1, 0]), a.permuted([1, 0])).permuted([1, 0])
+        return turned(p.product(turned(b), turned(a)))
     return p.product(a, b)
 
 
@@ -455,9 +391,10 @@ def addmm(p, node, c, a, b, beta=1, alpha=1):
 def bmm(p, node, a, b):
     if node.shape[0] > 64:
         raise Missing("more than 64 products in one")
-    out = p.new(node.shape)
+    out = p.new(*node.shape)
     for k in range(node.shape[0]):
-        p.product(select(a, 0, k), select(b, 0, k), None, select(out, 0, k))
+        a_, b_, out_ = (x.seen(lambda x, k=k: x[k]) for x in (a, b, out))
+        p.product(a_, b_, None, out_)
     return out
 
 
@@ -478,29 +415,28 @@ def variance(p, node, x, dims=None, correction=1, keepdim=False):
 
 
 def norm(p, node, x, order=2, dims=None, keepdim=False, **_):
-    if order == 2:
-        squares = p.elementwise("mul", [x, x], x.shape)
-        return p.elementwise("sqrt", [p.reduce(squares, dims, keepdim)], node.shape)
-    if order not in (1, math.inf):
+    if order not in (1, 2, math.inf):
         raise Missing(f"a norm of the order {order}")
-    return p.reduce(p.elementwise("abs", [x], x.shape), dims, keepdim, kind=int(order != 1))
+    sizes = p.elementwise(*(("mul", [x, x]) if order == 2 else ("abs", [x])), x.shape)
+    found = p.reduce(sizes, dims, keepdim, kind=int(order == math.inf))
+    return p.elementwise("sqrt", [found], node.shape) if order == 2 else found
 
 
 def layer_norm(p, node, x, shape, factor, shift, epsilon):
     if len(shape) > 1:
         raise Missing("layer normalization over several axes")
     x, n, rows = p.dense(x), x.shape[-1], x.shape[:-1]
-    ones, zeros = (p.memory.constant(value) for value in (torch.ones(n), torch.zeros(n)))
-    outs = [p.new(x.shape), p.new([*rows, 1]), p.new([*rows, 1])]
-    reads, sizes = [x, factor or ones, shift or zeros], [math.prod(rows), n, bits(epsilon)]
+    outs = [p.new(*x.shape), p.new(*rows, 1), p.new(*rows, 1)]
+    reads = [x, factor or p.memory.number(torch.ones(n)), shift or p.memory.number(torch.zeros(n))]
+    sizes = [math.prod(rows), n, bits(epsilon)]
     p.emit(outs, reads, lambda place: [3, *map(place, [*outs, *reads]), *sizes])
     return outs
 
 
 def layer_norm_backward(p, node, g, x, shape, mean, scale, factor, shift, wanted):
     n, rows = x.shape[-1], math.prod(x.shape[:-1])
-    outs = [p.new(x.shape), *(p.new([n]) if each else None for each in wanted[1:])]
-    reads = [p.dense(g), p.dense(x), mean, scale, factor or p.memory.constant(torch.ones(n))]
+    outs = [p.new(*x.shape), *(p.new(n) if each else None for each in wanted[1:])]
+    reads = [p.dense(g), p.dense(x), mean, scale, factor or p.memory.number(torch.ones(n))]
 
     def write(place):
         return [4, *(-1 if x is None else place(x) for x in [*outs, *reads]), rows, n]
@@ -510,19 +446,12 @@ def layer_norm_backward(p, node, g, x, shape, mean, scale, factor, shift, wanted
 
 
 OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are more than NUMBERS
-    "getitem": lambda p, node, x, k: x[k] if isinstance(x, list) else p.new(node.shape),
-    "t": lambda p, node, x: x.permuted(range(len(x.shape))[::-1]),
-    "permute": lambda p, node, x, axes: x.permuted(axes),
-    "transpose": transpose,
-    "expand": lambda p, node, x, *_, **__: x.expanded(node.shape),
+    "getitem": lambda p, node, x, k: x[k] if isinstance(x, list) else p.new(*node.shape),
     "repeat": repeat,
-    "slice": lambda p, node, x, dim=0, *how: part(x, dim, *how),
-    "select": lambda p, node, *args: select(*args),
-    "split_with_sizes": split,
     "cat": cat,
-    "slice_scatter": slice_scatter,
-    "select_scatter": select_scatter,
-    "arange": lambda p, node, *ends, **_: p.memory.constant(torch.arange(*ends)),
+    "slice_scatter": scatter,
+    "select_scatter": scatter,
+    "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
     "scalar_tensor": lambda p, node, value, **_: p.memory.number(value),
     "copy": lambda p, node, old, new, *_: new.expanded(node.shape),
     "clone": lambda p, node, x, **_: x,
@@ -555,7 +484,7 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
 }
-for name in ("view", "_unsafe_view", "unsqueeze", "squeeze"):
-    OPERATIONS[name] = lambda p, node, x, *_, **__: p.reshape(x, node.shape)
+for name in ("view", "_unsafe_view"):
+    OPERATIONS[name] = lambda p, node, x, *_: p.reshape(x, node.shape)
 for name in ("full", "full_like", "new_full", "fill"):
     OPERATIONS[name] = lambda p, node, _, value, **__: p.memory.number(value).expanded(node.shape)

@@ -20,17 +20,10 @@ def in_node(statements, **given):
 
 
 @pytest.fixture(scope="module")
-def cells(notebook):
-    """The notebook, if its agent is the one that the page has."""
-    if not hasattr(notebook.Agent, "weight_noise"):
-        pytest.skip("the notebook has an earlier agent")
-    return notebook
-
-
-@pytest.fixture(scope="module")
 def about(make):  # noqa: F811
-    settings = {"n_step": 3, "priority_exponent": 0.6, "importance_exponent": 0.4}
-    return learning(make("default"), settings | {"gradient_steps": 5, "batch_size": 64})
+    more = {"n_step": 3, "priority_exponent": 0.6, "importance_exponent_start": 0.4}
+    more |= {"train_freq": 10, "gradient_steps": 5, "batch_size": 64, "noisy_layers": True}
+    return learning(make("default"), more)
 
 
 @needs_node
@@ -46,7 +39,7 @@ def test_random_numbers_have_their_moments():
 
 
 @needs_node
-def test_the_replay_buffer_is_the_notebooks(cells):
+def test_the_replay_buffer_is_the_notebooks(notebook):
     """A ring of 8 that was overwritten: the same rows, priorities, samples and weights."""
     generator = np.random.default_rng(0)
     rows, errors = generator.random((11, 3)).astype(np.float32), generator.standard_normal(11)
@@ -56,7 +49,7 @@ def test_the_replay_buffer_is_the_notebooks(cells):
         def random(self, shape):
             return points
 
-    theirs = cells.PrioritizedReplay(8, 3, Given(), 0.6)
+    theirs = notebook.PrioritizedReplay(8, 3, Given(), 0.6)
     theirs.add(rows[:6], errors[:6])
     theirs.add(rows[6:], errors[6:])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
@@ -73,7 +66,7 @@ def test_the_replay_buffer_is_the_notebooks(cells):
         errors=errors,
         points=points,
     )
-    indices, _, weights = theirs.sample(5, 4, beta=0.7)
+    indices, _, weights = theirs.sample((5, 4), beta=0.7)
     np.testing.assert_allclose(mine[0], theirs.rows.ravel())
     np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
     assert mine[2] == indices.tolist()
@@ -82,14 +75,15 @@ def test_the_replay_buffer_is_the_notebooks(cells):
 
 @needs_node
 @pytest.mark.parametrize("n", [1, 3])
-def test_windows_are_the_notebooks(cells, n):
-    generator, theirs, decisions = np.random.default_rng(0), cells.NStepBuffer(n, 0.9), []
-    expected = []
-    for _ in range(5):
-        parts = generator.random((2, 3)), generator.random((2, 2)), generator.random(2)
-        decisions.append([*(part.astype(np.float32) for part in parts), generator.random((2, 3))])
-        expected += theirs.append(*decisions[-1])
-    expected += theirs.flush()
+def test_windows_are_the_notebooks(notebook, n):
+    """Their next observations are those of the decision after, as in an episode."""
+    generator, theirs, expected = np.random.default_rng(0), notebook.NStepBuffer(n, 0.9), []
+    parts = [(6, 2, 3), (5, 2, 2), (5, 2)]  # observations, actions, rewards of 5 decisions
+    seen, *others = (generator.random(shape).astype(np.float32) for shape in parts)
+    for decision in zip(seen, *others, strict=False):
+        expected += theirs.append(*decision)
+    expected += theirs.flush(np.zeros(2, bool))
+    decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
     found = in_node(
         """
         const windows = new NStepBuffer(given.n, 0.9);
@@ -105,26 +99,25 @@ def test_windows_are_the_notebooks(cells, n):
 
 
 @needs_node
-def test_schedules_are_the_notebooks(cells):
-    settings = cells.Hyperparameters(anneal_episodes=3, anneal_score=25.0)
-    theirs, expected = cells.Schedules(settings), []
+def test_schedules_are_the_notebooks(notebook):
+    settings = notebook.Hyperparameters(anneal_episodes=3, anneal_share=0.8)
+    theirs, expected = notebook.Schedules(settings, 30.0), []
     scores = [[1.0, 3.0], [20.0, 30.0], [10.0, 12.0], [26.0, 26.0], *4 * [[30.0, 31.0]]]
-    for k, arms in enumerate(scores):
-        theirs.end_episode(np.repeat(arms, 10))
-        noise = theirs.torque_noise()
-        expected.append([noise, theirs.annealing(), theirs.beta(20_000 * k)])
+    for arms in scores:
+        theirs.end_episode(np.repeat(arms, 3))  # means over four episodes count
+        expected.append([theirs.noise_factor(), theirs.anneal_factor()])
     found = in_node(
         """
         const schedules = new Schedules(given.settings);
-        result = given.scores.map((arms, k) => {
-            schedules.endEpisode(arms.flatMap((score) => Array(10).fill(score)));
-            return [schedules.torqueNoise(), schedules.annealing(), schedules.beta(20000 * k)];
+        result = given.scores.map((arms) => {
+            schedules.endEpisode(arms.flatMap((score) => Array(3).fill(score)));
+            return [schedules.noiseFactor(), schedules.annealFactor()];
         });""",
         scores=scores,
         settings=settings.model_dump(),
     )
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    assert expected[-1][1] == 0 < expected[1][1]
+    assert expected[-1][1] < expected[3][0] < 1
 
 
 TRAIN = """
@@ -134,7 +127,7 @@ TRAIN = """
     const training = new Training(agent, arms, new Random(1), TRAINED_WORLD, given.every);
     const rewards = [];
     const remember = agent.remember.bind(agent);
-    agent.remember = (step) => { rewards.push(step.rewards[0]); remember(step); };
+    agent.remember = (step) => { rewards.push(step.rewards.reduce((a, b) => a + b)); remember(step); };
     let score = null;
     while (score === null) score = training.decide();
     const now = machine.taken("act"), away = (x, y) => x === y ? 0 : Math.abs(x - y); // infinite

@@ -21,12 +21,13 @@ from torch import nn
 from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
-from web.learn import MACHINE, Batch, noise_size
+from tutorial.settings import make_settings
+from web.learn import MACHINE, Batch
 
 NODE = shutil.which("node")
 FLAG = "--experimental-wasm-relaxed-simd"  # which Node 20 needs, and later ones do not know
 needs_node = pytest.mark.skipif(not NODE, reason="no Node")
-WIDTH, BATCH = 72, 64
+BATCH = 64
 RANDOM = "const random = { uniform: () => 0.5, normal: () => 0 };"
 
 
@@ -79,8 +80,7 @@ def beside_pytorch(learner, calls, tolerance=1e-5):
         tensors = torch.utils._pytree.tree_map_only(np.ndarray, torch.from_numpy, arguments)
         with mock.patch("torch.randn_like", torch.zeros_like):  # as `random` in Node
             expected.append(leaves([getattr(learner, method)(*tensors)]))
-        flags = [f" {str(x).lower()}" for x in arguments if isinstance(x, bool)]
-        told.append([method + "".join(flags), [x for x in leaves(arguments) if x.dtype != bool]])
+        told.append([method, leaves(arguments)])
     for variant in ["machine.wasm"] + ["machine_relaxed.wasm"] * knows_flag():
         module = base64.b64encode((MACHINE / variant).read_bytes()).decode()
         found, state = node(CALLS, exported=exported, modules={"simd": module}, calls=told)
@@ -104,59 +104,51 @@ def errors(mine, theirs):
     return np.where(np.isfinite(theirs), found, 0)
 
 
-def batch_rows(seed=0):
-    """Rows of transitions: all observations differ, or some gradients are 0 but for rounding."""
+def random_batch(seed=0):
+    """Transitions: all observations differ, or some gradients are 0 but for rounding."""
     generator = np.random.default_rng(seed)
-    rows = generator.uniform(-1, 1, (BATCH, WIDTH)).astype(np.float32)
-    rows[:, 38] = 0.97**3
-    return rows
+    parts = [generator.uniform(-1, 1, (BATCH, width)) for width in (33, 4, 1, 33)]
+    seen, actions, returns, following = (torch.from_numpy(np.float32(part)) for part in parts)
+    return Batch(seen, actions, returns[:, 0], torch.full((BATCH,), 0.97**3), following)
 
 
 @pytest.fixture(scope="module")
 def make(notebook):
-    """`make(name)`: a learner of the notebook or its extensions."""
+    """`make(name)`: a learner of the notebook or its extensions, and its settings."""
 
     def make(name):
         torch.manual_seed(0)
         scale = notebook.OBSERVATION_SCALE
-        if name in ("plain", "mirrors"):
-            if "rewards" not in notebook.Batch._fields:
-                pytest.skip("the notebook has an earlier plain learner")
-            networks = (
-                (notebook.PlainActor, notebook.PlainCritic)
-                if name == "plain"
-                else (notebook.Actor, notebook.Critic)
-            )
-            return notebook.PlainDDPG(*(kind(scale, 4) for kind in networks))
+        if name == "plain":
+            networks = notebook.PlainActor(scale, 4), notebook.PlainCritic(scale, 4)
+            return notebook.PlainDDPG(*networks)
+        if name == "mirrors":
+            return notebook.PlainDDPG(notebook.Actor(scale, 4), notebook.Critic(scale, 4))
+        preset = "fast" if name == "fast" else "default"
+        settings = make_settings(notebook.Hyperparameters, preset, {})
         kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
-        if hasattr(notebook, "make_hyperparameters"):
-            settings = notebook.make_hyperparameters("fast" if name == "fast" else "default", {})
-        else:
-            settings = notebook.Hyperparameters(noisy_sigma=float(name != "fast"))
         return kind(scale, 4, settings)
 
     return make
 
 
-def calls_of(learner, flags=(True,)):
+def calls_of(learner):
     """act, td_errors and learn with random arguments, as many as they take."""
-    generator, size = np.random.default_rng(3), noise_size(learner)
+    generator, size = np.random.default_rng(3), getattr(learner, "noise_size", 0)
 
-    def given(name, method, flag):
-        rows = batch_rows(len(method))
+    def given(name, method):
+        batch = random_batch(len(method))
         if name == "noise":
             shape = (20 if method == "act" else 1), size
             return generator.standard_normal(shape).astype(np.float32) if size else None
-        if name in ("batch", "rows"):
-            return rows if name == "rows" else Batch(*map(torch.from_numpy, Batch.of(rows)))
         weights = generator.uniform(0.1, 1, BATCH).astype(np.float32)
-        return {"observations": rows[:20, :33], "weights": weights, "with_actor": flag}[name]
+        known = {"observations": batch.observations[:20].numpy(), "weights": weights}
+        return batch if name == "batch" else known[name]
 
     calls = []
-    for method, flag in [("act", None), ("td_errors", None), *(("learn", flag) for flag in flags)]:
-        if hasattr(learner, method):
-            names = inspect.signature(getattr(learner, method)).parameters
-            calls.append((method, tuple(given(name, method, flag) for name in names)))
+    for method in ("act", "td_errors", "learn"):
+        names = inspect.signature(getattr(learner, method)).parameters
+        calls.append((method, tuple(given(name, method) for name in names)))
     return calls
 
 
@@ -165,8 +157,7 @@ def calls_of(learner, flags=(True,)):
 def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
     """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
     learner = make(name)
-    flags = (False, True) if name == "TD3" else (True,)
-    beside_pytorch(learner, calls_of(learner, flags))
+    beside_pytorch(learner, calls_of(learner))
 
 
 class Net(nn.Module):

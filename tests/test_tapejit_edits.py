@@ -529,7 +529,7 @@ class Config:
 def after(d, k):
     if k == 3:
         d.config = Config(3.0)
-# an object with slots: compiled
+# an object with slots: torch
 class Config:
     __slots__ = ("scale",)
 {INIT}

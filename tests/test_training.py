@@ -204,17 +204,14 @@ def test_training_stops_when_solved_unless_told_to_go_on(
 
 
 def test_it_learns(notebook, defaults):
-    """Five episodes of 20 arms reach 2.5.
+    """In its first episode, 20 arms reach 2.5.
 
     Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. Small
     networks, but otherwise the defaults: a wrong sign or a target without a future fails here.
     """
-    generator = seed_everything(0)
-    settings = defaults(actor_hidden=(64, 64), critic_hidden=(64, 64), n_step=5)
-    agent = notebook.Agent(notebook.OBSERVATION_SCALE, 4, settings, generator)
+    agent = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
     with open_environment("", 20, 0) as environment:
-        scores = [notebook.run_episode(environment, agent).mean() for _ in range(5)]
-    assert scores[-1] > 2.5, scores
+        assert notebook.run_episode(environment, agent).mean() > 2.5
 
 
 # ------------------------------------------------------------------------ numbers that are no good
@@ -292,48 +289,21 @@ def run_notebook(output, **parameters):
     return nbformat.read(output, as_version=4)
 
 
-SMALL_RUN = {"overrides": {"actor_hidden": [16], "critic_hidden": [16], "gradient_steps": 2}}
-
-
 def output_of(executed):
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     return "".join(output.get("text", "") for output in outputs)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"num_agents": 4, "seed": 3, "engine": "torch", **SMALL_RUN},
-        {"num_agents": 2, **SMALL_RUN},
-        {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2, **SMALL_RUN},
-        {
-            "env_location": "gymnasium:MountainCarContinuous-v0",
-            "num_agents": 1,
-            "overrides": {"gradient_steps": 1, "discount": 0.996},
-        },
-    ],
-    ids=str,
-)
-def test_the_whole_notebook_runs_and_then_shows_what_has_ended(notebook, tmp_path, parameters):
-    """From the first cell to the last, and again with `train = "resume"`, which trains nothing."""
-    parameters = {"max_episodes": 5, "out_dir": str(tmp_path / "runs"), **parameters}
-    run_notebook(tmp_path / "run.ipynb", **parameters)
-    folder = tmp_path / "runs" / "default" / f"seed{parameters.get('seed', 0)}"
-    files = {path.name for path in folder.iterdir()}
-    assert files >= {"scores.csv", "evaluation.csv", "hyperparameters.json", "scores.png"}
-    assert len([name for name in files if name.endswith(".safetensors")]) == 4
-    assert read_scores(folder / "scores.csv")["episode"].tolist() == [1, 2, 3, 4, 5]
-    assert read_scores(folder / "evaluation.csv")["episode"].tolist() == [5]
+def test_the_whole_notebook_runs_on_another_environment(notebook, tmp_path):
+    """The arms' own run is that of the notebook's checked outputs."""
+    parameters = {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2, "max_episodes": 1}
+    run_notebook(tmp_path / "run.ipynb", out_dir=str(tmp_path / "runs"), **parameters)
+    folder = tmp_path / "runs" / "default" / "seed0"
+    assert read_scores(folder / "scores.csv")["episode"].tolist() == [1]
     about = json.loads((folder / "hyperparameters.json").read_text())
-    assert about["num_agents"] == parameters["num_agents"] and about["episodes"] == 5
-    assert about["engine"] == parameters.get("engine", "compiled")
-    settings = notebook.Hyperparameters(**about["hyperparameters"])
-    assert settings.gradient_steps == parameters["overrides"]["gradient_steps"]
-    if "gymnasium" not in parameters.get("env_location", ""):
-        again = output_of(
-            run_notebook(tmp_path / "again.ipynb", **parameters | {"train": "resume"})
-        )
-        assert "this training has ended" in again and "an episode without noise" in again
+    assert about["num_agents"] == 2
+    assert not notebook.Hyperparameters(**about["hyperparameters"]).mirrors
+    assert (folder / "actor_best.safetensors").exists()
 
 
 def test_a_bad_parameter_ends_the_notebook_before_anything_is_written(tmp_path):

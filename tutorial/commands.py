@@ -5,13 +5,13 @@ the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make 
 options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
 
     run          run the whole notebook, and say where the results are
-    demo         the same without training: the stored agent, in half a minute
+    demo         the same without training, and the page of watch, in half a minute
     lab          open a copy of the notebook in JupyterLab, my_copy.ipynb
-    watch        write runs/watch.html, arms to play with: watch runs/default/seed0
+    watch        write runs/watch.html, in which an agent learns: watch runs/default/seed0
     site         write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures     draw the pictures of README and notebook from stored weights and scores
     test         the tests and the notebook's checked outputs
-    test-extras  install Selenium too, and run the tests that need a browser
+    test-extras  install Selenium too, and run the same with the tests that need a browser
     lint         check the style of code and notebook, and the types
     clean        remove .venv
 """
@@ -35,7 +35,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller 
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
 COPY = PROJECT / "my_copy.ipynb"
 SITE = PROJECT / "_site" / "html"
-LONG = [f"tests/test_{name}.py" for name in ("resume", "training", "unity_notebook", "page")]
+LONG = ["test_resume", "test_training", "test_tapejit_edits", "test_extensions", "test_site"]
 
 
 def call(*command, **options):
@@ -128,28 +128,39 @@ def lab(*options):
     module("jupyterlab", *lab_options(COPY), *options, env=lab_environment())
 
 
+def watch(*options):
+    module("web.watch", "--agent", "helpers:new_agent", *options)
+
+
+def demo(*options):
+    module("tutorial.execute", "demo", "-p", "train", "False", *options)
+    watch()
+
+
 def site(*options):
     """Without a network. A link between pages that leads nowhere is an error."""
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    module("web.watch", "--out", SITE / "play.html")
+    watch("--out", SITE / "play.html", "--tutorial", "index.html")
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 
 def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
-    long = [NOTEBOOK.name, *(name for name in LONG if (PROJECT / name).exists())]
-    how = "-q -n logical --dist loadfile --ignore=tests/research".split()
+    files = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
+    files = [*LONG, *(name for name in files if name not in LONG)]
+    how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    module("pytest", *how, *cells, *long, "tests", *options)
+    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in files)]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
+    module("pytest", *how, *cells, *tests, *options, env=alone)
 
 
 def test_extras(*options):
     if install("-e", ".[browser]"):
         sys.exit("Selenium cannot be installed")
-    files = [path for path in PROJECT.glob("tests/test_*.py") if "selenium" in path.read_text()]
-    module("pytest", "-q", *sorted(files), *options)
+    test(*options)
 
 
 def lint(*options):
@@ -160,9 +171,9 @@ def lint(*options):
 
 COMMANDS = {
     "run": lambda *options: module("tutorial.execute", *options),
-    "demo": lambda *options: module("tutorial.execute", "demo", "-p", "train", "False", *options),
+    "demo": demo,
     "lab": lab,
-    "watch": lambda *options: module("web.watch", *options),
+    "watch": watch,
     "site": site,
     "pictures": lambda *options: module("tutorial.pictures", *options),
     "test": test,

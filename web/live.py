@@ -22,7 +22,7 @@ from IPython.display import HTML, display
 
 from reacher.task import OBSERVATION_SIZE
 from web.actor import Network, network_of
-from web.page import STILL, inline, page
+from web.page import STILL, UNTRAINED, inline, page
 from web.watch import watch_page
 
 MOST_ARMS = 20  # that are shown
@@ -35,7 +35,9 @@ def shown_network(agent: Any) -> Network:
     Raises:
         ValueError: the reader edited it, so that a page would show another one.
     """
-    weights = {name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()}
+    weights = {
+        name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()
+    }
     network = network_of(weights, "the actor")
     seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
     with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
@@ -69,8 +71,7 @@ def show_learner(learner: Any, scores: Sequence[float], arms: int) -> None:
     except ValueError as error:
         print(error)
         return
-    actors: list[dict] = [{"label": "0", "network": None, "episode": 0}]
-    actors += [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
+    actors = [UNTRAINED, {"label": str(len(scores)), "network": network, "episode": len(scores)}]
     content = page(actors, None, list(scores), min(arms, MOST_ARMS), embedded=True)
     display(HTML(inline(content, STILL.read_bytes(), "Arms to play with")))
 
@@ -88,7 +89,7 @@ def live_arms(
         yield other
         return
     name = f"live-{uuid.uuid4().hex}"
-    actors: list[dict] = [{"label": "0", "network": None, "episode": 0}]
+    actors: list[dict] = [UNTRAINED]
     curve: list[float] = []
 
     def output(live: bool) -> HTML:

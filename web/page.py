@@ -16,6 +16,7 @@ from typing import Any
 from reacher import columns, physics, task
 
 SEED = 1000  # of the goals; trainings begin with seeds from 0 on
+UNTRAINED = {"label": "0", "network": None, "episode": 0}
 ASSETS = Path(__file__).parent / "assets"
 STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"  # where scripts do not run
 
@@ -34,7 +35,7 @@ def script(*names: str) -> str:
 
 
 def page(
-    actors: Sequence[Mapping],
+    actors: Sequence[Mapping] = (),
     critic: Mapping | None = None,
     scores: Sequence[float] = (),
     arms: int = 20,
@@ -49,7 +50,7 @@ def page(
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
-        actors: in the order of training. Of each "label", which the slider and links (#episode=...)
+        actors: in the order of training; none: an untrained one. Of each "label", which the slider and links (#episode=...)
             call it by, "network" of `web.actor.Network.packed`, None for random torques, "episode"
             after which it was kept, or None, and perhaps "score", its mean in Python.
         critic: likewise packed; None: the page shows no values.
@@ -60,10 +61,11 @@ def page(
         preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
-        learning: of `web.learn.learning`: a learner that learns in the page.
+        learning: of `web.learn`: a learner that learns in the page.
         parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
-    names, worker = ["physics.js", "networks.js", "scene.js", "page.js"], ""
+    names, worker = ["physics.js", "networks.js", "scene.js", "beside.js", "page.js"], ""
+    actors = actors or [UNTRAINED]
     labels, learning = [actor["label"] for actor in actors], dict(learning or {})
     if learning:
         machine = learning.pop("machine")

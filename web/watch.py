@@ -1,12 +1,14 @@
-"""Play with trained arms in the browser: `python -m web.watch RUN ...` writes one HTML file.
+"""Arms that live and learn in the browser: `python -m web.watch RUN ...` writes one HTML file.
 
 RUN is the folder of a training run, such as runs/default/seed0; of several the reader of the page
-chooses among all actors. The arms are simulated in the page, without network, server or kernel.
+chooses among all actors. With `--agent helpers:new_agent`, an agent learns in the page, too. All
+happens there, without network, server or kernel.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import sys
 from collections.abc import Sequence
@@ -30,7 +32,7 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
     Args:
         folders: of runs, most often of one training: their scores make the page's curve.
         arms: how many.
-        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `goal_size`, `goal_speed`.
+        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `learning`, `goal_size`, `goal_speed`.
     """
     goals = {name: value for name, value in options.items() if name.startswith("goal_")}
 
@@ -77,9 +79,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=Path, default=Path("runs/watch.html"), help="the file (runs/watch.html)")
     add("--tutorial", default="", help="address that the page links to")
     add("--preview", default="", help="address of a picture, for previews of links to the page")
+    add("--agent", metavar="MODULE:FUNCTION", help="makes an agent, which learns in the page")
     options = vars(parser.parse_args(arguments))
-    runs, out = options.pop("runs") or RUNS, options.pop("out")
+    runs, out, agent = options.pop("runs") or RUNS, options.pop("out"), options.pop("agent")
     try:
+        if agent:
+            from web.learn import learning_of  # which needs PyTorch
+
+            module, _, function = agent.partition(":")
+            made = getattr(importlib.import_module(module), function)()
+            try:
+                options["learning"] = learning_of(made)
+            except ValueError as reason:  # edited cells, for example
+                print(f"it cannot learn in the page: {reason}", file=sys.stderr)
         content = watch_page(*runs, **options)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, content.encode())

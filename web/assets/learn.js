@@ -89,19 +89,16 @@ class NStepBuffer { // decisions of all arms: { observations, actions, rewards, 
 }
 
 class Schedules {
-  constructor(settings) { Object.assign(this, { settings, scores: [], best: 0, annealed: 0 }); }
-  endEpisode(armScores) {
-    this.scores.push(armScores.reduce((a, b) => a + b) / armScores.length);
-    const recent = this.scores.slice(-Math.ceil(20 / armScores.length));
-    this.best = Math.max(this.best, recent.reduce((a, b) => a + b) / recent.length);
-    this.annealed += this.best >= this.settings.anneal_score;
+  constructor(settings) { Object.assign(this, { settings, episodes: [], scores: [], annealed: 0 }); }
+  endEpisode(armScores) { // one arm's score varies, so means over 20 arms count
+    const mean = (values) => values.reduce((a, b) => a + b) / values.length, few = Math.ceil(20 / armScores.length);
+    this.episodes.push(mean(Array.from(armScores)));
+    if (this.episodes.length >= few) this.scores.push(mean(this.episodes.slice(-few)));
+    this.annealed += this.progress() >= this.settings.anneal_share;
   }
-  torqueNoise() { return this.settings.torque_noise * Math.max(0, 1 - (this.settings.fading ? this.best / TASK.SOLVED_SCORE : 0)); }
-  annealing() { return this.settings.anneal_episodes === null ? 1 : Math.max(0, 1 - this.annealed / this.settings.anneal_episodes); }
-  beta(decisions) {
-    const rise = Math.min(1, decisions / this.settings.importance_steps);
-    return this.settings.importance_exponent * (1 - rise) + rise;
-  }
+  progress() { return this.scores.length ? Math.max(...this.scores) / TASK.SOLVED_SCORE : -Infinity; }
+  noiseFactor() { return this.settings.noise_schedule === "constant" ? 1 : 1 - clamp(this.progress(), 0, 1); }
+  annealFactor() { return this.settings.anneal_episodes === null ? 1 : Math.max(0, 1 - this.annealed / this.settings.anneal_episodes); }
 }
 
 class Agent {
@@ -110,18 +107,20 @@ class Agent {
     this.schedules = new Schedules(settings);
     this.windows = new NStepBuffer(settings.n_step, settings.discount);
     this.replay = new PrioritizedReplay(capacity, WIDTH, settings.priority_exponent, random);
+    if (settings.mirrors === 0) for (const [path, place] of Object.entries(machine.learner.state)) if (path.endsWith("frame.signs")) machine.room(place).fill(1);
   }
+  get learns() { return this.schedules.annealFactor() > 0; }
   give(method, name, fill) { // fills the arrays of an argument, one after the other
     for (const input of this.machine.programs[method].inputs) if (input.name === name) fill(input.numbers, input.shape);
   }
-  giveNoise(method, factor) {
-    const size = this.settings.noisy_sigma ? factor : 0;
+  giveNoise(method) { // for noisy layers
+    const size = this.settings.noisy_layers ? this.schedules.annealFactor() : 0;
     this.give(method, "noise", (numbers) => { for (let k = 0; k < numbers.length; k++) numbers[k] = size && size * this.random.normal(); });
   }
-  giveRows(method, rowAt, count) { // a batch's arrays have the columns of its rows in order
+  giveBatch(method, rowAt, count) { // its arrays have the columns of the rows in order
     let column = 0;
     for (const { name, numbers, shape: [size, width = 1] } of this.machine.programs[method].inputs) {
-      if (name !== "batch" && name !== "rows") continue;
+      if (name !== "batch") continue;
       for (let k = 0; k < Math.min(size, count); k++) {
         const row = rowAt(k);
         for (let j = 0; j < width; j++) numbers[k * width + j] = row[column + j];
@@ -130,10 +129,10 @@ class Agent {
     }
   }
   act(observations) { // flat, to new actions; with noise, as long as it learns
-    const left = this.schedules.annealing(), sigma = left && this.schedules.torqueNoise();
+    const sigma = this.learns && this.settings.gaussian_sigma * this.schedules.noiseFactor();
     this.give("act", "observations", (numbers) => numbers.set(observations));
-    this.giveNoise("act", left);
-    return this.machine.call("act")[0].map((value) => clamp(value + sigma * this.random.normal(), -1, 1));
+    this.giveNoise("act");
+    return this.machine.call("act")[0].subarray(0, observations.length / SEEN * ACTION).map((value) => clamp(value + sigma * this.random.normal(), -1, 1));
   }
   remember(step) {
     const rewards = step.rewards.map((reward) => this.settings.reward_scale * reward);
@@ -141,7 +140,8 @@ class Agent {
   }
   learn() {
     this.decisions++;
-    if (this.decisions % this.settings.train_freq === 0 && this.schedules.annealing() && this.waiting.length) this.update();
+    if (!this.learns) this.waiting = [];
+    else if (this.decisions % this.settings.train_freq === 0 && this.waiting.length) this.update();
   }
   endEpisode(armScores) {
     this.waiting.push(...this.windows.flush());
@@ -149,35 +149,34 @@ class Agent {
   }
   tdErrors(rows, count) {
     const errors = new Float32Array(count), program = this.machine.programs.td_errors;
-    if (!program || !this.settings.priority_exponent) return errors;
-    const most = program.outputs[0].length;
-    for (let start = 0; start < count; start += most) {
+    if (!this.settings.priority_exponent) return errors; // all alike
+    for (let start = 0, most = program.outputs[0].length; start < count; start += most) {
       const many = Math.min(most, count - start);
-      this.giveRows("td_errors", (k) => rows.subarray((start + k) * WIDTH, (start + k + 1) * WIDTH), many);
+      this.giveBatch("td_errors", (k) => rows.subarray((start + k) * WIDTH, (start + k + 1) * WIDTH), many);
       errors.set(this.machine.call("td_errors")[0].subarray(0, many), start);
     }
     return errors;
   }
-  update() { // store what waits, and learn from batches
-    const { settings, replay, machine, schedules } = this, left = schedules.annealing();
-    const count = this.waiting.reduce((sum, rows) => sum + rows.length, 0) / WIDTH, rows = new Float32Array(count * WIDTH);
+  update() { // a phase: store what waits, and learn from batches
+    const { settings, replay, machine } = this, { batch_size: batch, priority_exponent: alpha } = settings;
+    const rows = new Float32Array(this.waiting.reduce((sum, part) => sum + part.length, 0)), count = rows.length / WIDTH;
     this.waiting.reduce((at, part) => { rows.set(part, at); return at + part.length; }, 0);
     this.waiting = [];
     replay.add(rows, this.tdErrors(rows, count));
-    const batch = settings.batch_size;
     if (replay.size < Math.max(settings.learning_starts, batch)) return;
     const steps = Math.min(settings.gradient_steps, Math.ceil(settings.max_samples_per_insert * count / batch));
-    const samples = Array.from({ length: steps }, () => replay.sample(batch, schedules.beta(this.decisions))), errors = [];
-    machine.setRate(left);
+    const rise = Math.min(1, this.decisions / settings.importance_anneal_steps), beta = settings.importance_exponent_start * (1 - rise) + rise;
+    const samples = Array.from({ length: steps }, () => replay.sample(batch, beta)), errors = [];
+    machine.setRate(this.schedules.annealFactor());
     for (const { indices, weights } of samples) {
-      const method = machine.programs.learn ? "learn" : `learn ${this.updates % (settings.policy_delay) === 0}`;
-      this.giveRows(method, (k) => replay.rows.subarray(indices[k] * WIDTH, (indices[k] + 1) * WIDTH), batch);
-      this.give(method, "weights", (numbers) => numbers.set(weights));
-      this.giveNoise(method, left);
-      errors.push(machine.call(method).find((room) => room.length === batch)?.slice());
-      this.updates++;
+      this.giveBatch("learn", (k) => replay.rows.subarray(indices[k] * WIDTH, (indices[k] + 1) * WIDTH), batch);
+      this.give("learn", "weights", (numbers) => numbers.set(weights));
+      this.giveNoise("learn");
+      const results = machine.call("learn");
+      if (alpha) errors.push(results[0].slice());
     }
-    if (settings.priority_exponent) samples.forEach(({ indices }, k) => indices.forEach((index, i) => replay.update(index, errors[k][i])));
+    this.updates += steps;
+    if (alpha) samples.forEach(({ indices }, k) => indices.forEach((index, i) => replay.update(index, errors[k][i])));
   }
 }
 

@@ -1,11 +1,12 @@
 // The page: live arms, and what the reader does to them.
+const source = document.documentElement.outerHTML; // as it was written, for who saves a learner
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (name) => document.getElementById(name);
 const titleOf = ({ label, episode, network }) => !network ? "not at all, random torques" : !episode ? `the ${label} actor`
   : `${episode} episode${episode > 1 ? "s" : ""}${label === String(episode) ? "" : `, the ${label} actor`}`;
 let actors = data.actors.map((actor) => ({ ...actor, title: titleOf(actor), network: actor.network && network(actor.network) }));
 const critic = data.critic && network(data.critic), MOST = TASK.MAX_SCORE, SOLVED = TASK.SOLVED_SCORE;
-const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1) }));
+const arms = data.goals.map(([angle, share], k) => Object.assign(new Arm(angle, share), { name: String(k + 1), own: { first: angle, share } }));
 const scene = new Scene(byId("view")), dark = matchMedia("(prefers-color-scheme: dark)");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 const RECENT = 500; // physics steps: 10 s
@@ -22,7 +23,8 @@ let actor = actors[data.first], steps = 0, clock = 0; // physics steps so far; s
 let stored = true, learnLink = ""; // whether the actors are those of the file; what a link says of learning
 let held = null, others = 1; // what the reader holds; opacity of the arms that are not chosen
 const chosen = () => arms[state.arm - 1] ?? null;
-const shown = () => chosen() ? [chosen()] : arms;
+const together = (arm) => sides ? arms.filter((other) => other.pair === arm.pair) : [arm]; // those with one goal
+const shown = () => chosen() ? together(chosen()) : arms;
 
 let fading = 0;
 function say(text) { // and let it fade, before it is untrue
@@ -47,7 +49,8 @@ function policy(which, arm, world) {
 
 function tick() { // one physics step of all arms
   for (const arm of arms) {
-    if (steps % STEPS_PER_DECISION === 0) arm.action = state.acting ? policy(actor, arm, state) : [0, 0, 0, 0];
+    if (steps % STEPS_PER_DECISION === 0) arm.action = sides?.torques && arm === arms[0] ? [...sides.torques]
+      : state.acting ? policy(sides?.other && isSecond(arm) ? sides.other() : actor, arm, state) : [0, 0, 0, 0];
     arm.before = [arm.elbow, arm.hand, arm.goal];
     let push = null;
     if (held?.arm === arm && held.kind === "hand") {
@@ -67,6 +70,7 @@ function tick() { // one physics step of all arms
     }
   }
   steps++;
+  sides?.count?.();
 }
 function finish(arm, text) {
   arm.chase = null;
@@ -93,7 +97,7 @@ function holdGoal() { // the goal is where the reader holds it, whatever its own
   const { arm, at } = held, far = Math.min(Math.hypot(at[0], at[2]), 16);
   arm.orbit = Math.abs(far - GOAL_ORBIT) < 1.2 ? GOAL_ORBIT : far; // near its circle it stays on it
   arm.angle = Math.atan2(at[0], at[2]) * 180 / Math.PI;
-  arm.placeGoal();
+  for (const one of together(arm)) { Object.assign(one, { angle: arm.angle, orbit: arm.orbit }); one.placeGoal(); }
 }
 function choose(number, seconds = 0.9) {
   state.arm = number;
@@ -105,11 +109,11 @@ function choose(number, seconds = 0.9) {
 }
 function arrange() {
   const apart = Math.max(23, 2 * GOAL_ORBIT + RADIUS.ring * data.world.size + 1);
-  scene.spread(arms.length, apart).forEach((place, k) => { arms[k].place = place; });
+  scene.spread(arms.length, apart, sides ? 2 : 1).forEach((place, k) => { arms[k].place = place; });
 }
 let framed = null; // the camera, unless the reader turned it
 function frame(seconds = 0) {
-  const places = (chosen() ? [chosen()] : arms).map(({ place }) => place);
+  const places = shown().map(({ place }) => place);
   framed = scene.framing(places, FRAMED[places.length > 1 ? "many" : "one"]);
   scene.fly(framed, still.matches ? 0 : seconds);
 }
@@ -151,7 +155,7 @@ function set(name, value) {
 
 // A link such as #episode=2&arm=7&gravity=20 sets the scene; what it does not name is as at first.
 function read(hash) {
-  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => !Object.hasOwn(DEFAULTS, name) && !(learning && Object.hasOwn(learning.names, name))));
+  const wanted = new URLSearchParams(hash.replace(/^#/, "")), odd = new Set([...wanted.keys()].filter((name) => name !== "rival" && !Object.hasOwn(DEFAULTS, name) && !(learning && Object.hasOwn(learning.names, name))));
   const number = (name, low, high) => {
     const value = Number(wanted.get(name) ?? DEFAULTS[name]), isKnown = value >= low && value <= high;
     if (!isKnown) odd.add(name);
@@ -160,18 +164,20 @@ function read(hash) {
   for (const [name, , low, high] of WORLD) set(name, number(name, low, high));
   set("slow", number("slow", 0.1, 4));
   set("acting", wanted.get("acting") !== "false");
+  stand(null);
   if (learning && wanted.has("learn")) learning.read(wanted);
   const index = stored || wanted.has("episode") ? actors.findIndex(({ label }) => label === (wanted.get("episode") ?? DEFAULTS.episode)) : actors.length - 1;
   if (index < 0) odd.add("episode");
   train(index < 0 ? stored ? data.first : actors.length - 1 : index);
   choose(Math.round(number("arm", 0, arms.length)), quiet ? 0 : 0.9);
+  if (wanted.has("rival")) compareWith(wanted.get("rival")) || odd.add("rival");
   if (odd.size) say(`This link asks for what is not here: ${[...odd].join(", ").slice(0, 60)}. ${index < 0 ? `The ${actor.label} actor plays` : "The rest is as it says"}.`);
 }
 let quiet = true; // while the page is built
 function remember() {
   if (quiet) return;
   const changed = Object.keys(DEFAULTS).filter((name) => String(state[name]) !== String(DEFAULTS[name]) && (stored || name !== "episode"));
-  const words = [learnLink, ...changed.map((name) => `${name}=${state[name]}`)].filter(Boolean);
+  const words = [learnLink, ...changed.map((name) => `${name}=${state[name]}`), sides?.label && `rival=${sides.label}`].filter(Boolean);
   try { history.replaceState(null, "", `#${words.join("&")}`); } catch { /* within a notebook */ }
 }
 
@@ -262,17 +268,20 @@ function listen() {
   const keys = {
     ArrowLeft: () => scene.orbit(-5, 0), ArrowRight: () => scene.orbit(5, 0), ArrowUp: () => scene.orbit(0, 4), ArrowDown: () => scene.orbit(0, -4),
     "+": () => scene.zoom(1 / 1.15), "=": () => scene.zoom(1 / 1.15), "-": () => scene.zoom(1.15),
-    n: () => next(1), p: () => next(-1), Escape: () => (state.arm || isTurned() ? choose(0) : view.blur()),
+    n: () => next(1), p: () => next(-1), Escape: () => (sides?.torques ? stand(null) : state.arm || isTurned() ? choose(0) : view.blur()),
     "[": () => pullGoals(-30), "]": () => pullGoals(30), f: flickHands, a: () => set("acting", !state.acting),
     s: () => set("slow", state.slow < 1 ? 1 : 0.25), " ": () => set("playing", !state.playing), r: () => { startAgain(); frame(0.9); },
     ".": () => { set("playing", false); do tick(); while (steps % STEPS_PER_DECISION); },
   };
   view.addEventListener("keydown", (event) => {
+    if (steer(event, 1)) return;
     if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     endHint();
     keys[event.key]();
   });
+  addEventListener("keyup", (event) => steer(event, 0));
+  listenBeside();
   for (const [name, key] of [["play", " "], ["slow", "s"], ["acting", "a"], ["flick", "f"], ["reset", "r"]]) byId(name).addEventListener("click", keys[key]);
   byId("pull").addEventListener("click", () => pullGoals());
   byId("all").addEventListener("click", () => choose(0));
@@ -296,8 +305,7 @@ function listen() {
 }
 
 // ------------------------------------------------------------------------- what the page tells
-function tell() {
-  const some = shown(), touching = some.filter((arm) => arm.touches).length;
+function shareOf(some) { // of the last seconds in which they touched their goals
   let share = 0;
   for (const arm of some) {
     const count = Math.min(arm.lived, RECENT);
@@ -305,12 +313,18 @@ function tell() {
     for (let k = 0; k < count; k++) sum += arm.recent[k];
     share += count ? sum / count / some.length : 0;
   }
-  const seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
-    ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
-  const text = `${state.acting ? "" : "The actor is off. "}${who}. ${(100 * share).toFixed(0)} % of the last ${seconds.toFixed(0)} s: a score of ${(MOST * share).toFixed(1)} at that rate`;
-  const told = learning?.isRunning && !stored ? `${text}\n${learning.told}` : text;
-  if (byId("status").textContent !== told) byId("status").textContent = told;
+  return share;
 }
+function tell() {
+  if (sides) return tellSides();
+  const some = shown(), touching = some.filter((arm) => arm.touches).length;
+  const share = shareOf(some), seconds = Math.min(some[0].lived, RECENT) * STEP, who = chosen()
+    ? `Arm ${chosen().name} ${touching ? "touches its goal" : "is apart from its goal"}` : `${touching} of ${arms.length} arms touch their goals`;
+  const text = `${state.acting ? "" : "The actor is off. "}${who}. Score of the last ${seconds.toFixed(0)} s: ${(MOST * share).toFixed(1)}`;
+  write(learning?.isRunning && !stored ? `${text}\n${learning.told}` : text);
+}
+
+function write(text) { if (byId("status").textContent !== text) byId("status").textContent = text; }
 
 const COLORS = [[38, 20, 74], [92, 30, 128], [170, 50, 110], [232, 104, 62], [252, 190, 70], [252, 248, 190]];
 function colorOf(share) {
@@ -369,9 +383,9 @@ function picture() {
   const drawn = arms.map((arm) => {
     const now = [arm.elbow, arm.hand, arm.goal], before = arm.before ?? now; // between two steps
     const [elbow, hand, goal] = now.map((point, k) => upright(add(before[k], sub(point, before[k]), late), arm.place));
-    const one = arm === chosen(), grabbed = held?.arm === arm;
+    const one = !!chosen() && shown().includes(arm), grabbed = held?.arm === arm;
     return {
-      place: arm.place, elbow, hand, goal, touches: arm.touches, name: arm.name, opacity: one ? 1 : others,
+      place: arm.place, elbow, hand, goal, touches: arm.touches, name: nameOf(arm), opacity: one ? 1 : others, second: !!sides && isSecond(arm),
       path: (one || grabbed) && circle.map((a) => upright([arm.orbit * Math.sin(a), GOAL_HEIGHT, arm.orbit * Math.cos(a)], arm.place)),
       trail: one && arm.trail.map((point) => upright(point, arm.place)), torques: one ? arcs(arm) : [],
       pull: grabbed && held.kind === "hand" && upright(held.at, arm.place),
@@ -420,8 +434,10 @@ function curve() { // kept actors stand at equal distances on its axis, and the 
   svg.setAttribute("viewBox", `0 0 ${end} ${MOST}`);
   if (actors.at(-1).rate !== undefined) points.push(`${end},${MOST - actors.at(-1).rate}`); // of the episode that goes on
   const line = (score, dash) => `<line x1="0" x2="${end}" y1="${MOST - score}" y2="${MOST - score}" stroke-dasharray="${dash}"/>`;
-  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline class="before" points="${before.join(" ")}"/><polyline points="${points.join(" ")}"/>`;
-  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." + (before.length ? " Gray: what learned before this." : "") : "";
+  const second = along(data.beside ?? []);
+  svg.innerHTML = `${line(0, "none")}${line(SOLVED, "4 4")}<polyline class="second" points="${second.join(" ")}"/><polyline class="before" points="${before.join(" ")}"/><polyline points="${points.join(" ")}"/>`;
+  byId("curve-note").textContent = points.length ? "The line: scores in training, with noise. Dashed: 30, which counts as solved. Below: episodes." + (second.length ? " The other color: the learner beside it." : before.length ? " Gray: what learned before this." : "") : "";
+  tellRivals();
   byId("episode").max = end;
   byId("training").hidden = actors.length < 2;
   byId("stops").replaceChildren(...actors.map(({ label, episode }, k) => {
@@ -495,7 +511,8 @@ setInterval(() => { // however few pictures there are
   }
 }, 200);
 
-const learning = data.learning && new Learning();
+let learning = null;
+if (data.learning) learning = new Learning();
 document.querySelector("main").hidden = false;
 build();
 startAgain();
@@ -503,8 +520,9 @@ listen();
 resize();
 arrange();
 read(location.hash);
+if (learning?.beginsByItself) learning.start();
 set("playing", state.playing);
 tell();
 quiet = false;
 requestAnimationFrame(loop);
-window.page = { data, state, arms, get actors() { return actors; }, learning, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console
+window.page = { data, state, arms, get actors() { return actors; }, get sides() { return sides; }, stand, compareWith, learning, scene, frames, tick, train, choose, set, read, pullGoals, under }; // for the browser's console

@@ -9,12 +9,12 @@ const FRAMED = { // around the base, below, above, m; degrees
 };
 const DARK = {
   sky: [16, 21, 32], floor: [30, 37, 52], square: [37, 45, 63], shadow: [5, 7, 12, 0.5], post: [98, 110, 138],
-  base: [128, 139, 165], limb: [232, 235, 242], hand: [64, 164, 255], goal: [214, 116, 178],
+  base: [128, 139, 165], limb: [232, 235, 242], second: [233, 168, 84], hand: [64, 164, 255], goal: [214, 116, 178],
   touched: [52, 224, 120], ring: [255, 255, 255], torque: [255, 186, 73], ink: [170, 180, 200],
 };
 const LIGHT = {
   sky: [231, 237, 245], floor: [218, 225, 235], square: [226, 232, 241], shadow: [40, 60, 90, 0.2], post: [140, 151, 170],
-  base: [74, 84, 104], limb: [126, 139, 162], hand: [18, 112, 208], goal: [200, 92, 160],
+  base: [74, 84, 104], limb: [126, 139, 162], second: [205, 128, 38], hand: [18, 112, 208], goal: [200, 92, 160],
   touched: [22, 178, 104], ring: [6, 78, 46], torque: [214, 112, 0], ink: [82, 94, 116],
 };
 const upright = ([x, y, z], place) => [x + place[0], z + place[1], y + place[2]];
@@ -59,7 +59,7 @@ class Scene {
     for (let turn = 0; turn < 12; turn++) {
       const seen = points.map((p) => { const a = sub(p, target); return [dot(a, right), dot(a, up), dot(a, forward)]; });
       distance = MARGIN * Math.max(...seen.map(([x, y, z]) =>
-        Math.max(Math.abs(x) / this.width, Math.abs(y) / Math.max(this.height - 80, 100)) * 2 * this.focal - z));
+        Math.max(Math.abs(x) / this.width, Math.abs(y) / Math.max(this.height - 90, 100)) * 2 * this.focal - z));
       [right, up].forEach((axis, k) => {
         const shares = seen.map((s) => s[k] / (distance + s[2]));
         target = add(target, axis, (Math.min(...shares) + Math.max(...shares)) / 2 * distance);
@@ -69,8 +69,8 @@ class Scene {
   }
 
   // Places of arms in rows, as many in each as make them look largest in a picture of this shape.
-  spread(count, apart) {
-    const found = [...Array(count).keys()].map((k) => k + 1).filter((columns) => columns * Math.ceil(count / columns) - count < 2).map((columns) => {
+  spread(count, apart, multiple = 1) {
+    const found = [...Array(count).keys()].map((k) => k + 1).filter((columns) => (columns % multiple === 0 || count === 1) && columns * Math.ceil(count / columns) - count < 2).map((columns) => {
       const rows = Math.ceil(count / columns), middle = (columns - 1) / 2;
       const places = [...Array(count).keys()].map((k) => [(k % columns - middle) * apart, ((rows - 1) / 2 - Math.floor(k / columns)) * 1.15 * apart, 0]);
       return { places, far: this.framing(places, FRAMED.many).distance };
@@ -142,8 +142,9 @@ class Scene {
       const near = this.project(goal)[2] - 0.9 * goalSize / 2; // what is behind its front shines through
       jobs.push([this.project(foot)[2], () => this.name(foot, arm.name, colors)]);
       jobs.push(this.rod(foot, place, RADIUS.post, colors.post, 0, RADIUS.base), this.ball(place, RADIUS.base, colors.base));
-      jobs.push(this.rod(place, elbow, RADIUS.limb, colors.limb, RADIUS.base, RADIUS.elbow), this.ball(elbow, RADIUS.elbow, colors.base));
-      jobs.push(this.rod(elbow, hand, RADIUS.limb, colors.limb, RADIUS.elbow, HAND_RADIUS), this.ball(hand, HAND_RADIUS, colors.hand));
+      const limb = arm.second ? colors.second : colors.limb;
+      jobs.push(this.rod(place, elbow, RADIUS.limb, limb, RADIUS.base, RADIUS.elbow), this.ball(elbow, RADIUS.elbow, colors.base));
+      jobs.push(this.rod(elbow, hand, RADIUS.limb, limb, RADIUS.elbow, HAND_RADIUS), this.ball(hand, HAND_RADIUS, colors.hand));
       if (arm.path) jobs.push([Infinity, () => this.line(arm.path, paint(colors.goal, 0.55), 1.5, [4, 5])]);
       if (arm.trail) jobs.push([this.project(hand)[2] + 0.1, () => this.trail(arm.trail, colors.hand)]);
       if (touches) jobs.push([this.project(goal)[2] + goalSize / 2, () => this.ring(goal, goalSize, colors, Math.PI)]);
