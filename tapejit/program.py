@@ -92,7 +92,7 @@ def program(recorder: Learner, name: str, method: str, arguments: tuple, memory:
     try:
         while True:
             try:
-                entry = recorder.entry((name,), method, call, ())
+                entry = recorder.entry((name,), method, call)
                 break
             except NotNow as reason:  # such as an optimizer before its first step
                 if reason.__cause__:
