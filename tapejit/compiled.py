@@ -204,7 +204,8 @@ class Learner:
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
-        phase.write()
+        if phase.after:
+            phase.write()
         for path in entry.grads:
             entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
         return entry.result(results, call.steps)

@@ -217,6 +217,8 @@ class Reading:
         holder = self.holder(held)
         rate = "lr" if any(held is each for each in self.rates) else None
         for key in [key for key in held if (names is None or key in names) and key != rate]:
+            if isinstance(key, str) and "_hooks" in key and not held[key]:
+                continue  # `Guard` notices when a hook is registered
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
