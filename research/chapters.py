@@ -65,7 +65,7 @@ def reports() -> dict[str, Make]:
     return notebook.load_definitions(DOC / "reports.ipynb").AGENTS
 
 
-CHAPTERS = {  # agents, seeds, episodes of some and of the others
+CHAPTERS: dict[str, tuple[Any, ...]] = {  # agents, seeds, episodes of some and of the others
     "act_one": (act_one, range(9300, 9312), {}, 15),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
