@@ -201,8 +201,10 @@ def test_beta_and_rates_are_those_of_the_moment(notebook, defaults):
     agent.replay.sample = lambda shape, beta: (betas.append(beta), sample(shape, beta))[1]
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
         fill(agent)
-        agent.decisions, agent.schedules.annealed_episodes = decisions, annealed
-        notebook.learning_phase(agent)
+        agent.decisions, agent.schedules.annealed_episodes = decisions - 1, annealed
+        agent.learn_every = 1
+        agent.learn()
+        agent.learn_every = 10**6
         for name in ("actor", "critic"):
             [group] = vars(agent.learner)[f"{name}_optimizer"].param_groups
             assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
@@ -312,6 +314,7 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
     assert (agent.num_updates, len(agent.replay), agent.waiting) == (steps, held, [])
+    assert agent.decisions == 3 * small_training.DECISIONS
 
 
 # ------------------------------------------------------------------------------ every option works
