@@ -6,8 +6,9 @@ a line itself is the bug, it is an edit of the text, which must match exactly on
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,9 @@ def broadcast(ddpg: Any) -> type:
 def terminal_at_limit(agent: Any) -> type:
     class TerminalAtLimit(agent):
         def remember(self, observations, actions, env_info):
-            no_limit = [False] * len(env_info.max_reached)
-            super().remember(observations, actions, replace(env_info, max_reached=no_limit))
+            env_info = copy.copy(env_info)
+            env_info.max_reached = [False] * len(env_info.max_reached)
+            super().remember(observations, actions, env_info)
 
     return TerminalAtLimit
 

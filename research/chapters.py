@@ -65,9 +65,9 @@ def reports() -> dict[str, Make]:
     return notebook.load_definitions(DOC / "reports.ipynb").AGENTS
 
 
-CHAPTERS = {  # agents, seeds, episodes
+CHAPTERS: dict[str, tuple[Any, ...]] = {  # agents, seeds, episodes of some and of the others
     "act_one": (act_one, range(9300, 9312), {}, 15),
-    "reports": (reports, range(3), {"b": 120, "c": 120}, 40),
+    "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
 
 
@@ -84,12 +84,12 @@ def train(make: Make, seed: int, episodes: int) -> list[Row]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    for chapter, (agents, seeds, longer, usual) in CHAPTERS.items():
+    for chapter, (agents, seeds, some, others) in CHAPTERS.items():
         for seed in seeds:
             for name, make in agents().items():
                 path = CHECKPOINTS / chapter / f"{name}.csv"
                 if seed not in results.stored_seeds(path):
-                    results.store(path, train(make, seed, longer.get(name, usual)))
+                    results.store(path, train(make, seed, some.get(name, others)))
                     print(chapter, name, seed, flush=True)
 
 

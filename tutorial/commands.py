@@ -149,11 +149,11 @@ def site(*options):
 
 def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
-    files = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
-    files = [*LONG, *(name for name in files if name not in LONG)]
+    names = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
+    names.sort(key=lambda name: name not in LONG)
     how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in files)]
+    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in names)]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
     module("pytest", *how, *cells, *tests, *options, env=alone)
 

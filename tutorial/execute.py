@@ -108,7 +108,7 @@ class Watched(NBClientEngine):
 
 def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
     """Keep of a notebook on arms what trains on another environment, and say at its top which."""
-    tagged = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
+    tagged: dict[str, list] = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
     for cell in notebook.cells:
         for tag in tagged.keys() & set(cell.metadata.get("tags", ())):
             tagged[tag].append(cell)

@@ -16,7 +16,7 @@ from typing import Any
 from reacher import columns, physics, task
 
 SEED = 1000  # of the goals; trainings begin with seeds from 0 on
-UNTRAINED = {"label": "0", "network": None, "episode": 0}
+UNTRAINED: dict[str, Any] = {"label": "0", "network": None, "episode": 0}
 ASSETS = Path(__file__).parent / "assets"
 STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"  # where scripts do not run
 
@@ -50,9 +50,10 @@ def page(
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
-        actors: in the order of training; none: an untrained one. Of each "label", which the slider and links (#episode=...)
-            call it by, "network" of `web.actor.Network.packed`, None for random torques, "episode"
-            after which it was kept, or None, and perhaps "score", its mean in Python.
+        actors: in the order of training; none: an untrained one. Of each "label", which the slider
+            and links (#episode=...) call it by, "network" of `web.actor.Network.packed`, None for
+            random torques, "episode" after which it was kept, or None, and perhaps "score", its
+            mean in Python.
         critic: likewise packed; None: the page shows no values.
         scores: of the training, episode by episode.
         arms: how many live in the page.
