@@ -236,7 +236,7 @@ def main(arguments: list[str]) -> int:
     except PapermillExecutionError as error:
         stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
         status = 1
-    except (click.ClickException, OSError, ValueError) as error:
+    except (click.ClickException, ImportError, OSError, ValueError) as error:
         print(f"make run: {getattr(error, 'message', None) or error}", file=sys.stderr)
         return 2
     if not output.exists() or output.stat().st_mtime < started:  # papermill's version, say
