@@ -148,7 +148,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     def policy(observations: np.ndarray) -> np.ndarray:
         seen = arms.seen(observations)
         if isinstance(env, VecNormalize):
-            seen = env.normalize_obs(seen)
+            seen = env.normalize_obs(seen)  # type: ignore[assignment]
         return arms.action_signs * model.predict(seen, deterministic=True)[0]
 
     def after_step(*variables: Any) -> bool:
