@@ -39,7 +39,7 @@ from tutorial.scores import moving_average, read_scores, solved_at
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
 from web.learn import learning_page
-from web.live import live_arms, show_arms, show_learner
+from web.live import live_arms, show_agent, show_arms
 
 
 def require_finite(what: str, values: np.ndarray) -> None:

@@ -36,28 +36,20 @@ class Given(NamedTuple):
     leaves: list
     structure: Any
     numbers: list[int]  # which leaves are arrays
-    flags: list[int]  # and which are a Python bool in each call
     steps: int | None  # None: one call
 
-    def arguments(self, step: int | None = None, flags: Sequence[bool] = ()) -> tuple[list, list]:
+    def one(self, step: int = 0) -> tuple[list, list]:
         """The leaves of one call, which share no memory with the caller's, and the arguments."""
         leaves = list(self.leaves)
         for k in self.numbers:
-            value = leaves[k] if self.steps is None else leaves[k][step or 0]
+            value = leaves[k] if self.steps is None else leaves[k][step]
             known = isinstance(value, torch.Tensor)
             leaves[k] = value.detach().clone() if known else torch.from_numpy(np.array(value))
-        for k, flag in zip(self.flags, flags, strict=True):
-            leaves[k] = flag
         return leaves, leaves if self.structure is None else tree_unflatten(leaves, self.structure)
 
     def arrays(self) -> list[np.ndarray]:
         found = [self.leaves[k] for k in self.numbers]
         return [x.detach().numpy() if isinstance(x, torch.Tensor) else x for x in found]
-
-    def variants(self) -> list[tuple[bool, ...]]:
-        """What the flags are in each call."""
-        flags = [self.leaves[k].tolist() for k in self.flags]
-        return list(zip(*flags, strict=True)) if flags else [()] * (self.steps or 1)
 
     def kind(self) -> tuple:
         """What a recording depends on: structure, shapes, and all that is no array."""
@@ -66,7 +58,11 @@ class Given(NamedTuple):
             (x.shape[first:], x.dtype) if isinstance(x, ARRAYS) else (type(x), x)
             for x in self.leaves
         ]
-        return self.structure, tuple(leaves), tuple(self.flags), self.steps and capacity(self.steps)
+        return self.structure, tuple(leaves), self.room()
+
+    def room(self) -> int | None:
+        """For how many steps the compiled call has room."""
+        return self.steps and max(ROOM, 1 << (self.steps - 1).bit_length())
 
 
 def given(arguments: tuple, scan: bool) -> Given:
@@ -74,14 +70,12 @@ def given(arguments: tuple, scan: bool) -> Given:
     leaves, structure = (list(arguments), None) if plain else tree_flatten(arguments)
     numbers = [k for k, x in enumerate(leaves) if isinstance(x, ARRAYS)]
     if not scan:
-        return Given(leaves, structure, numbers, [], None)
+        return Given(leaves, structure, numbers, None)
     lengths = {len(leaves[k]) if leaves[k].ndim else 0 for k in numbers}
     if len(lengths) != 1 or 0 in lengths:
         shapes = [tuple(leaves[k].shape) for k in numbers]
         raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {shapes}")
-    flags = [k for k in numbers if leaves[k].dtype == bool and leaves[k].ndim == 1]
-    numbers = [k for k in numbers if k not in flags]
-    return Given(leaves, structure, numbers, flags, lengths.pop())
+    return Given(leaves, structure, numbers, lengths.pop())
 
 
 class Entry(NamedTuple):
@@ -127,7 +121,7 @@ class Learner:
         self.engine = "torch" if engine == "torch" else "compiled"
         self.reason: str | None = None
         self.entries: dict[tuple, list[Entry]] = {}
-        self.phases: dict[tuple, tuple[list[Entry], Any]] = {}
+        self.current: dict[tuple, tuple[Entry, Any]] = {}  # with the compiled call
         self.tried: Counter[tuple] = Counter()  # how often a kind of call was recorded
         self.apart: set[tuple] = set()
         self.schedule = checking.Schedule()
@@ -172,10 +166,9 @@ class Learner:
 
     def by_torch(self, method: str, call: Given, steps: int | None = None) -> Any:
         """The result by PyTorch, of all steps or the first ones."""
-        function, variants = getattr(self.learner, method), call.variants()
+        function = getattr(self.learner, method)
         results = [
-            tree_map(array_of, function(*call.arguments(k, variants[k])[1]))
-            for k in range(steps or call.steps or 1)
+            tree_map(array_of, function(*call.one(k)[1])) for k in range(steps or call.steps or 1)
         ]
         if call.steps is None:
             return results[0]
@@ -186,7 +179,7 @@ class Learner:
     def give_way(self, reason: str, late: bool = False) -> None:
         """Leave all to PyTorch from here on, and say why."""
         self.engine, self.reason = "torch", reason
-        self.entries, self.phases = {}, {}
+        self.entries, self.current = {}, {}
         if self.strict and not late:
             raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
         print(f"engine: torch, because {reason}; a compiled step is several times as fast")
@@ -194,51 +187,30 @@ class Learner:
     # ------------------------------------------------------------------------------- compiled calls
 
     def compiled(self, method: str, call: Given) -> Any:
-        entries, phase = self.phase(method, call)
-        which, steps = None, call.steps or 1
-        if call.steps:
-            which = np.zeros(capacity(steps), np.int32)
-            if len(entries) > 1:
-                variants = call.variants()
-                which[:steps] = list(map(sorted(set(variants)).index, variants))
+        torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
+        key, steps = (method, call.kind(), torchs), call.steps or 1
+        entry, phase = self.current.get(key, (None, None))
+        if entry is None or not entry.guard.holds():
+            entry = self.entry(key, method, call)
+            parts = entry.recorded, entry.reading, entry.replaced, call.numbers, call.room()
+            phase = jax_setup.phases().Phase(*parts)
+            self.current[key] = entry, phase
         chance = torch.get_rng_state() if phase.draws else None
         try:
             if tried := self.schedule.due(method, steps):
-                checking.check(self, method, call, entries, phase, which, min(tried, steps))
-            results = phase.run(call.arrays(), which, steps)
+                checking.check(self, method, call, entry, phase, min(tried, steps))
+            results = phase.run(call.arrays(), steps)
         except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
-        phase.write()
-        for entry in entries:
-            for path in entry.grads:
-                entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
-        return entries[0].result(results, call.steps)
+        if phase.after:
+            phase.write()
+        for path in entry.grads:
+            entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
+        return entry.result(results, call.steps)
 
-    def phase(self, method: str, call: Given) -> tuple[list[Entry], Any]:
-        """Recordings for such arguments, one for each variant of the flags, as a compiled call."""
-        torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
-        kinds = sorted(set(call.variants())) if call.flags else [()]
-        key = method, call.kind(), torchs
-        known = self.phases.get((key, *kinds))
-        if known and all([entry.guard.holds() for entry in known[0]]):
-            return known
-        entries = [self.entry((*key, kind), method, call, kind) for kind in kinds]
-        first = entries[0]
-        if any((x.leaves, x.structure) != (first.leaves, first.structure) for x in entries):
-            raise CannotRecord("a flag decides what is returned")
-        phase = jax_setup.phases().Phase(
-            [entry.recorded for entry in entries],
-            first.reading,
-            frozenset().union(*(entry.replaced for entry in entries)),
-            call.numbers,
-            call.steps is not None,
-        )
-        self.phases[key, *kinds] = entries, phase
-        return entries, phase
-
-    def entry(self, key: tuple, method: str, call: Given, variant: tuple) -> Entry:
+    def entry(self, key: tuple, method: str, call: Given) -> Entry:
         """The recording for such a call; a new one where what it holds has changed."""
         known = self.entries.setdefault(key, [])
         reading, changed = Reading(self.learner, method, self.apart), []
@@ -252,8 +224,8 @@ class Learner:
             what = changed[0] if changed else "what it reads"
             raise CannotRecord(f"{method} would be recorded again and again: {what} changes")
         with (saved := Saved(reading)).undone():
-            one, after = self.trial(reading, method, call, variant)
-            other, end = self.trial(after, method, call, variant)
+            one, after = self.trial(reading, method, call)
+            other, end = self.trial(after, method, call)
             if saved.chance_is_used():
                 raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
         if changed := differences(after.facts, end.facts):
@@ -265,7 +237,7 @@ class Learner:
         known.append(one.bound(reading))
         return known[-1]
 
-    def trial(self, before: Reading, method: str, call: Given, variant: tuple):
+    def trial(self, before: Reading, method: str, call: Given):
         """Record one call, and read what there is afterwards."""
         first = {path: each[0] for each in before.shared.values() for path in each}
         tensors = {path: place.tensor for path, place in before.tensors.items()}
@@ -273,7 +245,7 @@ class Learner:
         states = {
             path: Node("input", ("state", first.get(path, path)), x) for path, x in tensors.items()
         }
-        leaves, arguments = call.arguments(0, variant)
+        leaves, arguments = call.one()
         inputs = [(states[path], x) for path, x in tensors.items()]
         inputs += [(Node("input", ("argument", k), leaves[k]), leaves[k]) for k in call.numbers]
         function, chance = getattr(self.learner, method), torch.get_rng_state()
@@ -358,11 +330,6 @@ def watched(codes: set[types.CodeType]) -> Iterator[None]:
         sys.setprofile(before)
     if strange := [code for code in ran - codes if code.co_filename != "<string>"]:
         raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
-
-
-def capacity(steps: int) -> int:
-    """For how many steps a phase has room."""
-    return max(ROOM, 1 << (steps - 1).bit_length())
 
 
 def array_of(value: Any) -> Any:

@@ -79,7 +79,7 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
     try:
         while True:
             try:
-                entry = recorder.entry((method,), method, call, ())
+                entry = recorder.entry((method,), method, call)
                 break
             except NotNow as reason:  # such as an optimizer before its first step
                 if reason.__cause__:

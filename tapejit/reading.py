@@ -217,6 +217,8 @@ class Reading:
         holder = self.holder(held)
         rate = "lr" if any(held is each for each in self.rates) else None
         for key in [key for key in held if (names is None or key in names) and key != rate]:
+            if isinstance(key, str) and "_hooks" in key and not held[key]:
+                continue  # `Guard` notices when a hook is registered
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
@@ -297,9 +299,8 @@ class Reading:
                     self.visit(value, f"{each.__qualname__}.{name}", (), holder, name)
 
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
-        self.facts[path] = code = function.__code__
-        name = function.__qualname__
-        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        self.facts[path], name = function.__code__, function.__qualname__
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         defaults = {
             **dict(enumerate(function.__defaults__ or ())),
             **(function.__kwdefaults__ or {}),
@@ -311,7 +312,7 @@ class Reading:
             return
         self.see_items(vars(function), name, (), self.names)
         space = function.__globals__
-        for code in codes_of(code):
+        for code in codes_of(function.__code__):
             self.codes.add(code)
             variables, attributes = names_in(code)
             self.names |= attributes | (variables & DYNAMIC)
@@ -332,7 +333,7 @@ def names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
             and "IMPORT" in instruction.opname
         ):
             raise CannotRecord(f"{name} is imported in {code.co_qualname}")
-        if kind in ("GLOBAL", "NAME"):
+        if kind in ("GLOBAL", "NAME") and "IMPORT" not in instruction.opname:
             variables.add(name)
         elif isinstance(name, str) and name.isidentifier() and "FAST" not in kind:
             attributes.add(name)  # also a constant, as getattr takes it
@@ -436,16 +437,11 @@ class Guard:
     def __init__(self, reading: Reading, replaced: Collection[str]):
         places = [reading.tensors[path] for path in replaced]
         apart = {(id(each.holder.target), each.key) for each in places if each.holder}
-        holders = [each for each in reading.holders.values() if not isinstance(each.target, set)]
         self.sized = [each.contents for each in reading.holders.values()]
         self.sizes = list(map(len, self.sized))
-        self.sets = [
-            (each.target, each.target.copy())
-            for each in reading.holders.values()
-            if isinstance(each.target, set)
-        ]
+        self.sets = [(each, each.copy()) for each in self.sized if isinstance(each, set)]
         self.items: list[tuple[operator.itemgetter, Any]] = []
-        for each in holders:
+        for each in reading.holders.values():
             if keys := [key for key in each.keys if (id(each.target), key) not in apart]:
                 self.items.append((operator.itemgetter(*keys, keys[0]), each.contents))
         self.cells = reading.cells

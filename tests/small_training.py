@@ -86,6 +86,15 @@ def assert_same(one: dict, other: dict) -> None:
     assert not differing, f"{differing[:5]} differ"
 
 
+class Answer:
+    """What an environment answers: observations (arms, n) and rewards (arms,)."""
+
+    def __init__(self, observations, rewards, done, by_time_limit=True):
+        self.vector_observations, self.rewards = observations, rewards
+        self.local_done = [done] * len(rewards)
+        self.max_reached = np.broadcast_to(done & np.array(by_time_limit), len(rewards))
+
+
 class KilledAt:
     """The real environment; some time after a decision the system ends its process.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
-import sys
 
 import nbformat
 import pytest
@@ -136,48 +136,26 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
 @pytest.mark.parametrize("by_make", [True, False])
-def test_ctrl_c_and_sigterm_say_how_to_go_on(tmp_path, by_make):
+def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, monkeypatch, capsys, by_make):
     """By a command that works where the reader stands."""
-    notebook = small_notebook(
-        tmp_path / "in.ipynb",
-        "from pathlib import Path; folder = Path(out_dir) / preset / f'seed{seed}'",
-        "folder.mkdir(parents=True); (folder / 'state.pt').touch()",
-        new_code_cell("print('now'); import time; time.sleep(600)", metadata={"tags": ["log"]}),
-    )
-    program = (
-        "import sys; from pathlib import Path; from tutorial import execute;"
-        f"execute.NOTEBOOK = Path({str(notebook)!r});"
-        f"execute.RUNS = Path({str(tmp_path)!r}) / 'runs';"
-        "sys.exit(execute.main(['mine', '-y', '{n_step: 5}']))"
-    )
-    command = (
-        f"import sys; from tutorial.commands import call; call(sys.executable, '-c', {program!r})"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "MAKELEVEL"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", command],
-        cwd=PROJECT,
-        env=environment | ({"MAKELEVEL": "1"} if by_make else {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout.readline() == "now\n"
-    if by_make:
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to all of them
-    else:
-        process.terminate()
-    said, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "Traceback" not in said + errors
-    assert "Stopped." in said
-    hint = said.strip().splitlines()[-1].strip()
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setenv("MAKELEVEL", "1")
+    if not by_make:
+        monkeypatch.delenv("MAKELEVEL")
+    cells = [
+        "import os, pathlib, signal, time; folder = pathlib.Path(out_dir) / preset / f'seed{seed}'",
+        "folder.mkdir(parents=True); (folder / 'state.pt').touch(); print('now')",
+        f"os.kill(os.getppid(), signal.{'SIGINT' if by_make else 'SIGTERM'}); time.sleep(600)",
+    ]
+    assert make_run(cells, "mine", "-y", "{n_step: 5}") == 130
+    signal.signal(signal.SIGTERM, before)
+    said = capsys.readouterr().out
+    assert "Stopped." in said and "Traceback" not in said
     options = "-y '{n_step: 5}' -p train resume"
-    if by_make:
-        inner = options.replace("'", "'\"'\"'")
-        assert hint == f"make run mine OPTIONS='{inner}'"
-    else:
-        assert hint == f"python3 -m tutorial.commands run mine {options}"
+    expected = f"make run mine OPTIONS={shlex.quote(options)}"
+    if not by_make:
+        expected = f"python3 -m tutorial.commands run mine {options}"
+    assert said.strip().splitlines()[-1].strip() == expected
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
     check_parameters(parameters_of(nbformat.read(NOTEBOOK, as_version=4)) | {"train": "resume"})
 
@@ -199,6 +177,16 @@ def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
     opened = [words for words in called if words[0] == "jupyterlab"]
     assert len(opened) == 2 and "--no-browser" in opened[1]
     assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
+
+
+def test_the_page_that_people_share_leads_to_the_tutorial(tmp_path, monkeypatch):
+    called = []
+    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
+    monkeypatch.setattr(commands, "SITE", tmp_path)
+    (tmp_path / "README.html").write_text('<meta property="og:image" content="https://a/b.png">')
+    commands.site()
+    links = "--tutorial index.html --preview https://a/b.png"
+    assert called[-1][0] == "web.watch" and links in " ".join(map(str, called[-1]))
 
 
 def test_an_unsuitable_python_is_named():

@@ -137,21 +137,12 @@ def test_goals_are_set_and_stay(size, pay):
 
 
 def test_an_arm_does_not_depend_on_the_number_of_arms():
-    actions = random_actions(150, 40, seed=3)
-    actions[::7] = np.sign(actions[::7])
-    results = {}
-    for agents in (40, 3, 1):
-        with ReacherEnvironment(agents, seed=6) as env:
-            rows = [env.reset()[BRAIN].vector_observations]
-            rewards = []
-            for action in actions:
-                info = env.step(action[:agents])[BRAIN]
-                rows.append(info.vector_observations)
-                rewards.append(info.rewards)
-        results[agents] = np.array(rows), np.array(rewards)
-    for agents in (3, 1):
-        for part, whole in zip(results[agents], results[40], strict=True):
-            np.testing.assert_array_equal(part, whole[:, :agents])
+    with ReacherEnvironment(40, seed=6) as many, ReacherEnvironment(3, seed=6) as few:
+        answer, other = many.reset()[BRAIN], few.reset()[BRAIN]
+        for actions in random_actions(150, 40, seed=3):
+            np.testing.assert_array_equal(answer.vector_observations[:3], other.vector_observations)
+            assert answer.rewards[:3] == other.rewards
+            answer, other = many.step(actions)[BRAIN], few.step(actions[:3])[BRAIN]
 
 
 # ------------------------------------------------------------------------------------------- goals
@@ -191,24 +182,6 @@ def test_the_first_state_is_printed_as_in_unity():
 
 
 # --------------------------------------------------------------------------------------- interface
-
-
-def test_an_answer_has_the_fields_and_types_of_unityagents():
-    actions = random_actions(1, 20)[0]
-    with ReacherEnvironment() as env:
-        brain = env.brains[BRAIN]
-        assert env.brain_names == [BRAIN] and env.reward_threshold == 30
-        assert (brain.vector_observation_space_size, brain.vector_action_space_size) == (33, 4)
-        for answer in (env.reset(train_mode=True), env.step(actions)):
-            info = answer[BRAIN]
-            numbers = info.vector_observations
-            assert numbers.shape == (20, 33) and numbers.dtype == np.float64
-            np.testing.assert_array_equal(numbers, numbers.astype(np.float32))  # what Unity sends
-            kinds = {"rewards": float, "local_done": bool, "max_reached": bool, "agents": int}
-            for name, kind in kinds.items():
-                values = getattr(info, name)
-                assert type(values) is list and [type(value) for value in values] == [kind] * 20
-        np.testing.assert_array_equal(info.previous_vector_actions, actions.astype(np.float32))
 
 
 def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():

@@ -77,12 +77,3 @@ def test_the_tree_finds_the_leaves_that_the_notebook_finds(inside, notebook):
         numbers.tolist(),
     )
     assert found == expected and set(found) == set(range(4))
-
-
-def test_a_thousand_draws_agree_with_the_shares(inside):
-    """Within five standard deviations of a binomial: wrong in one of 200,000 tests."""
-    driver = inside(interactive.sum_tree)
-    driver.find_element("id", "play").click()
-    counts, shares = np.array(value(driver, "figure.state.counts")), np.arange(1, 5) / 10
-    assert counts.sum() == 1000
-    assert (np.abs(counts - 1000 * shares) <= 5 * np.sqrt(1000 * shares * (1 - shares))).all()

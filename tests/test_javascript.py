@@ -92,23 +92,14 @@ def test_one_decision_from_2000_states(size, speed):
     assert 0 < np.concatenate(rewards).mean() < 0.04  # both kinds are among them
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"mirrors": "none"},
-        {"mirrors": "canonical"},
-        {"noisy_layers": False, "actor_hidden": [64, 32, 16], "critic_hidden": [20]},
-    ],
-    ids=["plain", "mirrors", "deep, and one layer"],
-)
-def test_actor_and_critic_are_the_notebooks(notebook, defaults, overrides):
+@pytest.mark.parametrize("units, mirrors", [(128, False), (128, True), (20, True)])
+def test_actor_and_critic_are_the_notebooks(notebook, units, mirrors):
     """In JavaScript, and the actor in NumPy too: to 1e-5 of torques up to 1 and of values of some
     units, in single precision, whose sums depend on their order."""
-    settings = defaults(**overrides)
+    settings = notebook.Hyperparameters(hidden_units=units, mirrors=mirrors)
     torch.manual_seed(1)
-    actor, critic = (
-        kind(notebook.OBSERVATION_SCALE, 4, settings) for kind in (notebook.Actor, notebook.Critic)
-    )
+    actor = notebook.NoisyActor(notebook.OBSERVATION_SCALE, 4, settings)
+    critic = notebook.Critic(notebook.OBSERVATION_SCALE, 4, units, mirrors)
     episode = play_episode(random_torques(0), 20, 0, 20)
     seen = torch.from_numpy(episode.observations.reshape(-1, 33))
     actions = torch.rand(len(seen), 4) * 2 - 1

@@ -6,10 +6,11 @@ import time
 
 import numpy as np
 import pytest
-from test_page import browser, show, text, value, wait_for  # noqa: F401
+import torch
+from test_page import browser, mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
-from web.learn import learning
+from web.learn import learning, learning_page
 from web.page import page, script
 
 AGENT = script("physics.js", "learn.js")
@@ -124,10 +125,14 @@ TRAIN = """
     const { programs, settings, modules, arms } = given.about, random = new Random(given.seed);
     const machine = await Machine.load(programs, modules, random), taken = machine.taken("act");
     const agent = new Agent(machine, { ...settings, ...given.choices }, random, 1 << 15);
-    const training = new Training(agent, arms, new Random(1), TRAINED_WORLD, given.every);
+    const random2 = new Random(1), count = given.choices.arms ?? arms;
+    const training = new Training(agent, count, random2, TRAINED_WORLD, given.every);
     const rewards = [];
     const remember = agent.remember.bind(agent);
-    agent.remember = (step) => { rewards.push(step.rewards.reduce((a, b) => a + b)); remember(step); };
+    agent.remember = (step) => {
+        rewards.push(step.rewards.reduce((a, b) => a + b));
+        remember(step);
+    };
     let score = null;
     while (score === null) score = training.decide();
     const now = machine.taken("act"), away = (x, y) => x === y ? 0 : Math.abs(x - y); // infinite
@@ -146,6 +151,17 @@ def test_an_episode_of_learning(about):
     assert again["updates"] == 0 and max(again["moved"]) == 0
     paid = np.flatnonzero(again["rewards"]) + 1
     assert len(paid) and not (paid % 30).any()
+
+
+@needs_node
+def test_fewer_arms_and_no_mirrors_need_no_new_export(about):
+    choices = {"arms": 2, "mirrors": 0, "gradient_steps": 1}
+    signs = """
+        const place = programs.state["self.actor.frame.signs"];
+        result.signs = Array.from(machine.room(place));"""
+    found = in_node(TRAIN + signs, about=about, seed=0, choices=choices, every=1)
+    assert found["size"] == 2 * (1000 - 2) and found["updates"] > 40
+    assert found["signs"] == 74 * [1]
 
 
 def test_what_a_page_cannot_train_is_said():
@@ -186,8 +202,100 @@ def test_the_page_lets_it_learn(show, about):  # noqa: F811
     angle = value(driver, "page.arms[0].angle")
     driver.execute_script("page.pullGoals(30)")
     assert value(driver, "page.arms[0].angle") > angle + 25
-    driver.execute_script("document.getElementById('run').click()")
-    assert value(driver, "page.actors.length") == 1 and "Show what" in text(driver, "#run")
+    driver.execute_script("page.learning.show(page.learning.kept)")
+    assert (
+        value(driver, "page.actors.length") == 1 and value(driver, "page.data.scores.length") == 0
+    )
+
+
+class Huber:
+    """A learner that a reader edited: another loss of the critic."""
+
+    def learn_critic(self, batch, weights=1.0):
+        errors = self.td_errors(batch)
+        self.critic_optimizer.zero_grad()
+        torch.nn.functional.huber_loss(errors, torch.zeros_like(errors)).backward()
+        self.critic_optimizer.step()
+
+
+@pytest.fixture(scope="module")
+def edited(notebook, tmp_path_factory):
+    """The page of an edited learner of act I."""
+    kind = type("Edited", (Huber, notebook.PlainDDPG), {})
+    networks = (each(notebook.OBSERVATION_SCALE, 4) for each in (notebook.Actor, notebook.Critic))
+    agent = notebook.PlainAgent(kind(*networks), np.random.default_rng(0), 10, 5)
+    path = tmp_path_factory.mktemp("page") / "mine.html"
+    learning_page(agent, path, arms=4)
+    return path.read_text(encoding="utf-8")
+
+
+def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, edited):  # noqa: F811
+    driver = show(edited, motion="no-preference")
+    wait_for(lambda: "gradient steps" in text(driver, "#progress"))
+    names = "[...document.querySelectorAll('#choices select')].map(({ id }) => id).join()"
+    assert value(driver, names) == "practice,mirrors,n,explore,steps,goal,pay"  # no weights
+    wait_for(lambda: value(driver, "page.data.scores.length") == 1)
+    driver.execute_script("""
+        URL.createObjectURL = (blob) => { blob.text().then((text) => { page.saved = text; }); };
+        HTMLAnchorElement.prototype.click = () => 0;
+        document.getElementById("save").click();""")
+    wait_for(lambda: value(driver, "page.saved"))
+    driver = show(value(driver, "page.saved"))
+    assert "saved after 1 episode" in value(driver, "page.actors[0].title")
+    act = "page.actors[0].network.act(new Float32Array(33).fill(0.3))[0]"
+    wait_for(lambda: value(driver, act) != 0)  # its machine is there
+    assert text(driver, "#begin") == "Learn on"
+
+
+def test_a_reader_without_wish_for_motion_begins_it(show, edited):  # noqa: F811
+    driver = show(edited)
+    time.sleep(0.5)
+    assert (
+        not value(driver, "page.learning.isRunning")
+        and text(driver, "#begin") == "Learn from nothing"
+    )
+
+
+def test_two_learners_stand_side_by_side(show, about):  # noqa: F811
+    driver = show(page(arms=5, learning=about), "#learn=0&pay=30&beside=1")
+    wait_for(lambda: value(driver, "page.learning.pupils.every(({ scores }) => scores.length)"))
+    driver.execute_script("for (let i = 0; i < 8; i++) page.tick()")
+    goals, actions = value(
+        driver, "[page.arms.map(({ goal }) => goal), page.arms.map(({ action }) => action)]"
+    )
+    assert goals[0] == goals[1] != goals[2] == goals[3]
+    assert np.abs(np.subtract(actions[0], actions[1])).max() > 1e-3
+    assert "Without the three: " in text(driver, "#status")
+    assert value(driver, "document.querySelector('#curve .second').points.length") >= 1
+
+
+def test_you_against_the_agent(show, about):  # noqa: F811
+    driver = show(page(arms=2, learning=about), "#learn=0")
+    wait_for(lambda: value(driver, "page.actors.length") > 1)
+    driver.find_element("id", "duel").click()
+    driver.execute_script("page.set('playing', false)")
+    key = "const event = new KeyboardEvent(arguments[0], { key: 'd', bubbles: true });"
+    press = f"{key} document.getElementById('view').dispatchEvent(event)"
+    for kind, torque in (("keydown", 1), ("keyup", 0)):
+        driver.execute_script(press, kind)
+        assert value(driver, "page.sides.torques") == [0, torque, 0, 0]
+    mouse(driver, "Pressed", spot := pad(driver))
+    assert value(driver, "page.sides.torques[2]") > 0.3
+    mouse(driver, "Released", spot)
+    assert value(driver, "page.sides.torques") == [0, 0, 0, 0]
+    assert value(driver, "page.arms[0].goal") == value(driver, "page.arms[1].goal")
+    run(driver, 2000)  # 40 s
+    wait_for(lambda: text(driver, "#message").startswith("You: 0.0 points. The agent: "))
+    assert value(driver, "page.sides") is None
+    driver.execute_script("page.compareWith('0')")
+    assert value(driver, "location.hash") == "#learn=0&arm=1&rival=0"
+    assert "random weights" in text(driver, "#beside-note")
+
+
+def pad(driver):
+    """A pixel below the middle of the forearm's field."""
+    box = value(driver, "document.querySelectorAll('.pad')[1].getBoundingClientRect()")
+    return [round(box["x"] + box["width"] / 2), round(box["y"] + 0.8 * box["height"])]
 
 
 def test_without_simd_the_page_says_so(show, about):  # noqa: F811

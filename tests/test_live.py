@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from types import SimpleNamespace
@@ -18,13 +19,9 @@ from web import live
 from web.actor import network_of
 
 CELL = """
-import numpy as np
 import helpers
-from tutorial import notebook
 
-definitions = notebook.definitions()
-settings = definitions.make_hyperparameters("default", {})
-agent = definitions.Agent(definitions.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+agent = helpers.new_agent()
 with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
     for scores in ([1.0], [1.0, 2.5]):
         after_episode(agent, scores)
@@ -53,33 +50,33 @@ def displays(monkeypatch):
     return found
 
 
-def agent_of(cells, settings):
-    return cells.Agent(cells.OBSERVATION_SCALE, 4, settings, np.random.default_rng(0))
+def agent_of(cells):
+    return cells.Agent(cells.Hyperparameters(engine="torch"), np.random.default_rng(0))
 
 
 def messages(channel):
     """What was posted to the page."""
-    found = [re.search(r"postMessage\((.*), '\*'\)", html.data) for html in channel.shown]
+    found = [re.search(r"postMessage\((.*), '\*'\)", each.data) for each in channel.shown]
     return [json.loads(match[1]) for match in found if match]
 
 
-def test_the_page_gets_the_newest_actor_after_each_episode(notebook, defaults, displays):
-    others, agent = [], agent_of(notebook, defaults())
+def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
+    others, agent = [], agent_of(notebook)
 
     def other(agent, scores):
         others.append(scores[-1])
 
     with live.live_arms(True, 2, other) as after_episode:
         after_episode(agent, [3.0])
-        agent.ddpg.actor.layers[-2].bias.data += 1
+        agent.learner.actor.layers[-1].bias.data += 1
         after_episode(agent, [3.0, 5.5])
         shown, channel = displays
         name = re.search('name="(live-[0-9a-f]+)"', shown.shown[0].data)[1]
-        assert all(name in html.data for html in channel.shown[1:])
+        assert all(name in each.data for each in channel.shown[1:])
     first, second = messages(channel)
     assert (first["scores"], second["scores"], others) == ([3.0], [3.0, 5.5], [3.0, 5.5])
     assert first["network"]["numbers"] != second["network"]["numbers"]
-    weights = {name: value.numpy() for name, value in agent.ddpg.actor.state_dict().items()}
+    weights = {name: value.numpy() for name, value in agent.learner.actor.state_dict().items()}
     assert second["network"] == network_of(weights, "test").packed()
     assert channel.shown[-1].data == ""  # the last actor is in the page that stays
     stays = shown.shown[-1].data
@@ -117,26 +114,35 @@ def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_
     ids=["SiLU", "BatchNorm1d"],
 )
 def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
-    edit, displays, defaults, capsys, tmp_path
+    edit, displays, capsys, tmp_path
 ):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
-    agent = agent_of(load_definitions(NOTEBOOK, [edit]), defaults(mirrors="canonical"))
+    agent = agent_of(load_definitions(NOTEBOOK, [edit]))
     with live.live_arms(True, 2) as after_episode:
         after_episode(agent, [3.0])
         after_episode(agent, [3.0, 5.0])
     assert not messages(displays[1]) and displays[0].shown[-1].data == ""
     assert capsys.readouterr().out.count("pages") == 1
     live.show_arms(tmp_path, agent, 2)
-    assert "pages" in capsys.readouterr().out and len(displays) == 2
+    live.show_agent(agent, [3.0], 2)
+    assert capsys.readouterr().out.count("pages") == 2 and len(displays) == 2
 
 
-def test_looking_at_an_actor_draws_none_of_the_numbers_that_training_draws(defaults):
+def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):
+    networks = (each(notebook.OBSERVATION_SCALE, 4) for each in (notebook.Actor, notebook.Critic))
+    learner, generator = notebook.PlainDDPG(*networks), np.random.default_rng(0)
+    agent = notebook.PlainAgent(learner, generator, learn_every=10, gradient_steps=40)
+    live.show_agent(agent, [3.0, 30.5], 2)
+    shown = html.unescape(displays[0].shown[0].data)
+    assert '"train_freq":10,"gradient_steps":40' in shown.replace(" ", "")
+    assert '"label":"2"' in shown and len(shown) < 700_000
+
+
+def test_looking_at_an_actor_draws_none_of_the_numbers_that_training_draws():
     """Else a training would depend on whether somebody watches it."""
-    edit = (
-        "return action_signs * x\n",
-        "return action_signs * x * torch.rand(1)\n",
-    )
-    agent = agent_of(load_definitions(NOTEBOOK, [edit]), defaults(mirrors="canonical"))
+    told = "return action_signs * super().forward(signs * observations)\n"
+    edit = told, told.replace("return", "return torch.rand(1) *")
+    agent = agent_of(load_definitions(NOTEBOOK, [edit]))
     before = torch.get_rng_state()
     with pytest.raises(ValueError, match="was edited"):
         live.shown_network(agent)

@@ -9,8 +9,10 @@ import importlib.util
 import inspect
 import json
 import operator
+import os
 import shutil
 import subprocess
+import sys
 from unittest import mock
 
 import numpy as np
@@ -21,6 +23,7 @@ from torch import nn
 from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
+from tutorial.paths import PROJECT
 from tutorial.settings import make_settings
 from web.learn import MACHINE, Batch
 
@@ -296,6 +299,22 @@ def test_an_export_leaves_the_learner_as_it_was_and_draws_weights_by_rules():
     bounds = [value for *_, kind, value in exported["first"] if kind == "uniform"]
     assert sorted(bounds) == sorted(inputs**-0.5 for inputs in (6, 6, 128, 128))
     assert len(json.dumps(exact)) > len(json.dumps(exported)) + 4000
+
+
+def test_an_export_is_the_same_in_every_process():
+    """Otherwise a seed would draw other first weights, and learn something else."""
+    program = (
+        "import sys; sys.path[:0] = ['tests']; from test_program import *; net = Net(nn.ReLU(), "
+        "torch.optim.Adam); learn = {'learn': (numbers(8, 6), numbers(8, 3))}; "
+        "print(json.dumps(export(net, learn)))"
+    )
+    told = [
+        subprocess.check_output(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, cwd=PROJECT
+        )
+        for seed in "12"
+    ]
+    assert told[0] == told[1]
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="no ziglang")

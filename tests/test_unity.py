@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -125,17 +124,6 @@ def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
             open_unity(one_arm, **bad)
 
 
-def test_two_environments_at_once_that_free_their_ports(one_arm):
-    with open_unity(one_arm, seed=1) as first, open_unity(one_arm, seed=2) as second:
-        references = [embedded(1, seed) for seed in (1, 2)]
-        for env, reference in zip((first, second), references, strict=True):
-            assert_same_episodes(env, reference, 20)
-        first.close()
-        first.close()  # a cell that is run twice
-        assert_free(first.port)
-        assert_same(second.step(np.ones(4)), references[1].step(np.ones(4)))
-
-
 def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook, tmp_path):
     environment = open_environment(unity_launcher(num_agents=4, folder=tmp_path), seed=0)
     player, step, calls = environment.proc1, environment.step, itertools.count(1)
@@ -154,19 +142,6 @@ def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook,
     assert (tmp_path / "run" / "actor_last.safetensors").exists() and agent.num_updates > 0
 
 
-def test_a_player_that_is_stopped_is_an_error(one_arm):
-    with open_unity(one_arm) as env:
-        env.reset()
-        os.kill(env.proc1.pid, signal.SIGSTOP)
-        guard = threading.Timer(GUARD, env.proc1.kill)
-        guard.start()
-        env.communicator._timeout = 0.5  # less would do to open it as well, but not surely
-        with pytest.raises(UnityError, match=r"did not answer within 0.5 s: reopen"):
-            env.step(np.zeros(4))
-        guard.cancel()
-        env.proc1.wait(GUARD)
-
-
 def test_interrupted_step_does_not_shift_the_answers(one_arm):
     """Stop button in the middle of a step: the late answer must not pass for the next one's."""
     reference = embedded(1)
@@ -182,37 +157,31 @@ def test_interrupted_step_does_not_shift_the_answers(one_arm):
 
 
 COURSE_NOTEBOOK = """
-    from unityagents import UnityEnvironment
-    import numpy as np
+from unityagents import UnityEnvironment
+import numpy as np
 
-    env = UnityEnvironment(file_name={path!r}, worker_id={worker_id})
-    brain_name = env.brain_names[0]
-    brain = env.brains[brain_name]
-    env_info = env.reset(train_mode=True)[brain_name]
-    num_agents = len(env_info.agents)
-    action_size = brain.vector_action_space_size
-    states = env_info.vector_observations
-    print('There are {{}} agents. Each observes a state with length: {{}}'.format(
-        states.shape[0], states.shape[1]))
-    env_info = env.reset(train_mode=False)[brain_name]
-    scores = np.zeros(num_agents)
-    while True:
-        actions = np.clip(np.random.randn(num_agents, action_size), -1, 1)
-        env_info = env.step(actions)[brain_name]
-        scores += env_info.rewards
-        if np.any(env_info.local_done):
-            break
-    print('Total score (averaged over agents) this episode: {{}}'.format(np.mean(scores)))
+env = UnityEnvironment(file_name={path!r}, worker_id={worker_id})
+brain_name = env.brain_names[0]
+action_size = env.brains[brain_name].vector_action_space_size
+env_info = env.reset(train_mode=False)[brain_name]
+num_agents = len(env_info.agents)
+print(env_info.vector_observations.shape, action_size)
+scores = np.zeros(num_agents)
+while True:
+    actions = np.clip(np.random.randn(num_agents, action_size), -1, 1)
+    env_info = env.step(actions)[brain_name]
+    scores += env_info.rewards
+    if np.any(env_info.local_done):
+        break
+print(np.mean(scores))
 """
 
 
 def test_course_notebook_with_the_original_class(launcher):
     """It runs unchanged, and Python ends even if the last cell, env.close(), was not run."""
     notebook = COURSE_NOTEBOOK.format(path=launcher, worker_id=free_port() - 5005)
-    printed = python("import reacher.unity\n" + textwrap.dedent(notebook))
-    assert "There are 20 agents. Each observes a state with length: 33\n" in printed
-    score = float(re.search(r"this episode: (\S+)", printed)[1])
-    assert 0 <= score < 1  # a random policy's
+    shape, score = python("import reacher.unity\n" + notebook).splitlines()[-2:]
+    assert shape == "(20, 33) 4" and 0 <= float(score) < 1  # a random policy's
 
 
 def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):

@@ -68,9 +68,9 @@ def test_a_missing_actor_is_an_error_that_names_what_there_is(tmp_path):
         ({"layers.1.1.running_mean": np.zeros(128)}, ()),
         ({"layers.1.2.weight": np.full(1, 0.25)}, ()),  # of PReLU
         ({}, ("layers.1.1.weight", "layers.1.1.bias")),  # no layer normalization
-        ({}, ("layers.0.factor",)),
+        ({}, ("factor",)),
         ({"layers.1.0.weight": np.zeros((128, 3))}, ()),
-        ({"layers.3.weight": np.zeros((1, 128)), "layers.3.bias": np.zeros(1)}, ()),  # no arms
+        ({"layers.2.weight": np.zeros((1, 128)), "layers.2.bias": np.zeros(1)}, ()),  # no arms
         ({"layers.1.0.weight": np.full((128, 33), np.nan)}, ()),
         ({"frame.signs": np.ones((4, 37))}, ()),
     ],
@@ -103,12 +103,14 @@ def data_of(content):
 def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     out = tmp_path / "deep" / "page.html"
     more = ["--tutorial", "index.html", "--preview", "https://example.org/arms.png"]
+    more += ["--agent", "helpers:new_agent"]
     assert watch.main([str(GALLERY), str(KEPT), "--out", str(out), *more]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith(out.as_uri()) and not printed.err
     content = out.read_text(encoding="utf-8")
     data, head = data_of(content), content.partition("</head>")[0]
-    assert len(content) < 1_000_000 and str(PROJECT) not in content
+    assert len(content) < 1_200_000 and str(PROJECT) not in content
+    assert data["learning"]["settings"]["n_step"] == 3
     assert [actor["label"] for actor in data["actors"]] == ["0", "1", "2", "3", "5", "20", "best"]
     scores = [actor["score"] for actor in data["actors"]]
     assert scores[:3] == sorted(scores[:3]) and scores[0] < 1 < scores[1] and min(scores[3:]) > 35
@@ -135,7 +137,7 @@ def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(
 def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_path):
     """Weights of other activations look like those of the notebook's cells."""
     weights = some_weights()
-    weights["layers.3.weight"] *= -1
+    weights["layers.2.weight"] *= -1
     with pytest.raises(ValueError, match="39.0 in its training.*edited"):
         watch.watch_page(write_run(tmp_path, weights=weights, scores=[2, 39]), arms=1)
 

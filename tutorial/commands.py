@@ -142,17 +142,18 @@ def site(*options):
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    watch("--out", SITE / "play.html", "--tutorial", "index.html")
+    picture = re.search(r'og:image" content="(.+?)"', (SITE / "index.html").read_text("utf-8"))[1]
+    watch("--out", SITE / "play.html", "--tutorial", "index.html", "--preview", picture)
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 
 def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
-    files = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
-    files = [*LONG, *(name for name in files if name not in LONG)]
+    names = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
+    names.sort(key=lambda name: name not in LONG)
     how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in files)]
+    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in names)]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
     module("pytest", *how, *cells, *tests, *options, env=alone)
 

@@ -10,6 +10,7 @@ code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so 
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -224,6 +225,7 @@ def main(arguments: list[str]) -> int:
     output = RUNS / f"{name}.ipynb"
     RUNS.mkdir(exist_ok=True)
     papermill_engines.register("watched", Watched)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # of tasks that Ctrl-C cuts off
     command = [str(NOTEBOOK), str(output), *OPTIONS.split(), "--cwd", str(PROJECT), *arguments]
     status, stopped, started = 0, "", time.time()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does

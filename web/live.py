@@ -12,7 +12,6 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from IPython.display import HTML, display
 
 from reacher.task import OBSERVATION_SIZE
 from web.actor import Network, network_of
+from web.learn import learning_of
 from web.page import STILL, UNTRAINED, inline, page
 from web.watch import watch_page
 
@@ -47,6 +47,15 @@ def shown_network(agent: Any) -> Network:
     return network
 
 
+def programs_of(agent: Any) -> dict | None:
+    """What lets the agent learn in a page, or None where that is not possible, as after edits."""
+    with torch.random.fork_rng([]):
+        try:
+            return learning_of(agent)
+        except ValueError:
+            return None
+
+
 def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
     """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
 
@@ -57,22 +66,24 @@ def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
     except ValueError as error:
         print(error)
         return
-    content = watch_page(folder, arms=min(arms, MOST_ARMS), embedded=True, **goals)
+    options: dict[str, Any] = {"embedded": True, "learning": programs_of(agent)} | goals
+    content = watch_page(folder, arms=min(arms, MOST_ARMS), **options)
     display(HTML(inline(content, STILL.read_bytes(), "The arms of this run")))
 
 
-def show_learner(learner: Any, scores: Sequence[float], arms: int) -> None:
-    """Show arms to play with, by the actor of a learner, beside the scores of its training.
+def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
+    """Show arms to play with, by the actor of an agent, beside the scores of its training.
 
-    Args: learner has `actor`, and `act` for a tensor of observations (arms, 33).
+    The agent can learn there once more, from nothing.
     """
     try:
-        network = shown_network(SimpleNamespace(learner=learner)).packed()
+        network = shown_network(agent).packed()
     except ValueError as error:
         print(error)
         return
     actors = [UNTRAINED, {"label": str(len(scores)), "network": network, "episode": len(scores)}]
-    content = page(actors, None, list(scores), min(arms, MOST_ARMS), embedded=True)
+    options: dict[str, Any] = {"embedded": True, "learning": programs_of(agent)}
+    content = page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
     display(HTML(inline(content, STILL.read_bytes(), "Arms to play with")))
 
 

@@ -50,9 +50,10 @@ def page(
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
     Args:
-        actors: in the order of training; none: an untrained one. Of each "label", which the slider and links (#episode=...)
-            call it by, "network" of `web.actor.Network.packed`, None for random torques, "episode"
-            after which it was kept, or None, and perhaps "score", its mean in Python.
+        actors: in the order of training; none: an untrained one. Of each "label", which the slider
+            and links (#episode=...) call it by, "network" of `web.actor.Network.packed`, None for
+            random torques, "episode" after which it was kept, or None, and perhaps "score", its
+            mean in Python.
         critic: likewise packed; None: the page shows no values.
         scores: of the training, episode by episode.
         arms: how many live in the page.

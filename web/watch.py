@@ -32,7 +32,8 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
     Args:
         folders: of runs, most often of one training: their scores make the page's curve.
         arms: how many.
-        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `learning`, `goal_size`, `goal_speed`.
+        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `learning`, `goal_size`,
+            `goal_speed`.
     """
     goals = {name: value for name, value in options.items() if name.startswith("goal_")}
 
