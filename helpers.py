@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 # The engine
 import tapejit
@@ -36,7 +34,7 @@ from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
-from tutorial.run import load_network, load_run, require_finite, run_folder, training_run
+from tutorial.run import load_network, load_run, run_folder, training_run
 from tutorial.scores import moving_average, read_scores, solved_at
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
@@ -44,27 +42,17 @@ from web.learn import learning_page
 from web.live import live_arms, show_agent, show_arms
 
 
+def require_finite(what: str, values: np.ndarray) -> None:
+    """Raise FloatingPointError if one of the values is NaN or infinite."""
+    if not np.isfinite(values).all():
+        raise FloatingPointError(f"{what} is not finite")
+
+
 def new_agent(preset: str = "default", seed: int = 0) -> Any:
     """An untrained agent of the notebook's cells."""
     cells = definitions()
     settings = make_settings(cells.Hyperparameters, preset, {"engine": "torch"})
     return cells.Agent(settings, seed_everything(seed))
-
-
-class FixedScale(nn.Module):
-    """Divide each input by a constant.
-
-    Args: scale (inputs,), in which infinity leaves an input out.
-    """
-
-    factor: torch.Tensor
-
-    def __init__(self, scale: np.ndarray) -> None:
-        super().__init__()
-        self.register_buffer("factor", torch.from_numpy(1.0 / scale))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.factor
 
 
 def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:

@@ -195,6 +195,8 @@ def prepare(app, page, source):
     source[0] = re.sub(r"\]\((?![a-z]+:|#)([^)#\s]+)\)", published, source[0])
     source[0] = source[0].replace("](https://OWNER.github.io/NAME/", "](site:")
     source[0] = source[0].replace("https://github.com/OWNER/NAME", REPOSITORY)
+    if page == "CHANGELOG":  # else its many words rank before the pages that explain them
+        source[0] = f"---\nnosearch: true\n---\n{source[0]}"
     if page == root_doc:
         listed = {target(line) for lines in CONTENTS.values() for line in lines}
         evidence = [*CONTENTS["The evidence"], *sorted(app.env.found_docs - listed - {page})]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from research import baselines, benchmark, fidelity, figures, planner, results, runner, tables
+from research import fidelity, figures, planner, results, runner, tables
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
 from tutorial.paths import CHECKPOINTS, RUNS
@@ -108,11 +108,6 @@ def parser() -> argparse.ArgumentParser:
     command("figures", lambda o: show(map(figures.draw, figures.FIGURES)), "draw those of doc/")
     one = command("planner", planner.run, "ask a planner that knows the simulator", True)
     one.add_argument("--goals", type=int, default=100)
-    one = command("tune", lambda o: baselines.tune(o.agent, o.trials), "tune another agent")
-    one.add_argument("agent", choices=baselines.AGENTS)
-    one.add_argument("--trials", type=int, default=13)
-    one = command("benchmark", lambda o: print(benchmark.table(o.seeds)), "measure seconds")
-    one.add_argument("--seeds", type=int, default=3)
     one = command("fidelity", compare_with_unity, "play policies that were trained in Unity")
     one.add_argument("folder", type=Path)
     one.add_argument("--episodes", type=int, default=fidelity.EPISODES)

@@ -6,6 +6,7 @@ a line itself is the bug, it is an edit of the text, which must match exactly on
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,13 +41,14 @@ def course_noise(agent: Any) -> type:
     class CourseNoise(agent):
         def begin_episode(self):
             super().begin_episode()
-            self.action_noise = np.float32(0)
+            self.wandering = np.float32(0)
 
-        def next_noise(self, shape):
-            return np.float32(0.85) * self.action_noise + 0.2 * self.push(shape)
+        def torque_noise(self, shape):
+            self.wandering = np.float32(0.85) * self.wandering + np.float32(0.2) * self.push(shape)
+            return np.float32(self.schedules.noise_factor()) * self.wandering
 
         def push(self, shape):
-            return self.normal(*shape)
+            return self.generator.standard_normal(shape, np.float32)
 
     return CourseNoise
 
@@ -70,16 +72,18 @@ def broadcast_critic(critic: Any) -> type:
 def broadcast(ddpg: Any) -> type:
     class Broadcast(ddpg):
         def learn_critic(self, batch, weights=1.0):
-            errors, loss = super().learn_critic(batch, weights)
-            return errors.mean(dim=0), loss  # (batch, batch), which our learner would refuse
+            errors = super().learn_critic(batch, weights)
+            return errors.mean(dim=0)  # (batch, batch), which our learner would refuse
 
     return Broadcast
 
 
 def terminal_at_limit(agent: Any) -> type:
     class TerminalAtLimit(agent):
-        def end_episode(self, terminal):
-            super().end_episode(True)
+        def remember(self, observations, actions, env_info):
+            env_info = copy.copy(env_info)
+            env_info.max_reached = [False] * len(env_info.max_reached)
+            super().remember(observations, actions, env_info)
 
     return TerminalAtLimit
 
@@ -97,19 +101,14 @@ def stale_gradients(ddpg: Any) -> type:
             self.stale = nn.ParameterList(zeros).requires_grad_(False)
 
         def learn_critic(self, batch, weights=1.0):
-            with torch.no_grad():
-                next_actions = self.target_actor(batch.next_observations)
-                next_values = self.target_critic(batch.next_observations, next_actions)
-            targets = batch.returns + batch.discounts * next_values
-            errors = targets - self.critic(batch.observations, batch.actions)
-            loss = (weights * errors.square()).mean()
+            errors = self.td_errors(batch)
             self.critic_optimizer.zero_grad()
-            loss.backward()
+            (weights * errors.square()).mean().backward()
             for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):
                 weight.grad += stale
             self.critic_optimizer.step()
             self.critic_optimizer.zero_grad()
-            return errors.detach(), loss.detach()
+            return errors.detach()
 
         def learn_actor(self, batch, noise=None):
             loss = super().learn_actor(batch, noise)
@@ -122,26 +121,30 @@ def stale_gradients(ddpg: Any) -> type:
 
 def gamma_power(buffer: Any) -> type:
     class GammaPower(buffer):
-        def window(self, final_observations, discount):
+        def window(self, final_observations, goes_on=True):
             whole = len(self.steps) == self.n_step
-            return super().window(final_observations, discount * (self.discount if whole else 1))
+            rows = super().window(final_observations, goes_on)
+            rows[:, -final_observations.shape[1] - 1] *= self.discount if whole else 1
+            return rows
 
     return GammaPower
 
 
 def one_noise(agent: Any) -> type:
     class OneNoise(agent):
-        def normal(self, *shape):
-            arms_and_numbers = len(shape) == 2
-            return super().normal(*((1, shape[1]) if arms_and_numbers else shape))
+        def act(self, observations):
+            if not self.learns:
+                return super().act(observations)
+            actions = self.fast.call("act", observations, self.weight_noise(1))
+            return (actions + self.torque_noise((1, actions.shape[1]))).clip(-1, 1)
 
     return OneNoise
 
 
 def weighted_priorities(ddpg: Any) -> type:
     class WeightedPriorities(ddpg):
-        def learn_critic(self, batch, weights=1.0):
-            errors, loss = super().learn_critic(batch, weights)
+        def learn(self, batch, weights, noise=None):
+            errors, loss = super().learn(batch, weights, noise)
             return weights * errors, loss
 
     return WeightedPriorities
@@ -151,9 +154,29 @@ def saturated_actor(actor: Any) -> type:
     class SaturatedActor(actor):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            nn.init.normal_(self.layers[-2].weight)
+            nn.init.normal_(self.layers[-1].weight)
 
     return SaturatedActor
+
+
+def two_modes(ddpg: Any) -> type:
+    """Batch normalization by the batch in a gradient step, and by running statistics elsewhere."""
+
+    class TwoModes(ddpg):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            for network in (self.actor, self.critic, self.target_actor, self.target_critic):
+                network.eval()
+
+        def learn(self, batch, weights, noise=None):
+            self.actor.train()
+            self.critic.train()
+            found = super().learn(batch, weights, noise)
+            self.actor.eval()
+            self.critic.eval()
+            return found
+
+    return TwoModes
 
 
 class BatchStatistics(nn.BatchNorm1d):
@@ -186,12 +209,11 @@ def crossq(ddpg: Any) -> type:
                 torch.cat([batch.actions, next_actions]),
             ).chunk(2)  # one pass, so that its statistics are of both
             errors = batch.returns + batch.discounts * next_values.detach() - values
-            loss = (weights * errors.square()).mean()
             self.critic_optimizer.zero_grad()
-            loss.backward()
+            (weights * errors.square()).mean().backward()
             self.critic_optimizer.step()
             self.critic.eval()  # the actor's actions leave its statistics alone
-            return errors.detach(), loss.detach()
+            return errors.detach()
 
     return CrossQ
 
@@ -265,7 +287,7 @@ BUGS = {
         "slope of the critic hardly reaches the actor's weights (Lillicrap et al., 2016, section "
         "7, draw them from -0.003 to 0.003 so that the first outputs are near 0).",
         "saturation",
-        classes={"Actor": saturated_actor},
+        classes={"NoisyActor": saturated_actor},
     ),
     "no_end": Bug(
         "No end of learning",
@@ -281,6 +303,7 @@ BUGS = {
         "on CrossQ).",
         "mode_gap",
         edits=BATCH,
+        classes={"DDPG": two_modes},
     ),
     "training_targets": Bug(
         "Targets in training mode",
@@ -318,19 +341,16 @@ def cells_with(name: str) -> Any:
     for bug in lineage:
         for place, change in bug.classes.items():
             setattr(cells, place, change(getattr(cells, place)))
-    cells.DDPG.actor_class, cells.DDPG.critic_class = cells.Actor, cells.Critic
-    cells.Agent = with_learner(cells.Agent, cells.DDPG)
+    cells.DDPG.actor_class, cells.DDPG.critic_class = cells.NoisyActor, cells.Critic
+
+    class AgentWithLearner(cells.Agent):
+        """The same agent, whose learner is the changed one unless another is named."""
+
+        def __init__(self, settings, generator, learner=cells.DDPG, task=cells.ARMS):
+            super().__init__(settings, generator, learner, task)
+
+    cells.Agent = AgentWithLearner
     return cells
-
-
-def with_learner(agent: Any, learner: type) -> type:
-    """The same agent, whose learner is this one unless another is named."""
-
-    class AgentWithLearner(agent):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **{"learner": learner} | options)
-
-    return AgentWithLearner
 
 
 def is_bug(name: str) -> bool:

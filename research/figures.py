@@ -14,19 +14,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from reacher.task import MAX_SCORE, SOLVED_SCORE
+from reacher.task import MAX_SCORE
 from research.bugs import BUGS
 from research.plans import FACTORS, PLANS, STUDY
 from research.results import Variant
 from research.statistics import judged, mean_interval
 from research.tables import effects_of, read, told
+from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
 from tutorial.scores import first_at
 
-BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"  # of Okabe and Ito
 COLORS = ["0.45", BLUE, ORANGE, GREEN]
 SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
 LETTERS = "ABCDEFGHIJK"
+MUSEUM = [name for name, bug in BUGS.items() if bug.why or name == "crossq"]
 
 
 def effects(name: str) -> Figure:
@@ -116,37 +117,6 @@ def baselines() -> Figure:
     return figure
 
 
-def bugs(titles: Mapping[str, str], same_base: bool = False) -> Figure:
-    """Training scores with each bug over the range of the runs without it.
-
-    Args:
-        titles: of the panels by variant, in their order.
-        same_base: show the range of `default` in every panel, since another one would betray bugs.
-    """
-    variants, columns = read("bugs"), 4
-    rows = -(-len(titles) // columns)
-    options: dict[str, Any] = {"sharex": True, "sharey": True, "layout": "constrained"}
-    figure, panels = plt.subplots(rows, columns, figsize=(10.4, 2.2 * rows), **options)
-    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
-        base = variants["default" if same_base else BUGS[name].base]
-        episodes, scores = base["episode"][0], base["score"]
-        ends = scores.min(axis=0), scores.max(axis=0)
-        axes.fill_between(episodes, *ends, color="0.85", label="range without the bug")
-        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
-        axes.axhline(SOLVED_SCORE, color="0.4", linestyle="--", linewidth=1, label="30, solved")
-        axes.set_title(title, fontsize=9)
-        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
-        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
-        axes.minorticks_off()
-    for axes in panels.flat[len(titles) :]:
-        axes.axis("off")
-    handles = panels[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
-    figure.supxlabel("episode", fontsize=10)
-    figure.supylabel("training score (sum of rewards)", fontsize=10)
-    return figure
-
-
 def curves(variants: Mapping[str, Variant]) -> Figure:
     """Means over seeds of the training scores of variants, with their 95 % t-intervals."""
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
@@ -160,7 +130,7 @@ def curves(variants: Mapping[str, Variant]) -> Figure:
 
 
 def quiz_order() -> Sequence[str]:
-    """The bugs in the order of the notebook's quiz, the same in every process."""
+    """The bugs in the order of the page's quiz, the same in every process."""
     names = [name for name, bug in BUGS.items() if bug.why]
     return [names[k] for k in np.random.default_rng(4).permutation(len(names))]
 
@@ -169,10 +139,8 @@ FIGURES = {
     "leave_one_out": lambda: effects("leave_one_out"),
     "study": study,
     "baselines": baselines,
-    "bugs": lambda: bugs(
-        {name: bug.title for name, bug in BUGS.items() if bug.why or name == "crossq"}
-    ),
-    "bugs_quiz": lambda: bugs(dict(zip(quiz_order(), LETTERS, strict=True)), same_base=True),
+    "bugs": lambda: plot_bugs(read("bugs"), {name: BUGS[name].title for name in MUSEUM}),
+    "bugs_quiz": lambda: plot_bugs(read("bugs"), dict(zip(quiz_order(), LETTERS, strict=True))),
 }
 
 

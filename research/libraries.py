@@ -120,7 +120,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     - `mirrors`: whether the agent sees each arm in its canonical mirror, as the notebook's does.
     """
     os.environ.setdefault("NPROC", "1")  # of which JAX makes its threads
-    library, algorithm, policy = AGENTS[training.library]
+    library, algorithm, networks = AGENTS[training.library]
     kind = getattr(importlib.import_module(library), algorithm)
     options = dict(training.overrides)
     if "train_freq" in options:
@@ -142,21 +142,21 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     if sigma:
         zeros = np.zeros(ACTION_SIZE)
         options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
-    model = kind(policy, env, seed=training.seed, device="cpu", **options)
+    model = kind(networks, env, seed=training.seed, device="cpu", **options)
     rows: list[Row] = []
 
-    def act(observations: np.ndarray, explore: bool) -> np.ndarray:
+    def policy(observations: np.ndarray) -> np.ndarray:
         seen = arms.seen(observations)
         if isinstance(env, VecNormalize):
             seen = env.normalize_obs(seen)
-        return arms.action_signs * model.predict(seen, deterministic=not explore)[0]
+        return arms.action_signs * model.predict(seen, deterministic=True)[0]
 
     def after_step(*variables: Any) -> bool:
         """Evaluate after an episode; return whether to go on."""
         episode = len(arms.scores)
         if episode > len(rows):
             began, signs = clock(), arms.action_signs
-            found = evaluate(episode, SimpleNamespace(act=act))
+            found = evaluate(episode, SimpleNamespace(policy=policy))
             arms.action_signs = signs  # of the arms that go on
             rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
             if sigma and fading:

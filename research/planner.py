@@ -105,8 +105,7 @@ def stored_actor() -> Policy:
     """The actor of checkpoints/default/seed0."""
     torch.set_num_threads(1)
     cells = notebook.definitions()
-    settings = cells.make_hyperparameters("default", {})
-    actor = cells.Actor(cells.OBSERVATION_SCALE, ACTION_SIZE, settings).eval()
+    actor = cells.NoisyActor(cells.OBSERVATION_SCALE, ACTION_SIZE, cells.Hyperparameters())
     actor.load_state_dict(load_file(CHECKPOINTS / "default" / "seed0" / "actor_best.safetensors"))
     return lambda seen: actor(torch.from_numpy(seen)).detach().numpy()
 

@@ -59,7 +59,8 @@ class Plan:
     """A question, and the trainings that are to answer it.
 
     Attributes:
-        seeds: of every variant, from one to before another; empty: the plan is finished.
+        seeds: of every variant, from one to before another.
+        commit: of the agent, if the plan is finished; empty: it can be run.
         variants: by name, what each changes.
         one_at_a_time: settings and their values; each value is a variant, too.
         tasks: by name, what each changes; a variant on a task is called `<task>_<variant>`.
@@ -90,6 +91,7 @@ class Plan:
     secondary: Mapping[str, Weights] = field(default_factory=dict)
     margin: float | None = None
     planned: str = "yes"
+    commit: str = ""
 
     def changes(self) -> dict[str, Changes]:
         """What each variant on each task changes, by their name."""
@@ -116,10 +118,10 @@ class Plan:
         return (own or [self.measure])[0](variant)
 
     def trainings(self, name: str) -> list[Training]:
-        """All of them, a seed of every variant before the next seed."""
+        """All of them, a seed of every variant before the next seed; none if it is finished."""
         return [
             make_training(name, variant, seed, changes)
-            for seed in range(*self.seeds)
+            for seed in (range(0) if self.commit else range(*self.seeds))
             for variant, changes in self.changes().items()
         ]
 
@@ -178,7 +180,7 @@ def read_plans() -> dict[str, Plan]:
     plans["bugs"]["variants"] = {name: {**overrides_of(name), "bug": name} for name in BUGS}
     agents = {agent: {"library": agent, **settings} for agent, settings in chosen().items()}
     with_mirrors = {
-        f"{agent}_mirrors": {**agents[agent], "mirrors": True}
+        f"{agent}_mirrors": {**agents[agent], "mirrors": True, "episodes": 6}
         for agent in WITH_MIRRORS
         if agent in agents
     }

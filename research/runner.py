@@ -7,19 +7,42 @@ interrupted.
 from __future__ import annotations
 
 import contextlib
-import logging
+import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import filelock
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 from research import results
 from research.training import Training, check, train
 
 Job = TypeVar("Job")
+
+
+class OwnProcess(WorkerPlugin):
+    """Does a worker's jobs in a process of their own.
+
+    Beside jobs, Dask's threads draw from `random`, and our engine would think that a learner does.
+    """
+
+    def setup(self, worker: Any) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        worker.executors["default"] = ProcessPoolExecutor(1, spawn, end_with_parent)
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it has ended, however that was."""
+
+    def wait() -> None:
+        multiprocessing.parent_process().join()  # type: ignore[union-attr]
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -29,14 +52,15 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
     Args:
         workers: processes, of which each trains one at a time; None: as many as cores.
     """
-    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)  # of workers that end slowly
     with contextlib.ExitStack() as stack:
         if not address:
             local = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-            cluster = LocalCluster(n_workers=workers or os.cpu_count(), **local)
+            count = workers or os.cpu_count()
+            cluster = LocalCluster(n_workers=count, processes=False, **local)
             address = stack.enter_context(cluster)
         client = stack.enter_context(Client(address))
         client.get_versions(check=True)  # warns of workers with other packages
+        client.register_plugin(OwnProcess())
         yield client
 
 

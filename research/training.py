@@ -14,21 +14,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
-from torch import nn
 
+from reacher import DelayedRewards
 from reacher.columns import HAND
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import open_environment, reward_threshold_of
 from tutorial.evaluation import open_evaluation
 from tutorial.randomness import seed_everything
+from tutorial.settings import make_settings
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
-LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "NoLayerNorm")
+LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ")
 EVALUATION_ARMS = 20
 OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
 CLOCK = HAND.start  # the observation that is always 0
@@ -47,7 +47,7 @@ class Training:
         goal_size: diameter of the arms' goals, m.
         reward_every: decisions after which the rewards since the last time are paid.
         clock: whether arms observe the share of these decisions that has passed.
-        learner: one of LEARNERS: the notebook's, those of doc/extensions.ipynb, or ours.
+        learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
         library: a name of `research.baselines.AGENTS`; empty: this notebook's agent.
         keep_best: whether evaluations play the weights that were best so far on other goals.
@@ -69,7 +69,6 @@ class Training:
     bug: str = ""
     library: str = ""
     keep_best: bool = False
-    engine: str = "compiled"
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
@@ -80,9 +79,10 @@ class Training:
         return {} if self.location else {"goal_size": self.goal_size}
 
     def hyperparameters(self, cells: Any, threshold: float | None = 30.0) -> Any:
-        """The notebook's, checked."""
-        overrides, has_mirrors = dict(self.overrides), not self.location
-        return cells.make_hyperparameters(self.preset, overrides, threshold, has_mirrors)
+        """The notebook's, checked; the engine is "compiled", unless another one is asked for."""
+        overrides, has_mirrors = {"engine": "compiled", **self.overrides}, not self.location
+        given = cells.Hyperparameters, self.preset, overrides
+        return make_settings(*given, threshold, has_mirrors)
 
 
 OPTIONS = [field.name for field in dataclasses.fields(Training)][3:]
@@ -129,19 +129,16 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
         settings = training.hyperparameters(cells, threshold)
         playing = LumpedRewards(environment, training.reward_every, training.clock)
-        scores: list[float] = []
-        began, evaluating = clock(), 0.0
         generator = seed_everything(training.seed)
-        given = scale, brain.vector_action_space_size, settings, generator, threshold
-        agent = cells.Agent(*given, learner=learner, engine=training.engine)
-        while len(scores) < training.episodes:
-            arms = cells.run_episode(playing, agent)
-            scores.append(float(arms.mean()))
-            agent.schedules.update_scores(scores, len(arms))
+        began, evaluating = clock(), 0.0
+        task = scale, brain.vector_action_space_size, threshold
+        agent = cells.Agent(settings, generator, learner, task)
+        for episode in range(1, training.episodes + 1):
+            score = cells.run_episode(playing, agent).mean()
             seconds = clock() - began - evaluating
-            found = evaluate(len(scores), agent)
+            found = evaluate(episode, agent)
             evaluating = clock() - began - seconds
-            rows.append(row(training, len(scores), scores[-1], found, agent.num_updates, seconds))
+            rows.append(row(training, episode, score, found, agent.num_updates, seconds))
     return rows
 
 
@@ -180,11 +177,11 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
             return None
         earlier = episode // every - 1
         if not training.keep_best:
-            return scores(lambda seen: agent.act(seen, explore=False), earlier)
-        score = scores(lambda seen: agent.act(seen, explore=False), OTHER_GOALS).mean()
+            return scores(agent.policy, earlier)
+        score = scores(agent.policy, OTHER_GOALS).mean()
         if score > kept["score"]:
-            kept.update(score=score, ddpg=copy.deepcopy(agent.ddpg))
-        return scores(lambda seen: kept["ddpg"].act(torch.from_numpy(seen)).numpy(), earlier)
+            kept.update(score=score, learner=copy.deepcopy(agent.learner))
+        return scores(lambda seen: kept["learner"].act(torch.from_numpy(seen)).numpy(), earlier)
 
     return evaluate
 
@@ -198,8 +195,6 @@ def parts(training: Training) -> tuple[Any, type]:
         cells = buggy_cells(training.bug)
         return cells, cells.DDPG
     cells = notebook.definitions()
-    if training.learner == "NoLayerNorm":
-        return cells, without_layer_norm(cells.DDPG)
     place = cells if training.learner == "DDPG" else notebook.extensions()
     return cells, getattr(place, training.learner)
 
@@ -213,49 +208,21 @@ def buggy_cells(name: str) -> Any:
     return cells
 
 
-def without_layer_norm(ddpg: type) -> type:
-    """A learner whose networks have no layer normalization."""
+class LumpedRewards(DelayedRewards):
+    """Delayed rewards; with a clock observation CLOCK is the share of the wait that has passed."""
 
-    class NoLayerNorm(ddpg):  # type: ignore[misc, valid-type]
-        def __init__(self, *arguments):
-            with mock.patch.object(nn, "LayerNorm", lambda units: nn.Identity()):
-                super().__init__(*arguments)
+    def __init__(self, environment: Any, every: int, clock: bool) -> None:
+        super().__init__(environment, every)
+        self.clock = clock
 
-    return NoLayerNorm
+    def reset(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return self.timed(super().reset(*arguments, **options))
 
+    def step(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        return self.timed(super().step(*arguments, **options))
 
-class LumpedRewards:
-    """Rewards that are held back and paid every so many decisions, and at the end of an episode.
-
-    The sum of an episode stays the same, so the best policy does, too.
-
-    Args:
-        environment: with the interface of `unityagents`; its agents end their episodes together.
-        every: decisions from one payment to the next.
-        clock: whether observation CLOCK says which share of them has passed.
-    """
-
-    def __init__(self, environment: Any, every: int, clock: bool = False) -> None:
-        self.environment, self.every, self.clock = environment, every, clock
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.environment, name)
-
-    def reset(self, **options: Any) -> dict[str, Any]:
-        self.passed, self.held = 0, np.zeros(1)
-        [(name, answer)] = self.environment.reset(**options).items()
-        return {name: self.answered(answer, answer.rewards)}
-
-    def step(self, actions: np.ndarray) -> dict[str, Any]:
-        [(name, answer)] = self.environment.step(actions).items()
-        self.passed, self.held = self.passed + 1, self.held + np.array(answer.rewards)
-        paid = np.zeros_like(self.held)
-        if self.passed % self.every == 0 or any(answer.local_done):
-            paid, self.held = self.held, np.zeros(1)
-        return {name: self.answered(answer, paid.tolist())}
-
-    def answered(self, answer: Any, rewards: list[float]) -> Any:
-        """The same answer with these rewards and, if wanted, the clock."""
+    def timed(self, answers: dict[str, Any]) -> dict[str, Any]:
         if self.clock:
-            answer.vector_observations[:, CLOCK] = self.passed % self.every / self.every
-        return dataclasses.replace(answer, rewards=rewards)
+            [answer] = answers.values()
+            answer.vector_observations[:, CLOCK] = self._decisions % self.every / self.every
+        return answers

@@ -47,35 +47,32 @@ class Schedule:
         return self.random.randint(1, 3)
 
 
-def check(owner: Any, method: str, call: Any, entries: Any, phase: Any, which: Any, steps: int):
+def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int) -> None:
     """Compute some steps in both ways, and leave no trace.
 
     Raises:
         CannotRecord: the results differ; says which.
     """
-    reading: Reading = entries[0].trial.reading
+    reading = Reading(owner.learner, method, owner.apart)
     saved = Saved(reading)
-    free = {path for entry in entries for path in entry.free}
 
     def computed() -> dict[str, np.ndarray]:
         """By PyTorch, from what there is."""
         torch.set_rng_state(saved.torch)
         result = owner.by_torch(method, call, steps)
-        places = reading.tensors | phase.replaced
-        return numbers(result, {path: place.now() for path, place in places.items()})
+        return numbers(result, {path: place.now() for path, place in reading.tensors.items()})
 
     with saved.undone(), contextlib.redirect_stdout(NoPrinting()):
-        arrays = phase.run(call.arrays(), which, steps)
-        old = numbers(None, {path: place.tensor for path, place in reading.tensors.items()})
-        result = owner.result(entries[0].trial, arrays, call.steps and steps)
+        arrays = phase.run(call.arrays(), steps)
+        old = numbers(None, {path: place.now() for path, place in reading.tensors.items()})
+        result = entry.result(arrays, call.steps and steps)
         found = old | numbers(result, phase.after)
         expected = computed()
-        if saved.chance_is_used() or not all(entry.guard.holds() for entry in entries):
-            now = Reading(owner.learner, method, owner.apart)
-            if changed := set(differences(reading.facts, now.facts)) - free:
-                raise CannotRecord(f"{method} changes {min(changed)}")
-            if saved.chance_is_used():
-                raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
+        now = Reading(owner.learner, method, owner.apart)
+        if changed := differences(entry.reading.facts, now.facts):
+            raise CannotRecord(f"{method} changes {changed[0]}")
+        if saved.chance_is_used():
+            raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
         wrong = [
             name
             for name, value in expected.items()

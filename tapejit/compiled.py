@@ -6,10 +6,11 @@ writes what has changed back into them; it keeps no numbers of its own between t
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
 from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences, told
 from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
-TRIES = 5  # calls until two in succession must have been the same
-RENEWALS = 3  # recordings made anew because something has changed
+TRIES = 4  # recordings of one kind of call, as something has changed; the first may be too early
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
+ARRAYS = (np.ndarray, torch.Tensor)
 
 
 class NotNow(Exception):
@@ -35,76 +36,73 @@ class Given(NamedTuple):
     leaves: list
     structure: Any
     numbers: list[int]  # which leaves are arrays
-    flags: list[int]  # and which are a Python bool in each call
     steps: int | None  # None: one call
 
-    def leaves_of(self, step: int) -> list:
-        """The leaves of one call, with tensors that share no memory with the caller's arrays."""
+    def one(self, step: int = 0) -> tuple[list, list]:
+        """The leaves of one call, which share no memory with the caller's, and the arguments."""
         leaves = list(self.leaves)
         for k in self.numbers:
             value = leaves[k] if self.steps is None else leaves[k][step]
             known = isinstance(value, torch.Tensor)
             leaves[k] = value.detach().clone() if known else torch.from_numpy(np.array(value))
-        for k in self.flags:
-            leaves[k] = bool(leaves[k][step])
-        return leaves
-
-    def arguments(self, leaves: list) -> Sequence:
-        return leaves if self.structure is None else tree_unflatten(leaves, self.structure)
+        return leaves, leaves if self.structure is None else tree_unflatten(leaves, self.structure)
 
     def arrays(self) -> list[np.ndarray]:
         found = [self.leaves[k] for k in self.numbers]
         return [x.detach().numpy() if isinstance(x, torch.Tensor) else x for x in found]
 
-    def variants(self) -> list[tuple[bool, ...]]:
-        """What the flags are in each call."""
-        flags = [self.leaves[k].tolist() for k in self.flags]
-        return list(zip(*flags, strict=True)) if flags else [()] * (self.steps or 1)
+    def kind(self) -> tuple:
+        """What a recording depends on: structure, shapes, and all that is no array."""
+        first = 0 if self.steps is None else 1
+        leaves = [
+            (x.shape[first:], x.dtype) if isinstance(x, ARRAYS) else (type(x), x)
+            for x in self.leaves
+        ]
+        return self.structure, tuple(leaves), self.room()
+
+    def room(self) -> int | None:
+        """For how many steps the compiled call has room."""
+        return self.steps and max(ROOM, 1 << (self.steps - 1).bit_length())
 
 
 def given(arguments: tuple, scan: bool) -> Given:
-    plain = all([isinstance(x, (np.ndarray, torch.Tensor, *ATOMS)) for x in arguments])
+    plain = all([isinstance(x, (*ARRAYS, *ATOMS)) for x in arguments])
     leaves, structure = (list(arguments), None) if plain else tree_flatten(arguments)
-    numbers = [k for k, x in enumerate(leaves) if isinstance(x, (np.ndarray, torch.Tensor))]
+    numbers = [k for k, x in enumerate(leaves) if isinstance(x, ARRAYS)]
     if not scan:
-        return Given(leaves, structure, numbers, [], None)
+        return Given(leaves, structure, numbers, None)
     lengths = {len(leaves[k]) if leaves[k].ndim else 0 for k in numbers}
     if len(lengths) != 1 or 0 in lengths:
-        told = [tuple(leaves[k].shape) for k in numbers]
-        raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {told}")
-    flags = [
-        k
-        for k in numbers
-        if isinstance(leaves[k], np.ndarray) and leaves[k].dtype == bool and leaves[k].ndim == 1
-    ]
-    numbers = [k for k in numbers if k not in flags]
-    return Given(leaves, structure, numbers, flags, lengths.pop())
-
-
-class Trial(NamedTuple):
-    """One recorded call."""
-
-    recorded: Recorded
-    reading: Reading  # before it
-    replaced: dict[str, Tensor]  # in whose places it puts new tensors
-    grads: list[str]  # tensors whose gradients it sets
-    leaves: list  # of its result: None for a tensor
-    structure: Any
+        shapes = [tuple(leaves[k].shape) for k in numbers]
+        raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {shapes}")
+    return Given(leaves, structure, numbers, lengths.pop())
 
 
 class Entry(NamedTuple):
     """A recording of a method, and what it holds for."""
 
-    trial: Trial
-    free: dict[str, Tensor]  # that it replaces without reading them
-    guard: Guard
+    recorded: Recorded
+    leaves: list  # of its result: the class of tensors for a tensor
+    structure: Any
+    replaced: frozenset[str]  # tensors in whose places it puts new ones
+    grads: list[str]  # tensors whose gradients it sets
+    reading: Reading  # before it
+    guard: Guard | None = None
 
     def bound(self, reading: Reading) -> Entry:
         """The same for a learner that has other objects in its places."""
-        trial, free = self.trial._replace(reading=reading), dict(self.free)
-        for path in free.keys() & reading.places.keys():
-            free[path] = Tensor(free[path].tensor, free[path].group, *reading.places[path])
-        return Entry(trial, free, Guard(reading, free))
+        return self._replace(reading=reading, guard=Guard(reading, self.replaced))
+
+    def result(self, arrays: Sequence[np.ndarray], steps: int | None) -> Any:
+        """Arrays in the structure that the method returns."""
+        if self.structure is None:
+            return arrays[0]
+        waiting = iter(arrays)
+        leaves = [
+            next(waiting) if leaf is Tensor else stacked([leaf] * steps) if steps else leaf
+            for leaf in self.leaves
+        ]
+        return tree_unflatten(leaves, self.structure)
 
 
 class Learner:
@@ -123,9 +121,8 @@ class Learner:
         self.engine = "torch" if engine == "torch" else "compiled"
         self.reason: str | None = None
         self.entries: dict[tuple, list[Entry]] = {}
-        self.phases: dict[tuple, tuple[list[Entry], Any]] = {}
-        self.renewed: Counter[str] = Counter()
-        self.waited: Counter[str] = Counter()
+        self.current: dict[tuple, tuple[Entry, Any]] = {}  # with the compiled call
+        self.tried: Counter[tuple] = Counter()  # how often a kind of call was recorded
         self.apart: set[tuple] = set()
         self.schedule = checking.Schedule()
         if self.engine == "compiled" and (reason := jax_setup.why_no_jax()):
@@ -163,27 +160,26 @@ class Learner:
                 failed = error
         result = self.by_torch(method, call)
         if failed is not None:  # in the recording alone
-            told = str(failed).strip().partition("\n")[0]
-            self.give_way(
-                f"{method} cannot be recorded ({type(failed).__name__}: {told})", late=True
-            )
+            first = str(failed).strip().partition("\n")[0]
+            self.give_way(f"{method} cannot be recorded ({type(failed).__name__}: {first})", True)
         return result
 
     def by_torch(self, method: str, call: Given, steps: int | None = None) -> Any:
+        """The result by PyTorch, of all steps or the first ones."""
         function = getattr(self.learner, method)
-        if call.steps is None:
-            return tree_map(array_of, function(*call.arguments(call.leaves_of(0))))
-        rows = [
-            tree_flatten(tree_map(array_of, function(*call.arguments(call.leaves_of(k)))))
-            for k in range(steps or call.steps)
+        results = [
+            tree_map(array_of, function(*call.one(k)[1])) for k in range(steps or call.steps or 1)
         ]
+        if call.steps is None:
+            return results[0]
+        rows = [tree_flatten(result) for result in results]
         columns = zip(*(leaves for leaves, _ in rows), strict=True)
         return tree_unflatten([stacked(column) for column in columns], rows[0][1])
 
     def give_way(self, reason: str, late: bool = False) -> None:
         """Leave all to PyTorch from here on, and say why."""
         self.engine, self.reason = "torch", reason
-        self.entries, self.phases = {}, {}
+        self.entries, self.current = {}, {}
         if self.strict and not late:
             raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
         print(f"engine: torch, because {reason}; a compiled step is several times as fast")
@@ -191,191 +187,93 @@ class Learner:
     # ------------------------------------------------------------------------------- compiled calls
 
     def compiled(self, method: str, call: Given) -> Any:
-        entries, phase = self.phase(method, call)
-        which, steps = None, call.steps or 1
-        if call.steps:
-            which = np.zeros(capacity(call.steps), np.int32)
-            if len(entries) > 1:
-                kinds, variants = sorted(set(call.variants())), call.variants()
-                which[: call.steps] = [kinds.index(one) for one in variants]
+        torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
+        key, steps = (method, call.kind(), torchs), call.steps or 1
+        entry, phase = self.current.get(key, (None, None))
+        if entry is None or not entry.guard.holds():
+            entry = self.entry(key, method, call)
+            parts = entry.recorded, entry.reading, entry.replaced, call.numbers, call.room()
+            phase = jax_setup.phases().Phase(*parts)
+            self.current[key] = entry, phase
         chance = torch.get_rng_state() if phase.draws else None
         try:
             if tried := self.schedule.due(method, steps):
-                checking.check(self, method, call, entries, phase, which, min(tried, steps))
-            results = phase.run(call.arrays(), which, steps)
+                checking.check(self, method, call, entry, phase, min(tried, steps))
+            results = phase.run(call.arrays(), steps)
         except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
             if chance is not None:
                 torch.set_rng_state(chance)
             raise NotNow from None
         if phase.after:
             phase.write()
-        for entry in entries:
-            for path in entry.trial.grads:
-                entry.trial.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
-        return self.result(entries[0].trial, results, call.steps)
+        for path in entry.grads:
+            entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
+        return entry.result(results, call.steps)
 
-    def result(self, trial: Trial, results: list, steps: int | None) -> Any:
-        if trial.structure is None:
-            return results[0]
-        arrays = iter(results)
-        leaves = [
-            next(arrays) if leaf is Tensor else stacked([leaf] * steps) if steps else leaf
-            for leaf in trial.leaves
-        ]
-        return tree_unflatten(leaves, trial.structure)
-
-    def phase(self, method: str, call: Given) -> tuple[list[Entry], Any]:
-        """Recordings for such arguments, one for each variant of the flags, as a compiled call."""
-        steps, scan = call.steps, call.steps is not None
-        torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
-        shapes = [
-            (x.shape[scan:], x.dtype) if isinstance(x, (np.ndarray, torch.Tensor)) else (type(x), x)
-            for x in call.leaves
-        ]
-        key = method, call.structure, tuple(shapes), tuple(call.flags), torchs
-        kinds = sorted(set(call.variants())) if scan else [()]
-        place = key, tuple(kinds), steps and capacity(steps)
-        known = self.phases.get(place)
-        if known and all([entry.guard.holds() for entry in known[0]]):
-            return known
-        entries = [self.entry((key, scan, kind), method, call, kind) for kind in kinds]
-        self.phases[place] = entries, self.compiled_phase(entries, call)
-        return self.phases[place]
-
-    def compiled_phase(self, entries: list[Entry], call: Given) -> Any:
-        trials = [entry.trial for entry in entries]
-        if any(
-            (each.leaves, each.structure) != (trials[0].leaves, trials[0].structure)
-            for each in trials
-        ):
-            raise CannotRecord("a flag decides what is returned")
-        reading = trials[0].reading
-        return jax_setup.phases().Phase(
-            [trial.recorded for trial in trials],
-            reading.tensors | {path: x for entry in entries for path, x in entry.free.items()},
-            reading.shared,
-            {path for each in trials for path in each.replaced},
-            reading.rates,
-            call.numbers,
-            call.steps is not None,
-        )
-
-    # ------------------------------------------------------------------------------------ recording
-
-    def entry(self, key: tuple, method: str, call: Given, variant: tuple) -> Entry:
+    def entry(self, key: tuple, method: str, call: Given) -> Entry:
         """The recording for such a call; a new one where what it holds has changed."""
         known = self.entries.setdefault(key, [])
-        reading, changed = Reading(self.learner, method, self.apart), [""]
+        reading, changed = Reading(self.learner, method, self.apart), []
         for k, entry in enumerate(known):
-            changed = differences(entry.trial.reading.facts, reading.facts)
-            if entry.free.keys() >= set(changed):
+            changed = differences(entry.reading.facts, reading.facts)
+            if not changed:
                 known[k] = entry.bound(reading)
                 return known[k]
-        if known:
-            self.renewed[method] += 1
-            if self.renewed[method] > RENEWALS:
-                raise CannotRecord(f"{changed[0]}, which {method} reads, changes again and again")
-        known.append(self.record(reading, method, call, variant))
+        self.tried[key] += 1
+        if self.tried[key] > TRIES:
+            what = changed[0] if changed else "what it reads"
+            raise CannotRecord(f"{method} would be recorded again and again: {what} changes")
+        with (saved := Saved(reading)).undone():
+            one, after = self.trial(reading, method, call)
+            other, end = self.trial(after, method, call)
+            if saved.chance_is_used():
+                raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
+        if changed := differences(after.facts, end.facts):
+            raise CannotRecord(f"{method} changes {changed[0]}")
+        if differences(reading.facts, after.facts):  # such as an optimizer before its first step
+            raise NotNow
+        if one[:4] != other[:4]:
+            raise CannotRecord(f"two calls of {method} one after the other do different things")
+        known.append(one.bound(reading))
         return known[-1]
 
-    def record(self, reading: Reading, method: str, call: Given, variant: tuple) -> Entry:
-        """Record calls until two in succession do the same, and undo all that they did."""
-        leaves = call.leaves_of(0)
-        for k, flag in zip(call.flags, variant, strict=True):
-            leaves[k] = flag
-        saved, readings = Saved(reading), [reading]
-        trials: list[Trial] = []
-        free: dict[str, Tensor] | None = None
-        with saved.undone():
-            while free is None:
-                if len(trials) == TRIES:
-                    changed = differences(readings[-2].facts, readings[-1].facts)
-                    raise CannotRecord(
-                        f"{method} changes {changed[0]}"
-                        if changed
-                        else f"two calls of {method} one after the other do different things"
-                    )
-                trial, after = self.trial(readings[-1], method, call, leaves)
-                trials.append(trial)
-                readings.append(after)
-                if saved.chance_is_used():
-                    raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
-                free = settled(trials[-2:], readings[-3:])
-        jax_setup.phases().check(trials[-1].recorded)
-        if len(trials) > 2:  # such as an optimizer before its first step
-            self.waited[method] += 1
-            if self.waited[method] > TRIES:
-                raise CannotRecord(f"{method} never ends as it begins")
-            raise NotNow
-        return Entry(trials[0], free, Guard(reading, free))
-
-    def trial(
-        self, before: Reading, method: str, call: Given, leaves: list
-    ) -> tuple[Trial, Reading]:
+    def trial(self, before: Reading, method: str, call: Given):
         """Record one call, and read what there is afterwards."""
         first = {path: each[0] for each in before.shared.values() for path in each}
-        inputs = [
-            (Node("input", ("state", first.get(path, path)), place.tensor), place.tensor)
-            for path, place in before.tensors.items()
-        ]
-        leaves = list(leaves)
-        for k in call.numbers:
-            leaves[k] = leaves[k].clone()
-            inputs.append((Node("input", ("argument", k), leaves[k]), leaves[k]))
-        groups = [(group, dict(group)) for group in before.rates]
         tensors = {path: place.tensor for path, place in before.tensors.items()}
         were = {path: (told([x]), x.grad) for path, x in tensors.items()}
-        chance, ran = torch.get_rng_state(), set()
-
-        def watch(frame: types.FrameType, event: str, _: Any) -> None:
-            if event == "call" and not is_library(frame.f_code.co_filename):
-                ran.add(frame.f_code)
-
-        try:
-            for k, (group, _) in enumerate(groups):
-                rate = torch.tensor(float(group["lr"]))
-                group |= {"lr": rate} | {x: False for x in ("foreach", "fused") if x in group}
-                inputs.append((Node("input", ("rate", k), rate), rate))
-            function = getattr(self.learner, method)
-            watched = sys.getprofile()
-            sys.setprofile(watch)
-            try:
-                result, tape = record(
-                    lambda: function(*call.arguments(leaves)),
-                    inputs,
-                    jax_setup.phases().ALLOWED,
-                )
-            finally:
-                sys.setprofile(watched)
-            for (group, _), (node, rate) in zip(
-                groups, inputs[len(inputs) - len(groups) :], strict=True
-            ):
+        states = {
+            path: Node("input", ("state", first.get(path, path)), x) for path, x in tensors.items()
+        }
+        leaves, arguments = call.one()
+        inputs = [(states[path], x) for path, x in tensors.items()]
+        inputs += [(Node("input", ("argument", k), leaves[k]), leaves[k]) for k in call.numbers]
+        function, chance = getattr(self.learner, method), torch.get_rng_state()
+        with rates_as_tensors(before.rates) as rates, watched(before.codes):
+            result, tape = record(
+                lambda: function(*arguments), inputs + rates, jax_setup.phases().ALLOWED
+            )
+            for group, (node, rate) in zip(before.rates, rates, strict=True):
                 if group["lr"] is not rate or tape.read(rate) is not node:
                     raise CannotRecord(f"{method} itself sets a learning rate")
-        finally:
-            for group, were_there in groups:
-                group |= {x: were_there[x] for x in ("lr", "foreach", "fused") if x in group}
-        if strange := [code for code in ran - before.codes if code.co_filename != "<string>"]:
-            raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
         after = Reading(self.learner, method, self.apart)
-        state, replaced = [], {}
+        state, replaced = {}, set()
         shares = Counter(memory_of(place.tensor) for place in after.tensors.values())
         for path, place in after.tensors.items():
             node, known = tape.read(place.tensor), tensors.get(path)
-            old = Node("input", ("state", first.get(path, path)), place.tensor)
             if known is not place.tensor:
-                if place.box is None:
+                if place.holder is None:
                     raise CannotRecord(f"{method} changes {path}")
-                replaced[path] = place
+                replaced.add(path)
             elif told([known]) != were[path][0]:
                 raise CannotRecord(f"{method} changes what {path} is")
-            elif node is old:
+            elif node is states[path]:
                 continue
             elif shares[memory_of(known)] > 1:
                 raise CannotRecord(f"{path} shares memory with another tensor, and is changed")
             if first.get(path, path) == path:
-                state.append((path, node))
-            elif node is not dict(state).get(first[path]):
+                state[path] = node
+            elif node is not state.get(first[path]):
                 self.apart.add(place.group)
         end = torch.get_rng_state()
         torch.set_rng_state(chance)
@@ -389,34 +287,49 @@ class Learner:
             if not isinstance(one, (torch.Tensor, *ATOMS)):
                 raise CannotRecord(f"{method} returns a {type(one).__name__}")
         results = tuple(tape.read(one) for one in found if isinstance(one, torch.Tensor))
-        return Trial(
-            Recorded(tuple(state), results, tuple(tape.draws)),
-            before,
-            replaced,
-            [path for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
+        return Entry(
+            Recorded(tuple(state.items()), results, tuple(tape.draws)),
             [Tensor if isinstance(one, torch.Tensor) else one for one in found],
             structure,
+            frozenset(replaced),
+            [path for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
+            before,
         ), after
 
 
-def settled(trials: list[Trial], readings: list[Reading]) -> dict[str, Tensor] | None:
-    """Whether two calls did the same: tensors that they replace without reading them, or None."""
-    if len(trials) < 2:
-        return None
-    one, other = trials
-    if (one.recorded, one.leaves, one.structure) != (other.recorded, other.leaves, other.structure):
-        return None
-    read = set(one.recorded.used("state"))
-    free = {path: place for path, place in other.replaced.items() if path not in read}
-    for before, after in zip(readings, readings[1:], strict=False):
-        if not free.keys() >= set(differences(before.facts, after.facts)):
-            return None
-    return free
+@contextlib.contextmanager
+def rates_as_tensors(groups: list[dict]) -> Iterator[list[tuple[Node, torch.Tensor]]]:
+    """Learning rates are inputs of a recording; here optimizers have them as tensors."""
+    were = [dict(group) for group in groups]
+    inputs = []
+    try:
+        for k, group in enumerate(groups):
+            rate = torch.tensor(float(group["lr"]))
+            group |= {"lr": rate} | {x: False for x in ("foreach", "fused") if x in group}
+            inputs.append((Node("input", ("rate", k), rate), rate))
+        yield inputs
+    finally:
+        for group, old in zip(groups, were, strict=True):
+            group |= {x: old[x] for x in ("lr", "foreach", "fused") if x in group}
 
 
-def capacity(steps: int) -> int:
-    """For how many steps a phase has room."""
-    return max(ROOM, 1 << (steps - 1).bit_length())
+@contextlib.contextmanager
+def watched(codes: set[types.CodeType]) -> Iterator[None]:
+    """Afterwards, refuse code that ran and is not among those that were read."""
+    ran = set()
+
+    def watch(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "call" and not is_library(frame.f_code.co_filename):
+            ran.add(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+    if strange := [code for code in ran - codes if code.co_filename != "<string>"]:
+        raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
 
 
 def array_of(value: Any) -> Any:

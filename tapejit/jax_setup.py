@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import torch
 from platformdirs import user_cache_dir
 
 COMPILER_OPTIONS: dict[str, Any] = {
@@ -63,30 +65,22 @@ def options(learns: bool = True) -> dict[str, Any]:
     """
     import jax
 
-    def known(option):
-        try:
-            jax.jit(lambda x: x, compiler_options=option).lower(0.0).compile()
-        except Exception:
-            return False
-        return True
-
-    wanted = {x: y for x, y in COMPILER_OPTIONS.items() if learns or "ynn" not in x}
-    return {name: value for name, value in wanted.items() if known({name: value})}
+    known = {}
+    for name, value in COMPILER_OPTIONS.items():
+        if learns or "ynn" not in name:
+            with contextlib.suppress(Exception):
+                jax.jit(abs, compiler_options={name: value}).lower(0.0).compile()
+                known[name] = value
+    return known
 
 
-def aligned(array: np.ndarray, length: int | None = None, boundary: int = 64) -> np.ndarray:
-    """A copy that begins at a multiple of so many bytes, with room for `length` rows.
+def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
+    """A copy in memory of PyTorch's, which begins at a multiple of 64 bytes, with room for rows.
 
     JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
     which the computation then goes on, on a core that has none of its numbers in its cache.
     """
-    shape = array.shape if length is None else (length, *array.shape[1:])
-    size = int(np.prod(shape)) * array.itemsize
-    memory = np.empty(size + boundary, np.uint8)
-    start = -memory.ctypes.data % boundary
-    copied = memory[start : start + size].view(array.dtype).reshape(shape)
-    if length is None:
-        copied[...] = array
-    else:
-        copied[: len(array)] = array
+    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+    copied = torch.empty((length or len(array), *array.shape[1:]), dtype=kind).numpy()
+    copied[: len(array)] = array
     return copied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,39 +14,42 @@ import torch
 
 from tapejit.jax_setup import aligned, options
 from tapejit.private import copy_all
-from tapejit.reading import Tensor
-from tapejit.recording import CannotRecord, Node, Recorded, drawn
+from tapejit.reading import Reading
+from tapejit.recording import Node, Recorded, drawn
 from tapejit.to_jax import ALLOWED, Column, Group, Translation, check, is_wide, number_type, wide
 
 __all__ = ["ALLOWED", "Phase", "check"]  # what `jax_setup.phases` gives
 
 
+SMALL = 16_384  # bytes of an argument that JAX may copy as it likes
+
+
 class Program(NamedTuple):
     """What is compiled; equal ones are compiled once."""
 
-    recordings: tuple[Recorded, ...]
+    recorded: Recorded
     columns: tuple[Column, ...]  # tensors that change, by their nodes as inputs
     singles: tuple[Node, ...]  # other tensors that are read
     numbers: tuple[int, ...]  # which arguments are arrays
     scan: bool
     faulty: bool  # whether an operation may fail, where PyTorch raises an error
 
-    def step(self, recorded: Recorded, vectors, singles, rates, data, draws):
+    def step(self, vectors, singles, rates, data, draws):
         """Vectors after one call, its results, and whether it failed."""
         given = dict(zip(self.numbers, data, strict=True))
         values = {
             node: (rates if node.args[0] == "rate" else given)[node.args[1]]
-            for node in recorded.nodes()
+            for node in self.recorded.nodes()
             if node.target == "input" and node.args[0] != "state"
         }
-        values |= zip(self.singles + recorded.draws, (*singles, *draws), strict=True)
-        changed = dict(recorded.state)
+        values |= zip(self.singles + self.recorded.draws, (*singles, *draws), strict=True)
+        changed = dict(self.recorded.state)
         after = [
             (tuple(changed.get(node.args[1], node) for node in nodes), group)
             for nodes, group in self.columns
         ]
         before = list(zip(self.columns, vectors, strict=True))
-        *found, failed = Translation(values, before).outputs(after, recorded.results)
+        *found, failed = Translation(values, before).outputs(after, self.recorded.results)
         return *found, [failed] if self.faulty else []
 
 
@@ -54,9 +57,9 @@ class Program(NamedTuple):
 def compiled(program: Program) -> Any:
     """The program as a call of JAX."""
 
-    def call(vectors, singles, rates, data, draws, which, steps):
+    def call(vectors, singles, rates, data, draws, steps):
         if not program.scan:
-            return program.step(program.recordings[0], vectors, singles, rates, data, draws[0])
+            return program.step(vectors, singles, rates, data, draws)
 
         def body(k, carried):
             vectors, stacks, failed = carried
@@ -64,14 +67,7 @@ def compiled(program: Program) -> Any:
             def row(arrays):
                 return [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in arrays]
 
-            branches = [
-                lambda r=recorded, d=drawn: program.step(
-                    r, vectors, singles, rates, row(data), row(d)
-                )
-                for recorded, drawn in zip(program.recordings, draws, strict=True)
-            ]
-            one = len(branches) == 1
-            vectors, found, faults = branches[0]() if one else jax.lax.switch(which[k], branches)
+            vectors, found, faults = program.step(vectors, singles, rates, row(data), row(draws))
             stacks = [
                 jax.lax.dynamic_update_index_in_dim(stack, result, k, 0)
                 for stack, result in zip(stacks, found, strict=True)
@@ -79,8 +75,8 @@ def compiled(program: Program) -> Any:
             return vectors, stacks, [a | b for a, b in zip(failed, faults, strict=True)]
 
         stacks = [
-            jnp.zeros((len(which), *node.shape), number_type(node.dtype))
-            for node in program.recordings[0].results
+            jnp.zeros((len(data[0]), *node.shape), number_type(node.dtype))
+            for node in program.recorded.results
         ]
         failed = [jnp.bool_(False)] * program.faulty
         return jax.lax.fori_loop(0, steps, body, (vectors, stacks, failed))
@@ -94,66 +90,51 @@ class Phase:
     """A call of a method, or several in succession, compiled for the tensors of one learner.
 
     Args:
-        recordings: of the method, one for each variant.
-        places: of all tensors that the recordings read or change, by name.
-        shared: all names of tensors that are one number, by the first name.
+        recorded: one call.
+        reading: what the learner has.
         replaced: names of tensors in whose place a new one is put.
-        rates: groups of parameters with learning rates.
         numbers: which arguments are arrays.
-        scan: whether it computes several calls.
+        room: for how many calls it has room; None: it computes one.
     """
 
     def __init__(
         self,
-        recordings: Sequence[Recorded],
-        places: dict[str, Tensor],
-        shared: dict[str, list[str]],
-        replaced: set[str],
-        rates: list[dict],
+        recorded: Recorded,
+        reading: Reading,
+        replaced: Collection[str],
         numbers: Sequence[int],
-        scan: bool,
+        room: int | None,
     ):
-        self.recordings, self.rates = recordings, rates
-        self.replaced = {path: places[path] for path in replaced}
-        self.draws = any(recorded.draws for recorded in recordings)
-        results = [[(x.shape, x.dtype) for x in recorded.results] for recorded in recordings]
-        if any(one != results[0] for one in results):
-            raise CannotRecord("a flag decides what is returned")
-        used = {path for recorded in recordings for path in recorded.used("state")}
-        changed = {path for recorded in recordings for path, _ in recorded.state}
+        self.room, self.rates, self.draws = room, reading.rates, recorded.draws
+        places, changed = reading.tensors, dict(recorded.state)
         groups: dict[tuple, list[str]] = {}
-        for path in (path for path in places if path in used | changed):
-            new = path in replaced and path not in used
-            kind = ("new", path) if new else (places[path].group, places[path].tensor.dtype)
+        for path in (path for path in places if path in {*recorded.used("state"), *changed}):
+            kind = places[path].group, places[path].tensor.dtype
             groups.setdefault(kind, []).append(path)
-        written = {kind: paths for kind, paths in groups.items() if not changed.isdisjoint(paths)}
-        single = [path for kind, paths in groups.items() if kind not in written for path in paths]
+        written = [paths for paths in groups.values() if not changed.keys().isdisjoint(paths)]
+        single = [path for paths in groups.values() if paths not in written for path in paths]
 
         def nodes(paths: list[str]) -> tuple[Node, ...]:
             return tuple(Node("input", ("state", path), places[path].tensor) for path in paths)
 
         self.after: dict[str, torch.Tensor] = {}  # where a call leaves new numbers, by name
         self.vectors, columns = [], []
-        for paths in written.values():
+        for paths in written:
             tensors = [places[path].tensor for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
             vector = torch.zeros(group.size, dtype=group.dtype)
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
-                self.after |= dict.fromkeys(shared.get(path, [path]), piece)
-        there = [path for kind, paths in written.items() if kind[0] != "new" for path in paths]
+                self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
+        self.replaced = [(places[path], self.after[path]) for path in replaced]
         kept = [path for path in self.after if path not in replaced]
-        self.load, self.kept = (
-            ([self.after[path] for path in each], [places[path].tensor.detach() for path in each])
-            for each in (there, kept)
-        )
-        faulty = any([check(recorded) for recorded in recordings])
-        program = Program(
-            tuple(recordings), tuple(columns), nodes(single), tuple(numbers), scan, faulty
-        )
-        self.function = compiled(program)
-        self.context = functools.partial(wide, is_wide(recordings))
+        first = [path for paths in written for path in paths if path not in replaced]
+        self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
+        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
+        parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
+        self.function = compiled(Program(*parts, check(recorded)))
+        self.context = functools.partial(wide, is_wide(recorded))
         self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
         self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
         with self.context():
@@ -162,59 +143,46 @@ class Phase:
                 if self.singles[k] is None:
                     self.copied.append((k, tensor))
 
-    def run(self, leaves: Sequence, which: np.ndarray | None, steps: int) -> list[np.ndarray]:
+    def run(self, leaves: Sequence, steps: int) -> list[np.ndarray]:
         """Results; what the tensors would be is then in `after`, and the learner as it was.
 
         Args:
             leaves: the arrays, of one call or stacked.
-            which: recording of each step; its length is the room for steps.
+            steps: how many calls, or 1.
 
         Raises:
             ArithmeticError: PyTorch would have raised an error.
         """
         rates = np.array([group["lr"] for group in self.rates], np.float32) if self.rates else ()
-        if which is None:
-            data = [aligned(x) if x.nbytes > 16_384 else x for x in leaves]
-        else:
-            data = [aligned(x, len(which)) for x in leaves]
-        draws = self.draw(which, steps) if self.draws else [()] * len(self.recordings)
+        data = [aligned(x, self.room) if self.room or x.nbytes > SMALL else x for x in leaves]
+        rows = [[drawn(node).numpy() for node in self.draws] for _ in range(steps)]
+        draws = rows[0]
+        if self.room:
+            draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
         for k, tensor in self.copied:
             self.singles[k] = tensor.numpy().copy()
-        if self.load[0]:
-            copy_all(*self.load)
-        last = None if which is None else np.int32(steps)
+        for place, piece in self.replaced:
+            piece.copy_(place.now())
+        if self.loaded[0]:
+            copy_all(*self.loaded)
         with self.context():
             vectors, results, failed = self.function(
-                self.vectors, self.singles, rates, data, draws, which, last
+                self.vectors, self.singles, rates, data, draws, np.int32(steps)
             )
         if failed and failed[0]:
             raise ArithmeticError
         for numbers, vector in zip(self.vectors, vectors, strict=True):
             numbers[...] = np.asarray(vector)
-        rows = ... if which is None else slice(steps)
-        return [np.array(np.asarray(one)[rows]) for one in results]
+        first = slice(steps) if self.room else ...
+        return [np.array(np.asarray(one)[first]) for one in results]
 
-    def draw(self, which: np.ndarray | None, steps: int) -> list[list[np.ndarray]]:
-        """All random numbers of a phase, in the order in which PyTorch's steps would draw them."""
-        if which is None:
-            return [[drawn(node).numpy() for node in self.recordings[0].draws]]
-        draws = [
-            [torch.empty((len(which), *x.shape), dtype=x.dtype).numpy() for x in recorded.draws]
-            for recorded in self.recordings
-        ]
-        for k in range(steps):
-            nodes = self.recordings[which[k]].draws
-            for array, node in zip(draws[which[k]], nodes, strict=True):
-                array[k] = drawn(node).numpy()
-        return draws
-
+    @torch.no_grad()
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
-        for path, place in self.replaced.items():
-            assert place.box is not None
-            place.box.put(place.key, self.after[path].clone())
+        for place, piece in self.replaced:
+            place.holder.put(place.key, piece.clone())
         if self.kept[0]:
-            copy_all(self.kept[1], self.kept[0])
+            copy_all(*self.kept)
 
 
 def same_memory(tensor: torch.Tensor) -> Any:

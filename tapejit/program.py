@@ -79,7 +79,7 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
     try:
         while True:
             try:
-                entry = recorder.entry((method,), method, call, ())
+                entry = recorder.entry((method,), method, call)
                 break
             except NotNow as reason:  # such as an optimizer before its first step
                 if reason.__cause__:
@@ -87,9 +87,7 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
                 recorder.by_torch(method, call)
     except CannotRecord as reason:
         raise Missing(f"{method} cannot be recorded: {reason}") from None
-    reading = entry.trial.reading
-    state = [each for each in entry.trial.recorded.state if each[0] not in entry.free]
-    recorded = entry.trial.recorded._replace(state=tuple(state))
+    reading, recorded = entry.reading, entry.recorded
     parameters = inspect.signature(getattr(recorder.learner, method)).parameters
     names = [
         name
@@ -98,11 +96,11 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
     ]
     data = {k: memory.kept(empty(*call.leaves[k].shape)) for k in call.numbers}
     inputs: dict[tuple, Value] = {("argument", k): value for k, value in data.items()}
-    for path in dict.fromkeys([*recorded.used("state"), *(path for path, _ in state)]):
+    for path in dict.fromkeys([*recorded.used("state"), *(path for path, _ in recorded.state)]):
         inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
     for k in recorded.used("rate"):
         inputs["rate", k] = memory.rate(reading.rates[k])
-    homes = {path: inputs["state", path] for path, _ in state}
+    homes = {path: inputs["state", path] for path, _ in recorded.state}
     made = Program(recorded, inputs, homes, memory)
     return made, {
         "inputs": [{"name": names[k], **lies(value)} for k, value in data.items()],

@@ -29,8 +29,8 @@ NUMBERS: dict[torch.dtype, Any] = {
 WIDE = (torch.float64, torch.int64)  # which JAX has only where it is told to
 
 
-def is_wide(recordings: Sequence[Recorded]) -> bool:
-    return any(node.dtype in WIDE for recorded in recordings for node in recorded.nodes())
+def is_wide(recorded: Recorded) -> bool:
+    return any(node.dtype in WIDE for node in recorded.nodes())
 
 
 def wide(needed: bool) -> Any:
@@ -116,12 +116,10 @@ for name, function in {
 }.items():
     ELEMENTWISE |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
 ELEMENTWISE |= {
-    "rsub.Scalar": lambda a, b: b - a,
     "neg.default": lambda x: -x,
     "rsqrt.default": jax.lax.rsqrt,
     "erf.default": jax.lax.erf,
     "sigmoid.default": jax.nn.sigmoid,
-    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
     "sign.default": sign,
     "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
     "pow.Tensor_Tensor": jnp.power,
@@ -129,14 +127,8 @@ ELEMENTWISE |= {
     "clamp.default": clamp,
     "clamp.Tensor": clamp,
     "where.self": jnp.where,
-    "lerp.Scalar": lambda a, b, weight: a + weight * (b - a),
-    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
-    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
-    "threshold_backward.default": lambda g, x, least: jnp.where(x <= least, 0, g),
-    "tanh_backward.default": lambda g, y: g * (1 - y * y),
     "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
     "fill.Scalar": jnp.full_like,
-    "zero.default": jnp.zeros_like,
     "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
     "clone.default": lambda x, **_: x,
 }
@@ -193,23 +185,12 @@ def extreme(function, place):
     )
 
 
-def norm(x, order=2, dims=None, keepdim=False, **_):
-    if order == 2:
-        return jnp.sqrt(over(jnp.sum)(x * x, dims, keepdim))
-    return over(jnp.linalg.norm, ord=order)(x.reshape(-1) if dims is None else x, dims, keepdim)
-
-
 def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
 def split(x, sizes, dim=0):
     return jnp.split(x, list(itertools.accumulate(sizes))[:-1], dim)
-
-
-def squeeze(x, dims):
-    dims = [dims] if isinstance(dims, int) else dims
-    return jnp.squeeze(x, tuple(dim for dim in dims if x.shape[dim] == 1))
 
 
 def expand(x, shape, **_):
@@ -289,7 +270,6 @@ OPERATIONS = ELEMENTWISE | {
     "max.dim": extreme(jnp.max, jnp.argmax),
     "min.dim": extreme(jnp.min, jnp.argmin),
     "argmax.default": over(jnp.argmax),
-    "linalg_vector_norm.default": norm,
     "cumsum.default": lambda x, dim, **_: jnp.cumsum(x, dim),
     "sort.default": lambda x, dim=-1, descending=False: (
         jnp.sort(x, dim, descending=descending),
@@ -302,8 +282,7 @@ OPERATIONS = ELEMENTWISE | {
     "_unsafe_view.default": jnp.reshape,
     "expand.default": expand,
     "unsqueeze.default": jnp.expand_dims,
-    "squeeze.dim": squeeze,
-    "squeeze.dims": squeeze,
+    "squeeze.dim": lambda x, dim: jnp.squeeze(x, dim) if x.shape[dim] == 1 else x,
     "squeeze.default": jnp.squeeze,
     "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
@@ -311,7 +290,6 @@ OPERATIONS = ELEMENTWISE | {
     "slice_scatter.default": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
     "split_with_sizes.default": split,
     "cat.default": jnp.concatenate,
-    "repeat.default": jnp.tile,
     "index.Tensor": lambda x, indices: x[places(x, indices)],
     "index_select.default": lambda x, dim, index: jnp.take(x, index_of(index, x.shape[dim]), dim),
     "embedding.default": lambda x, index, *_: x[index_of(index, len(x))],
@@ -521,7 +499,7 @@ def check(recorded: Recorded) -> bool:
         faults.extend(translation.faults)
         return found
 
-    with wide(is_wide([recorded])):
+    with wide(is_wide(recorded)):
         jax.eval_shape(
             run, [jax.ShapeDtypeStruct(tuple(x.shape), number_type(x.dtype)) for x in given]
         )

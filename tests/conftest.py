@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 
 import hypothesis
 import matplotlib
+import numpy as np
 import pytest
 import torch
 
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
+from tutorial.settings import make_settings
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
@@ -22,6 +25,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples in every run; no deadline, since the first example waits for numba.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+def assert_same(answer, expected):
+    """Two answers of environments agree in every number and type, bit for bit."""
+    for one, other in zip(answer.values(), expected.values(), strict=True):
+        for name, value in vars(other).items():
+            found = getattr(one, name)
+            assert type(found) is type(value), name
+            assert getattr(found, "dtype", None) == getattr(value, "dtype", None), name
+            np.testing.assert_array_equal(found, value, err_msg=name)
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +58,25 @@ def defaults(notebook):
 
     Mirrors are off where they are not named, because most networks here see less than arms do.
     """
-    return lambda **overrides: notebook.make_hyperparameters(
-        "default", overrides, has_mirrors="mirrors" in overrides
+    return lambda **overrides: make_settings(
+        notebook.Hyperparameters, "default", overrides, has_mirrors="mirrors" in overrides
     )
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """Headless Chromium without a network, by Selenium; its tests are skipped where one lacks."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    chromedriver = shutil.which("chromedriver")
+    if not (chromium and chromedriver):
+        pytest.skip("no Chromium with chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    network = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    for option in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", network):
+        options.add_argument(f"--{option}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
+    yield driver
+    driver.quit()

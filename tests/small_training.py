@@ -1,9 +1,8 @@
-"""A whole training made small: what section 6 of the notebook does, in short episodes."""
+"""A whole training made small: what the notebook does, in short episodes."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
 import resource
@@ -15,7 +14,6 @@ import torch
 
 from reacher import task
 from reacher.episode import evaluate_policy
-from research import bugs
 from tutorial.environments import open_environment
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
@@ -24,19 +22,18 @@ from tutorial.states import pack
 
 ARMS, DECISIONS = 2, 14  # of an episode
 SMALL = {
-    "actor_hidden": (8, 8),
-    "critic_hidden": (8, 8),
+    "hidden_units": 8,
     "batch_size": 16,
     "learning_starts": 20,
     "replay_capacity": 5_000,
     "train_freq": 5,
     "gradient_steps": 2,
+    "engine": "torch",
 }
 KINDS = {  # different things to remember
-    "default": {},  # prioritized replay, NoisyNet, Gaussian noise on the actions
-    "course_noise": {"replay": "uniform", "noisy_layers": False},
-    "batch_normalization": {},
-    "an end of learning": {"anneal_score": 0.0, "anneal_episodes": 2},  # after two of six episodes
+    "default": {},  # prioritized replay, NoisyNet, noise on the torques
+    "course_noise": {"priority_exponent": 0.0, "noisy_layers": False},
+    "an end of learning": {"anneal_episodes": 2},  # after two of six episodes
     "ring that wraps around": {"replay_capacity": 70, "n_step": 1},
 }
 
@@ -45,29 +42,20 @@ def shrink(patch=setattr) -> None:
     """Make episodes small. Args: patch is `monkeypatch.setattr` where it should end with a test."""
     patch(task, "EPISODE_DECISIONS", DECISIONS)
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
-    patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
 
 
-@functools.cache
-def cells(kind="default"):
-    """The notebook's definitions, some with a change of the museum of bugs."""
-    return bugs.cells_with(kind) if kind in bugs.BUGS and kind != "default" else definitions()
-
-
-def make_agent(kind="default", agent=None, learner=None, engine="torch", **overrides):
-    found = cells(kind)
-    settings = found.make_hyperparameters("default", SMALL | KINDS[kind] | overrides)
-    generator = seed_everything(0)
-    options = {"learner": learner or found.DDPG, "engine": engine}
-    made = (agent or found.Agent)(found.OBSERVATION_SCALE, 4, settings, generator, **options)
+def make_agent(kind="default", agent=None, learner=None, **overrides):
+    cells = definitions()
+    settings = cells.Hyperparameters(**SMALL | KINDS[kind] | overrides)
+    made = (agent or cells.Agent)(settings, seed_everything(0), learner or cells.DDPG)
     if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
-        made.schedules.first_score = made.schedules.best_score = 0.0
+        made.schedules.scores.append(100.0)
     return made
 
 
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):
     """Train as the notebook does, and go on where there is something to go on from."""
-    names = "agent", "learner", "engine", *cells().Hyperparameters.model_fields
+    names = "agent", "learner", *definitions().Hyperparameters.model_fields
     chosen = {name: options.pop(name) for name in names if name in options}
     environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(kind, **chosen)
@@ -84,7 +72,7 @@ def left_by(folder, agent=None) -> dict:
     tables = {path.name: path.read_text().splitlines() for path in folder.glob("*.csv")}
     left = {name: [line.rsplit(",", 1)[0] for line in lines] for name, lines in tables.items()}
     left |= {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
-    for name, network in {} if agent is None else vars(agent.ddpg).items():
+    for name, network in {} if agent is None else vars(agent.learner).items():
         if isinstance(network, torch.nn.Module):
             for key, tensor in network.state_dict().items():
                 left[f"{name}.{key}"] = tensor.numpy().tobytes()
@@ -96,6 +84,15 @@ def assert_same(one: dict, other: dict) -> None:
     assert one.keys() == other.keys()
     differing = [name for name in one if one[name] != other[name]]
     assert not differing, f"{differing[:5]} differ"
+
+
+class Answer:
+    """What an environment answers: observations (arms, n) and rewards (arms,)."""
+
+    def __init__(self, observations, rewards, done, by_time_limit=True):
+        self.vector_observations, self.rewards = observations, rewards
+        self.local_done = [done] * len(rewards)
+        self.max_reached = np.broadcast_to(done & np.array(by_time_limit), len(rewards))
 
 
 class KilledAt:
@@ -145,13 +142,12 @@ def warm_up() -> None:
 
     Gradients would start threads, which such a copy loses.
     """
-    for kind in KINDS:
-        cells(kind).tree_update(np.zeros(4), np.arange(2), np.ones(2))
-        cells(kind).tree_find(np.ones(4), np.ones(2))
+    definitions().tree_update(np.zeros(4), np.arange(2), np.ones(2))
+    definitions().tree_find(np.ones(4), np.ones(2))
     agent = make_agent()
-    agent.ddpg.actor_optimizer.step()
+    agent.learner.actor_optimizer.step()
     with open_environment("", ARMS, 0) as environment:
-        evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+        evaluate_policy(environment, agent.policy)
     torch.save(pack(agent, "", {}, []), io.BytesIO())
 
 

@@ -10,42 +10,33 @@ import numpy as np
 import torch
 
 OBSERVATIONS, ACTIONS, BATCH, STEPS, PHASES = 3, 2, 16, 3, 7
-SMALL = {"actor_hidden": (8,), "critic_hidden": (8,), "batch_size": BATCH, "noisy_layers": False}
+SMALL = {"hidden_units": 8, "batch_size": BATCH, "noisy_layers": False, "mirrors": False}
+ROWS = """
+import functools
+class DDPG(DDPG):  # with batches as rows, of which edits take columns
+    def learn(self, rows, weights, noise=None):
+        return super().learn(split_rows(rows, 3, 2), weights, noise)
+
+class Behind(nn.Module):  # a network behind a layer
+    def __init__(self, layer, inner):
+        super().__init__()
+        self.layer, self.inner = layer, inner
+    def forward(self, observations, *others):
+        return self.inner(self.layer(observations), *others)
+"""
 
 
-class Counted:
-    """The engine, and how often it was called."""
-
-    def __init__(self, fast):
-        self.fast, self.calls = fast, []
-
-    def scan(self, *arguments):
-        self.calls.append(arguments[0])
-        return self.fast.scan(*arguments)
-
-    def call(self, *arguments):
-        self.calls.append(arguments[0])
-        return self.fast.call(*arguments)
-
-
-def tensors_in(value, known=None):
+def tensors_in(value, known):
     """All tensors of a learner, whatever holds them."""
-    known = {} if known is None else known
-    if id(value) in known:
+    if id(value) in known or isinstance(value, type):
         return
     known[id(value)] = value  # kept, or another object could get its id
     if isinstance(value, torch.Tensor):
         yield value.detach()
-    elif isinstance(value, torch.nn.Module):
-        yield from value.state_dict().values()
-    elif isinstance(value, torch.optim.Optimizer):
-        yield from tensors_in(list(value.state.values()), known)
-    elif isinstance(value, dict):
-        yield from tensors_in(list(value.values()), known)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
+    elif isinstance(value, (dict, list, tuple)):
+        for each in value.values() if isinstance(value, dict) else value:
             yield from tensors_in(each, known)
-    elif hasattr(value, "__dict__") and not isinstance(value, type):
+    elif hasattr(value, "__dict__"):
         yield from tensors_in(vars(value), known)
 
 
@@ -54,10 +45,10 @@ def make(notebook, code, **overrides):
     module = sys.modules["the_edit"] = types.ModuleType("the_edit")  # where a dataclass looks
     space = vars(module)
     space |= {name: value for name, value in vars(notebook).items() if name[:2] != "__"}
-    exec(compile(code, "the edit", "exec"), space)
+    exec(compile(ROWS + code, "the edit", "exec"), space)
     torch.manual_seed(0), np.random.seed(0), random.seed(0)
-    settings = notebook.make_hyperparameters("default", SMALL | overrides, has_mirrors=False)
-    d = space.get("Edited", notebook.DDPG)(np.ones(OBSERVATIONS, np.float32), ACTIONS, settings)
+    settings = notebook.Hyperparameters(**SMALL | overrides)
+    d = space.get("Edited", space["DDPG"])(np.ones(OBSERVATIONS, np.float32), ACTIONS, settings)
     for value in vars(d).values():
         if isinstance(value, torch.optim.Optimizer):
             for group in value.param_groups:
@@ -69,7 +60,7 @@ def make(notebook, code, **overrides):
 def train(notebook, code, start):
     """All numbers that come out: results, actions, and the state in the end; or the error."""
     space, d = make(notebook, code)
-    fast, found = Counted(start(d)), []
+    fast, found = start(d), []
     chance = np.random.default_rng(0)
     try:
         for k in range(PHASES):
@@ -88,4 +79,4 @@ def train(notebook, code, start):
             found.append(np.array(act(d, fast, rows[0, :, :OBSERVATIONS].copy())))
     except Exception as error:
         found.append(error)
-    return fast.fast, found + [tensor.clone().numpy() for tensor in tensors_in(d)]
+    return fast, found + [tensor.clone().numpy() for tensor in tensors_in(d, {})]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
-from reacher import DelayedRewards, ReacherEnvironment
+from conftest import assert_same
+from reacher import ReacherEnvironment
 from reacher.columns import GOAL, GOAL_SPEED, HAND
 from reacher.episode import play_episode
-from reacher.goals import UnityRandom
 from reacher.physics import HAND_OFFSET, Physics
-from tutorial.paths import PROJECT
 
 BRAIN = "ReacherBrain"
 DECISIONS = 1001  # of an episode
@@ -31,36 +27,26 @@ def random_actions(decisions, agents, seed=0):
     return np.random.default_rng(seed).standard_normal((decisions, agents, 4)).clip(-1, 1)
 
 
-def assert_same(answer, expected):
-    """Two answers agree in every number, bit for bit."""
-    answer, expected = vars(answer[BRAIN]), vars(expected[BRAIN])
-    assert answer.keys() == expected.keys()
-    for name in answer:
-        np.testing.assert_array_equal(answer[name], expected[name], err_msg=name)
+def first_states(env, resets=1):
+    for _ in range(resets):
+        states = env.reset()[BRAIN].vector_observations
+    return states
 
 
-def test_the_first_observation_is_the_published_one():
-    with ReacherEnvironment(num_agents=20, seed=3) as env:
-        observations = env.reset()[BRAIN].vector_observations
-    assert observations.shape == (20, 33)
-    np.testing.assert_array_equal(observations[:, :26], np.tile(HANGING, (20, 1)))
-    np.testing.assert_array_equal(observations[:, HAND], np.tile([0, 1, 0], (20, 1)))
-
-
-def test_goals_start_on_whole_degrees_of_a_circle_and_have_speeds_within_one():
+def test_arms_hang_and_goals_start_on_whole_degrees_of_a_circle():
     with ReacherEnvironment(num_agents=1000, seed=0) as env:
-        observations = env.reset()[BRAIN].vector_observations
+        observations = first_states(env)
+    np.testing.assert_array_equal(observations[:, :26], np.tile(HANGING, (1000, 1)))
+    np.testing.assert_array_equal(observations[:, HAND], np.tile([0, 1, 0], (1000, 1)))
     goal, speed = observations[:, GOAL], observations[:, GOAL_SPEED]
     degrees = np.degrees(np.arctan2(goal[:, 0], goal[:, 2]))
     # float32 holds a coordinate of 8 m to 5e-7 m, so an angle to 5e-6 degrees.
     np.testing.assert_allclose(degrees, degrees.round(), atol=1e-5)
     np.testing.assert_allclose(np.hypot(goal[:, 0], goal[:, 2]), 8, atol=1e-5)
-    assert (goal[:, 1] == -1).all()
+    assert (goal[:, 1] == -1).all() and np.abs(speed).max() <= 1
     # 1000 uniform draws: each quarter holds 250 +- 13.7 of them; five standard deviations.
-    quarters = np.histogram(degrees % 360, bins=4, range=(0, 360))[0]
-    assert np.abs(quarters - 250).max() < 69
-    assert np.abs(np.histogram(speed, bins=4, range=(-1, 1))[0] - 250).max() < 69
-    assert np.abs(speed).max() <= 1
+    for draws, limits in ((degrees % 360, (0, 360)), (speed, (-1, 1))):
+        assert np.abs(np.histogram(draws, bins=4, range=limits)[0] - 250).max() < 69
 
 
 def test_the_goal_circles_at_the_observed_speed():
@@ -110,10 +96,8 @@ def test_rewards_add_up_from_hand_and_goal():
     physics = Physics(agents)
     with ReacherEnvironment(agents, seed=2) as env:
         first = env.reset(config={"goal_size": size})[BRAIN].vector_observations
-        angle, speed = (
-            np.degrees(np.arctan2(first[:, 26], first[:, 28])).round(),
-            first[:, GOAL_SPEED],
-        )
+        angle = np.degrees(np.arctan2(first[:, 26], first[:, 28])).round()
+        speed = first[:, GOAL_SPEED]
         torques = np.zeros((2 * agents, 3))
         total = np.zeros(agents)
         for action in actions:
@@ -123,16 +107,10 @@ def test_rewards_add_up_from_hand_and_goal():
             least, most = np.zeros(agents), np.zeros(agents)
             for _ in range(4):
                 angle = angle + speed
-                goal = np.stack(
-                    [
-                        8 * np.sin(np.radians(angle)),
-                        np.full(agents, -1.0),
-                        8 * np.cos(np.radians(angle)),
-                    ],
-                    axis=1,
-                )
-                forearm = physics.position[1::2], physics.rotation[1::2, :, 1]
-                distance = np.linalg.norm(forearm[0] + HAND_OFFSET * forearm[1] - goal, axis=1)
+                x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
+                goal = np.stack([x, np.full(agents, -1.0), z], axis=1)
+                hand = physics.position[1::2] + HAND_OFFSET * physics.rotation[1::2, :, 1]
+                distance = np.linalg.norm(hand - goal, axis=1)
                 # The observed speed is float32: 1200 steps may misplace a goal by 1e-5 m.
                 least += 0.01 * (distance <= size / 2 + 1 - 1e-4)
                 most += 0.01 * (distance <= size / 2 + 1 + 1e-4)
@@ -143,44 +121,28 @@ def test_rewards_add_up_from_hand_and_goal():
 
 
 @pytest.mark.parametrize("size, pay", [(0, 0.0), (1000, 0.04)])
-def test_goal_size_is_honoured_and_stays(size, pay):
+def test_goals_are_set_and_stay(size, pay):
     """A goal of size 0 is still a point that the hand could touch, but not while it hangs."""
-    with ReacherEnvironment(4, seed=0) as env:
-        env.reset(config={"goal_size": size})
-        for _ in range(2):  # and it stays after a reset without config, as in Unity
-            for _ in range(50):
-                rewards = env.step(np.zeros((4, 4)))[BRAIN].rewards
-                assert rewards == [np.float32(pay)] * 4
-            env.reset()
-
-
-def test_goal_speed_is_honoured_and_stays():
-    with ReacherEnvironment(50, seed=0) as env:
-        first = env.reset(config={"goal_speed": 0})[BRAIN].vector_observations
-        for _ in range(5):
-            later = env.step(np.zeros((50, 4)))[BRAIN].vector_observations
-        np.testing.assert_array_equal(first[:, GOAL], later[:, GOAL])
-        assert (env.reset()[BRAIN].vector_observations[:, GOAL_SPEED] == 0).all()
-        speed = env.reset(config={"goal_speed": 30})[BRAIN].vector_observations[:, GOAL_SPEED]
-        assert 25 < np.abs(speed).max() <= 30  # P(all of 50 below 25) = (25/30)^50 = 1e-4
+    config, still = {"goal_size": size, "goal_speed": 0}, np.zeros((4, 4))
+    with ReacherEnvironment(4, seed=0) as env, ReacherEnvironment(4, seed=0, **config) as twin:
+        first = env.reset(config=config)
+        assert_same(first, twin.reset())
+        for _ in range(2):  # and they stay after a reset without config, as in Unity
+            for _ in range(5):
+                answer = env.step(still)[BRAIN]
+                assert answer.rewards == [np.float32(pay)] * 4
+            goals = first[BRAIN].vector_observations[:, GOAL]
+            np.testing.assert_array_equal(answer.vector_observations[:, GOAL], goals)
+            first = env.reset()
 
 
 def test_an_arm_does_not_depend_on_the_number_of_arms():
-    actions = random_actions(150, 200, seed=3)
-    actions[::7] = np.sign(actions[::7])
-    results = {}
-    for agents in (200, 20, 3, 1):
-        with ReacherEnvironment(agents, seed=6) as env:
-            rows = [env.reset()[BRAIN].vector_observations]
-            rewards = []
-            for action in actions:
-                info = env.step(action[:agents])[BRAIN]
-                rows.append(info.vector_observations)
-                rewards.append(info.rewards)
-        results[agents] = np.array(rows), np.array(rewards)
-    for agents in (20, 3, 1):
-        np.testing.assert_array_equal(results[agents][0], results[200][0][:, :agents])
-        np.testing.assert_array_equal(results[agents][1], results[200][1][:, :agents])
+    with ReacherEnvironment(40, seed=6) as many, ReacherEnvironment(3, seed=6) as few:
+        answer, other = many.reset()[BRAIN], few.reset()[BRAIN]
+        for actions in random_actions(150, 40, seed=3):
+            np.testing.assert_array_equal(answer.vector_observations[:3], other.vector_observations)
+            assert answer.rewards[:3] == other.rewards
+            answer, other = many.step(actions)[BRAIN], few.step(actions[:3])[BRAIN]
 
 
 # ------------------------------------------------------------------------------------------- goals
@@ -195,12 +157,6 @@ PRINTED = [
     (0, 6440, 33, -0.802231),
     (1, 0, 274, -0.548526),
 ]
-
-
-def first_states(env, resets=1):
-    for _ in range(resets):
-        states = env.reset()[BRAIN].vector_observations
-    return states
 
 
 @pytest.mark.parametrize(("seed", "draw", "angle", "speed"), PRINTED)
@@ -225,68 +181,22 @@ def test_the_first_state_is_printed_as_in_unity():
     assert text == str(np.array(expected, np.float32).astype(float))
 
 
-def test_unitys_arms_draw_again_when_they_reset_themselves():
-    generator = UnityRandom(3)
-    goals = [(generator.integers(360), generator.uniform(-1, 1)) for _ in range(9)]
-    with ReacherEnvironment(3, seed=3, goals="unity") as env:
-        states = [first_states(env)]
-        for _ in range(DECISIONS):
-            answer = env.step(np.zeros((3, 4)))[BRAIN]
-        states += [answer.vector_observations, first_states(env)]
-    speeds = np.float32([speed for _, speed in goals])
-    np.testing.assert_array_equal(np.concatenate(states)[:, GOAL_SPEED], speeds)
-
-
-def test_own_goals_are_those_of_version_1():
-    """Pretrained agents depend on them: angles and speeds of two arms at their second reset."""
-    found = {}
-    for seed in (0, 1):
-        with ReacherEnvironment(2, seed) as env:
-            states = first_states(env, 2)
-        angles = np.degrees(np.arctan2(states[:, 26], states[:, 28])).round() % 360
-        found[seed] = [*angles.astype(int).tolist(), *states[:, GOAL_SPEED].round(6).tolist()]
-    assert found == {
-        0: [229, 320, -0.918053, 0.601816],
-        1: [184, 119, -0.711681, 0.015265],
-    }
-
-
 # --------------------------------------------------------------------------------------- interface
-
-
-def test_an_answer_has_the_fields_and_types_of_unityagents():
-    actions = random_actions(1, 20)[0]
-    with ReacherEnvironment() as env:
-        brain = env.brains[BRAIN]
-        assert env.brain_names == [BRAIN] and env.reward_threshold == 30
-        assert (brain.vector_observation_space_size, brain.vector_action_space_size) == (33, 4)
-        for answer in (env.reset(train_mode=True), env.step(actions)):
-            info = answer[BRAIN]
-            numbers = info.vector_observations
-            assert numbers.shape == (20, 33) and numbers.dtype == np.float64
-            np.testing.assert_array_equal(numbers, numbers.astype(np.float32))  # what Unity sends
-            kinds = {"rewards": float, "local_done": bool, "max_reached": bool, "agents": int}
-            for name, kind in kinds.items():
-                values = getattr(info, name)
-                assert type(values) is list and [type(value) for value in values] == [kind] * 20
-        np.testing.assert_array_equal(info.previous_vector_actions, actions.astype(np.float32))
 
 
 def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
     actions = random_actions(1, 3)[0]
     actions[0] = 1
-    beyond = actions.copy()
-    beyond[0] = 7
     forms = [actions, actions.ravel(), actions.astype(np.float32), actions.tolist()]
-    forms += [torch.from_numpy(actions), np.asfortranarray(actions), beyond]
-    with ReacherEnvironment(3, seed=1) as env:
-        answers = []
-        for form in forms:
-            env.reset(config={"goal_speed": 0})
-            answers.append([env.step(form)[BRAIN].vector_observations[:, :26] for _ in range(3)])
+    forms += [torch.from_numpy(actions), np.where(actions == 1, 7, actions)]
+    answers = []
+    for form in forms:
+        with ReacherEnvironment(3, seed=1) as env:
+            env.reset()
+            answers.append([env.step(form) for _ in range(3)][-1][BRAIN].vector_observations)
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])
-    assert np.abs(answers[0][-1] - HANGING).max() > 0.1  # they moved at all
+    assert np.abs(answers[0][:, :26] - HANGING).max() > 0.1  # they moved at all
 
 
 def test_answers_are_not_overwritten_by_later_steps():
@@ -302,14 +212,6 @@ def test_answers_are_not_overwritten_by_later_steps():
         assert np.isfinite(env.step(actions[1])[BRAIN].vector_observations).all()
 
 
-def test_goals_are_set_at_construction_as_by_a_reset():
-    config = {"goal_size": 14.0, "goal_speed": 3.0}
-    with ReacherEnvironment(3, 0, **config) as env, ReacherEnvironment(3, 0) as twin:
-        assert_same(env.reset(), twin.reset(config=config))
-        for actions in random_actions(50, 3):
-            assert_same(env.step(actions), twin.step(actions))
-
-
 def test_an_episode_of_a_policy_is_that_of_the_environment():
     torques = random_actions(1, 3)[0]
     episode = play_episode(lambda seen: torques, 3, 5, goal_size=9.0)
@@ -323,57 +225,26 @@ def test_an_episode_of_a_policy_is_that_of_the_environment():
     assert episode.observations.shape == (DECISIONS, 3, 33)
 
 
-def test_delayed_rewards_come_every_fifteen_decisions_and_at_the_end():
-    with ReacherEnvironment(2, 0, 30.0) as usual, ReacherEnvironment(2, 0, 30.0) as other:
-        delayed = DelayedRewards(other, every=15)
-        usual.reset(), delayed.reset()
-        for seed in (0, 1):  # the second episode follows by itself
-            paid, earned = [], []
-            for actions in random_actions(DECISIONS, 2, seed):
-                answer, expected = delayed.step(actions)[BRAIN], usual.step(actions)[BRAIN]
-                paid.append(answer.rewards)
-                earned.append(expected.rewards)
-                np.testing.assert_array_equal(
-                    answer.vector_observations, expected.vector_observations
-                )
-            ends = [*range(15, DECISIONS, 15), DECISIONS]
-            for start, end in zip([0, *ends[:-1]], ends, strict=True):
-                assert not np.any(paid[start : end - 1])
-                np.testing.assert_allclose(paid[end - 1], np.sum(earned[start:end], axis=0))
-    with pytest.raises(ValueError, match="every must be from 1"):
-        DelayedRewards(other, every=0)
-
-
 # ------------------------------------------------------------------------------------------ states
 
 
 @pytest.mark.parametrize("goals", ["own", "unity"])
 def test_a_restored_environment_goes_on_bit_for_bit(goals):
-    """In an environment with another seed, after episodes that ended and were cut."""
-    config = {"goal_size": 9.0, "goal_speed": 2.0}
     with ReacherEnvironment(3, 7, goals=goals) as env, ReacherEnvironment(3, goals=goals) as other:
-        env.reset()
-        for actions in random_actions(DECISIONS + 5, 3):
+        env.reset(config={"goal_size": 9.0, "goal_speed": 2.0})
+        for actions in random_actions(DECISIONS + 5, 3):  # over the end of an episode
             env.step(actions)
-        env.reset(config=config)
-        state = json.loads(json.dumps(env.state()))
-        other.reset(config={"goal_size": 1.0})
-        other.restore(state)
-        with pytest.raises(RuntimeError, match="reset"):
-            other.step(np.zeros((3, 4)))
+        other.restore(json.loads(json.dumps(env.state())))
         for _ in range(2):
             assert_same(other.reset(), env.reset())
             for actions in random_actions(20, 3):
                 assert_same(other.step(actions), env.step(actions))
-        assert other.state() == env.state()
 
 
 def test_a_state_of_another_environment_is_an_error():
-    with ReacherEnvironment(3) as env, ReacherEnvironment(2) as two:
-        with ReacherEnvironment(3, goals="unity") as unity:
-            for state in (two.state(), unity.state(), {}):
-                with pytest.raises(ValueError, match="this is a state of"):
-                    env.restore(state)
+    for other in (ReacherEnvironment(2), ReacherEnvironment(3, goals="unity")):
+        with pytest.raises(ValueError, match="this is a state of"):
+            ReacherEnvironment(3).restore(other.state())
 
 
 # ------------------------------------------------------------------------------------------ errors
@@ -382,24 +253,16 @@ NAN_ACTIONS = np.zeros((3, 4))
 NAN_ACTIONS[1, 2] = np.nan
 
 BAD_CALLS = {
-    "too few arms": (lambda env: env.step(np.zeros((2, 4))), r"\(3, 4\)"),
     "transposed": (lambda env: env.step(np.zeros((4, 3))), r"\(3, 4\)"),
     "flat and short": (lambda env: env.step(np.zeros(11)), r"\(12,\)"),
-    "one number": (lambda env: env.step(0.5), r"\(3, 4\)"),
     "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
-    "text": (lambda env: env.step("left"), "real numbers"),
-    "complex": (lambda env: env.step(np.ones((3, 4), complex)), "not complex128"),
     "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
-    "beyond single precision": (lambda env: env.step([1e39] * 12), "action 0 of agent 0"),
     "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
     "unknown key": (lambda env: env.reset(config={"goal_sise": 4.0}), "goal_sise.*known are"),
-    "second is negative": (
-        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": -1.0}),
+    "NaN size": (
+        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": float("nan")}),
         "goal_size must be a number from 0 to",
     ),
-    "NaN size": (lambda env: env.reset(config={"goal_size": float("nan")}), "goal_size"),
-    "bool as size": (lambda env: env.reset(config={"goal_size": True}), "goal_size"),
-    "huge size": (lambda env: env.reset(config={"goal_size": 10**400}), "goal_size"),
 }
 
 
@@ -407,6 +270,8 @@ BAD_CALLS = {
 def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
     call, message = BAD_CALLS[name]
     with ReacherEnvironment(3, seed=4) as env, ReacherEnvironment(3, seed=4) as twin:
+        with pytest.raises(RuntimeError, match="call reset"):
+            env.step(np.zeros((3, 4)))
         env.reset(), twin.reset()
         with pytest.raises(ValueError, match=message):
             call(env)
@@ -419,51 +284,14 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"num_agents": 0}, ValueError, "num_agents must be from 1 to 2000, not 0"),
         ({"num_agents": 2001}, ValueError, "num_agents must be from 1 to 2000, not 2001"),
         ({"num_agents": 2.5}, TypeError, "num_agents must be an integer, not 2.5"),
-        ({"num_agents": True}, TypeError, "num_agents must be an integer"),
         ({"seed": -1}, ValueError, "seed must be from 0"),
-        ({"seed": "0"}, TypeError, "seed must be an integer"),
         ({"seed": 2**31, "goals": "unity"}, ValueError, "seed of Unity's goals must be from 0"),
         ({"goals": "Unity"}, ValueError, "goals must be 'own' or 'unity', not 'Unity'"),
         ({"goal_size": -1.0}, ValueError, "goal_size must be a number from 0 to"),
-        ({"goal_speed": "5"}, ValueError, "goal_speed must be a number from 0 to"),
     ],
 )
 def test_a_bad_argument_is_a_clear_error(options, kind, message):
     with pytest.raises(kind, match=message):
         ReacherEnvironment(**{"num_agents": 2, **options})
-
-
-def test_step_before_reset_is_a_clear_error():
-    with ReacherEnvironment(2) as env, pytest.raises(RuntimeError, match="call reset"):
-        env.step(np.zeros((2, 4)))
-
-
-# ------------------------------------------------------------------------------------- determinism
-
-EPISODES = """
-import hashlib
-import numpy as np
-from reacher import ReacherEnvironment
-
-digest = hashlib.sha256()
-generator = np.random.default_rng(8)
-with ReacherEnvironment(num_agents=5, seed=8) as env:
-    info = env.reset()["ReacherBrain"]
-    for _ in range(1200):  # over the end of an episode
-        info = env.step(generator.uniform(-1, 1, (5, 4)))["ReacherBrain"]
-        digest.update(info.vector_observations.tobytes() + np.array(info.rewards).tobytes())
-print(digest.hexdigest())
-"""
-
-
-def test_the_same_seed_gives_the_same_numbers_in_this_and_in_a_fresh_process(capsys):
-    for _ in range(2):
-        exec(EPISODES, {})
-    here = capsys.readouterr().out.split()
-    command = [sys.executable, "-c", EPISODES]
-    done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, check=True)
-    fresh = done.stdout.split()
-    assert here == 2 * fresh and len(fresh[0]) == 2 * hashlib.sha256().digest_size

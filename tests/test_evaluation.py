@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import small_training
-from reacher import task
 from reacher.episode import evaluate_policy
 from small_training import ARMS
 from tutorial import evaluation as evaluation_module
@@ -21,8 +20,7 @@ def sideways(observations):
 
 @pytest.fixture(autouse=True)
 def short_episodes(monkeypatch):
-    monkeypatch.setattr(task, "EPISODE_DECISIONS", 40)
-    monkeypatch.setattr(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})
+    small_training.shrink(monkeypatch.setattr)
 
 
 def test_each_evaluation_meets_the_same_goals_in_every_training():
@@ -36,15 +34,14 @@ def test_each_evaluation_meets_the_same_goals_in_every_training():
         assert [episode for episode in range(1, 12) if evaluation.due(episode)] == [5, 10]
 
 
-def test_evaluations_stand_beside_the_scores_and_change_nothing(monkeypatch, tmp_path):
-    small_training.shrink(monkeypatch.setattr)
+def test_evaluations_stand_beside_the_scores_and_change_nothing(tmp_path):
     agent = small_training.train(tmp_path / "with", evaluate=True)
     table = read_scores(tmp_path / "with" / "evaluation.csv")
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
     with open_environment("", ARMS, evaluation_module.SEED) as environment:
         environment.reset(), environment.reset()  # of the two evaluations before
-        last = evaluate_policy(environment, lambda seen: agent.act(seen, explore=False))
+        last = evaluate_policy(environment, agent.policy)
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     other = small_training.train(tmp_path / "without")
     left = small_training.left_by(tmp_path / "with", agent)

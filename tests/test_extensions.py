@@ -16,56 +16,46 @@ import tapejit
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
 
-EDITS = ("TD3", "D4PG", "CrossQ")
 ROUNDING = 2.0**-24  # relative, float32
 
 
-def make_rows(count=16, seed=0):
-    """Transitions of three observations and two actions, as the replay holds them."""
-    rows = np.random.default_rng(seed).standard_normal((count, 10), np.float32)
-    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), 0.9
-    return rows
+def make_batch(*shape, seed=0):
+    """Transitions of three observations and two actions."""
+    rows = np.random.default_rng(seed).standard_normal((*shape, 10), np.float32)
+    rows[..., 3:5], rows[..., 6] = np.tanh(rows[..., 3:5]), 0.9
+    return extensions().split_rows(torch.from_numpy(rows), 3, 2)
 
 
 @pytest.fixture
 def make(defaults):
-    """`make(name)`: a small learner of this kind, and a batch of transitions for it, as rows."""
+    """`make(name)`: a small learner of this kind."""
 
     def make(name, **overrides):
         torch.manual_seed(0)
-        settings = defaults(
-            actor_hidden=(16, 16), critic_hidden=(16, 16), batch_size=16, **overrides
-        )
-        ddpg = getattr(extensions(), name)(np.ones(3, np.float32), 2, settings)
-        return ddpg, torch.from_numpy(make_rows())
+        settings = defaults(hidden_units=16, batch_size=16, **overrides)
+        return getattr(extensions(), name)(np.ones(3, np.float32), 2, settings)
 
     return make
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", ["TD3", "D4PG", "CrossQ"])
 def test_both_engines_learn_the_same(make, monkeypatch, name):
     """The engines draw different smoothing noise, so TD3 has none. Adam's steps of 1e-3 differ by
     rounding of its gradients: a thousandth of a step, nine times."""
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     left = []
     for engine in ("torch", "compiled"):
-        ddpg, _ = make(name)
-        fast = tapejit.compile(ddpg, engine)
-        noise = np.random.default_rng(1).standard_normal((3, 1, ddpg.noise_size), np.float32)
+        learner = make(name)
+        fast = tapejit.compile(learner, engine)
+        noise = np.random.default_rng(1).standard_normal((3, 1, learner.noise_size), np.float32)
         for seed in range(3):
-            rows = make_rows(48, seed).reshape(3, 16, 10)
-            phase = rows, np.ones((3, 16), np.float32), noise, np.array([True, False, True])
-            errors, *_ = fast.scan("learn", *phase)
-        assert fast.engine == engine
-        networks = [value for value in vars(ddpg).values() if isinstance(value, nn.Module)]
+            phase = make_batch(3, 16, seed=seed), np.ones((3, 16), np.float32), noise
+            errors, _ = fast.scan("learn", *phase)
+        assert fast.engine == engine and errors.shape == (3, 16)
+        networks = [value for value in vars(learner).values() if isinstance(value, nn.Module)]
         left.append([errors, *(t.clone() for n in networks for t in n.state_dict().values())])
     for one, other in zip(*left, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=9 * 1e-6)
-
-
-def learn(ddpg, rows, with_actor=True):
-    noise = torch.zeros(1, ddpg.noise_size)
-    return ddpg.learn(rows, torch.ones(len(rows)), noise, with_actor)
 
 
 # ------------------------------------------------------------------------------------------- TD3
@@ -73,32 +63,30 @@ def learn(ddpg, rows, with_actor=True):
 
 def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
-    ddpg, rows = make("TD3")
-    batch = extensions().split_rows(rows, *ddpg.sizes)
+    learner, batch = make("TD3"), make_batch(16)
     with torch.no_grad():
-        actions = ddpg.target_actor(batch.next_observations)
+        actions = learner.target_actor(batch.next_observations)
         one, other = (
             critic(batch.next_observations, actions)
-            for critic in (ddpg.target_critic, ddpg.target_critic_2)
+            for critic in (learner.target_critic, learner.target_critic_2)
         )
-        values = ddpg.critic(batch.observations, batch.actions)
+        values = learner.critic(batch.observations, batch.actions)
         shift = (one - other).mean()  # so that now one is smaller, now the other
-        ddpg.target_critic_2.output.bias += shift
+        learner.target_critic_2.layers[2].bias += shift
         other = other + shift
     assert (one < other).any() and (other < one).any()
     expected = batch.returns + batch.discounts * torch.where(one < other, one, other) - values
-    torch.testing.assert_close(ddpg.td_errors(rows), expected)
-    torch.testing.assert_close(learn(ddpg, rows)[0], expected)
+    torch.testing.assert_close(learner.td_errors(batch).detach(), expected)
+    torch.testing.assert_close(learner.learn_critic(batch), expected)
 
 
 def test_target_actions_are_smoothed_as_in_the_paper(make):
     """Normal noise of 0.2, clipped to 0.5; the action clipped to [-1, 1]. By the same formula."""
-    ddpg, _ = make("TD3")
-    asked = []
-    ddpg.target_critic = ddpg.target_critic_2 = lambda s, a: asked.append(a) or a.sum(1)
+    learner, asked = make("TD3"), []
+    learner.target_critic = learner.target_critic_2 = lambda s, a: asked.append(a) or a.sum(1)
     draws = 100_000
     for action in (0.0, 0.9):
-        ddpg.target_value(torch.zeros(draws, 3), torch.full((draws, 1), action))
+        learner.target_value(torch.zeros(draws, 3), torch.full((draws, 1), action))
     assert torch.equal(asked[0], asked[1]), "both critics are asked for the same action"
     noise = asked[0]
     assert noise.abs().max() == 0.5 and asked[2].max() == 1.0 and asked[2].min() >= 0.4 - 1e-6
@@ -110,75 +98,64 @@ def test_target_actions_are_smoothed_as_in_the_paper(make):
     assert abs(len(inside) / draws - expected) < 5 * math.sqrt(expected * (1 - expected) / draws)
 
 
-def test_the_targets_of_td3_follow_with_the_actor(make):
-    ddpg, rows = make("TD3")
-    targets = (ddpg.target_actor, ddpg.target_critic, ddpg.target_critic_2)
-    online = (ddpg.actor, ddpg.critic, ddpg.critic_2)
-    before = copy.deepcopy((targets, online))
-    learn(ddpg, rows, with_actor=False)
-    for old, new in zip(before[0], targets, strict=True):
-        assert same(old, new)
-    assert [same(*pair) for pair in zip(before[1], online, strict=True)] == [True, False, False]
-    learn(ddpg, rows)
-    for old, new, target in zip(before[0], online, targets, strict=True):
-        expected = {
-            key: value.lerp(new.state_dict()[key], ddpg.settings.tau)
-            for key, value in old.state_dict().items()
-        }
-        torch.testing.assert_close(target.state_dict(), expected)
-
-
-def same(one, other):
-    return all(map(torch.equal, one.state_dict().values(), other.state_dict().values()))
+def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeypatch):
+    """The first half of a batch moves the critics alone; rows keep their weights and errors."""
+    monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+    batch, weights = make_batch(16), torch.linspace(0.1, 1, 16)
+    learner, by_hand = make("TD3"), make("TD3")
+    names = "actor", "critic", "critic_2"
+    before = {name: copy.deepcopy(getattr(by_hand, name).state_dict()) for name in names}
+    noise = torch.ones(1, learner.noise_size)
+    errors, _ = learner.learn(batch, weights, noise)
+    halves = [type(batch)(*(part[rows] for part in batch)) for rows in (slice(8), slice(8, 16))]
+    found = [
+        by_hand.learn_critic(half, w) for half, w in zip(halves, weights.split(8), strict=True)
+    ]
+    by_hand.learn_actor(halves[1], noise)
+    torch.testing.assert_close(errors, torch.cat(found))
+    for name in names:
+        new = getattr(learner, name).state_dict()
+        torch.testing.assert_close(new, getattr(by_hand, name).state_dict())
+        target = getattr(learner, f"target_{name}").state_dict()
+        for key, old in before[name].items():
+            torch.testing.assert_close(target[key], old.lerp(new[key], learner.tau))
 
 
 # ------------------------------------------------------------------------------------------ D4PG
 
 
-def projected_in_a_loop(returns, probabilities, atoms):
-    """Algorithm 1 of Bellemare et al. (2017), in float64, one number at a time."""
-    step = atoms[1] - atoms[0]
-    found = np.zeros((len(returns), len(atoms)))
-    for k, j in np.ndindex(*returns.shape):
-        place = (min(max(returns[k, j], atoms[0]), atoms[-1]) - atoms[0]) / step
-        low, high = math.floor(place), math.ceil(place)
-        if low == high:
-            found[k, low] += probabilities[k, j]
-        else:
-            found[k, low] += probabilities[k, j] * (high - place)
-            found[k, high] += probabilities[k, j] * (place - low)
-    return found
-
-
 @pytest.mark.parametrize("span", [1.0, 3.0], ids=["inside", "beyond the ends"])
 def test_the_projection_is_that_of_the_paper(span):
-    generator = np.random.default_rng(0)
-    atoms = torch.linspace(0, 13, 51)
-    probabilities = torch.from_numpy(generator.dirichlet(np.full(51, 0.1), 20)).float()
-    middle = 6.5 + span * (generator.uniform(0, 13, (20, 51)) - 6.5)
-    returns = torch.from_numpy(middle).float()
-    found = extensions().project(returns, probabilities, atoms)
-    expected = projected_in_a_loop(returns.double().numpy(), probabilities.numpy(), atoms.numpy())
+    """Algorithm 1 of Bellemare et al. (2017), in float64, one number at a time."""
+    generator, atoms = np.random.default_rng(0), np.linspace(0, 13, 51)
+    probabilities = generator.dirichlet(np.full(51, 0.1), 20).astype(np.float32)
+    returns = np.float32(6.5 + span * (generator.uniform(0, 13, (20, 51)) - 6.5))
+    found = extensions().project(
+        *map(torch.from_numpy, (returns, probabilities, np.float32(atoms)))
+    )
+    expected = np.zeros((20, 51))
+    for k, j in np.ndindex(20, 51):
+        place = np.clip(float(returns[k, j]), 0, 13) / 13 * 50
+        low = min(math.floor(place), 49)
+        expected[k, low] += probabilities[k, j] * (low + 1 - place)
+        expected[k, low + 1] += probabilities[k, j] * (place - low)
     # Places in units of the step, up to 50, are rounded, and so are the atoms; 51 terms are added.
     np.testing.assert_allclose(found, expected, rtol=0, atol=4 * 50 * ROUNDING)
-    np.testing.assert_allclose(found.sum(1), 1, rtol=0, atol=4 * 50 * ROUNDING)
-    means = (found @ atoms, (probabilities * returns.clamp(0, 13)).sum(1))
-    np.testing.assert_allclose(*means, rtol=0, atol=13 * 4 * 50 * ROUNDING)
 
 
 def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
     """Returns of 0 or 12 with equal probability and no future, whatever is seen and done."""
-    ddpg, rows = make("D4PG", critic_learning_rate=1e-2)
+    learner, batch = make("D4PG", critic_learning_rate=1e-2), make_batch(16)
     chance = np.random.default_rng(0)
-    rows[:, 6] = 0.0
+    batch.discounts.zero_()
     for _ in range(300):
-        rows[:, 5] = torch.from_numpy(chance.permutation(np.repeat([0.0, 12.0], 8))).float()
-        learn(ddpg, rows, with_actor=False)
-    batch = extensions().split_rows(rows, *ddpg.sizes)
+        batch.returns[:] = torch.from_numpy(chance.permutation(np.repeat([0.0, 12.0], 8)))
+        learner.learn_critic(batch)
     with torch.no_grad():
-        found = ddpg.critic.logits(batch.observations, batch.actions).softmax(1).mean(0)
-    near = [found[(ddpg.critic.atoms - outcome).abs() < 0.5].sum() for outcome in (0, 12)]
+        found = learner.critic.logits(batch.observations, batch.actions).softmax(1).mean(0)
+    near = [found[(learner.critic.atoms - outcome).abs() < 0.5].sum() for outcome in (0, 12)]
     assert min(near) > 0.4 and sum(near) > 0.95
+    assert learner.critic.atoms[-1] == pytest.approx(0.4 / 0.03)  # as rewards and discount say
 
 
 # ---------------------------------------------------------------------------------------- CrossQ
@@ -202,24 +179,21 @@ def test_the_written_out_normalization_is_pytorchs():
 
 def test_crossq_learns_from_one_joint_pass(make):
     """Its gradient is that of the squared error with y held fixed."""
-    ddpg, rows = make("CrossQ")
-    assert not {"target_actor", "target_critic"} & vars(ddpg).keys()
-    assert all(block[0].bias is None for block in ddpg.critic.blocks)
-    batch = extensions().split_rows(rows, *ddpg.sizes)
-    by_hand = copy.deepcopy(ddpg.critic).train()
+    learner, batch = make("CrossQ"), make_batch(16)
+    assert not {"target_actor", "target_critic"} & vars(learner).keys()
+    by_hand = copy.deepcopy(learner.critic).train()
     with torch.no_grad():
-        actions = ddpg.actor(batch.next_observations)
+        actions = learner.actor(batch.next_observations)
     pairs = ((batch.observations, batch.next_observations), (batch.actions, actions))
     both = by_hand(*map(torch.cat, pairs))
     targets = (batch.returns + batch.discounts * both[16:]).detach()
     (targets - both[:16]).square().mean().backward()
-    errors, _, _ = learn(ddpg, rows, with_actor=False)
-    torch.testing.assert_close(errors, (targets - both[:16]).detach())
-    for one, other in zip(by_hand.parameters(), ddpg.critic.parameters(), strict=True):
+    torch.testing.assert_close(learner.learn_critic(batch), (targets - both[:16]).detach())
+    for one, other in zip(by_hand.parameters(), learner.critic.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad)
-    for one, other in zip(by_hand.buffers(), ddpg.critic.buffers(), strict=True):
+    for one, other in zip(by_hand.buffers(), learner.critic.buffers(), strict=True):
         torch.testing.assert_close(one, other)
-    assert not ddpg.critic.training
+    assert not learner.critic.training
 
 
 # --------------------------------------------------------------------------- the notebook, the runs

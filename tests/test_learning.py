@@ -1,87 +1,66 @@
-"""Hyperparameters, networks, losses, targets, and one update phase with every setting."""
+"""Losses, targets, schedules, and update phases with every setting."""
 
 from __future__ import annotations
 
-import functools
-import types
+import copy
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import small_training
 from reacher.episode import evaluate_policy
-from research.bugs import BATCH
 from tutorial.environments import open_environment
-from tutorial.notebook import load_definitions
-from tutorial.paths import NOTEBOOK
 
-SCALE = np.array([1.0, 2.0, 4.0], dtype=np.float32)  # of three observations
+TASK = np.array([1.0, 2.0, 4.0], dtype=np.float32), 2, 30.0  # three observations, two actions
 SMALL = {
-    "actor_hidden": (16, 16),
-    "critic_hidden": (16, 16),
+    "hidden_units": 16,
     "batch_size": 16,
     "learning_starts": 20,
     "replay_capacity": 1000,
+    "train_freq": 10**6,  # here a phase comes when a test asks for it
+    "engine": "torch",
 }
 
 
-def make_agent(notebook, defaults, arms=4, seed=0, **overrides):
+def make_agent(notebook, defaults, **overrides):
     """A small agent for three observations and two actions."""
-    torch.manual_seed(seed)
-    return notebook.Agent(SCALE, 2, defaults(**{**SMALL, **overrides}), np.random.default_rng(seed))
+    torch.manual_seed(0)
+    return notebook.Agent(defaults(**{**SMALL, **overrides}), np.random.default_rng(0), task=TASK)
 
 
-@pytest.fixture(scope="module")
-def normalized(notebook):
-    """The notebook's definitions with other normalizations of the hidden layers."""
-    none = "nn.LayerNorm(outputs), nn.ReLU()", "nn.ReLU()"
-    return {"layer": notebook} | {
-        name: load_definitions(NOTEBOOK, [edit])
-        for name, edit in (("batch", *BATCH), ("none", none))
-    }
+def make_learner(notebook, defaults, **overrides):
+    return make_agent(notebook, defaults, **overrides).learner
 
 
-def seen_by(arms, generator):
-    return generator.normal(size=(arms, 3)).astype(np.float32)
-
-
-def fill(notebook, agent, arms=4, decisions=30, seed=1):
-    """Let the agent live through one short episode of random observations and rewards."""
-    generator = np.random.default_rng(seed)
+def fill(agent, arms=4, decisions=30):
+    """Let an agent live through random observations and rewards; they wait for a phase."""
+    generator = np.random.default_rng(1)
     agent.begin_episode()
     for _ in range(decisions):
-        observations = seen_by(arms, generator)
-        agent.remember(observations, agent.act(observations), generator.normal(size=arms))
-    agent.end_episode(terminal=False)
-    notebook.store_new_transitions(agent)
+        observations = generator.standard_normal((arms, 3), np.float32)
+        actions, rewards = agent.act(observations), generator.normal(size=arms)
+        info = small_training.Answer(observations, rewards, done=False)
+        agent.remember(observations, actions, info)
+        agent.learn()
 
 
-def make_rows(size=16, seed=0, discount=0.9):
-    """Transitions (size, 10) as the replay holds them."""
+def make_batch(notebook, size=16, seed=0, discount=0.9):
     rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
-    rows[:, 3:5] = np.tanh(rows[:, 3:5])
-    rows[:, 6] = discount
-    return rows
+    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), discount
+    return notebook.split_rows(torch.from_numpy(rows), 3, 2)
 
 
-def make_batch(notebook, size=16, seed=0):
-    return notebook.split_rows(torch.from_numpy(make_rows(size, seed)), 3, 2)
-
-
-def ones(size=16):
-    return np.ones(size, np.float32)
-
-
-def learn(ddpg, rows, weights=None, seed=0, with_actor=True):
+def learn(learner, batch, weights=None, seed=0):
     """One gradient step; the noise of the actor's loss follows from the seed."""
-    noise = np.random.default_rng(seed).standard_normal((1, ddpg.noise_size), np.float32)
-    weights = ones(len(rows)) if weights is None else weights
-    return ddpg.learn(*map(torch.from_numpy, (rows, weights, noise)), with_actor)
+    noise = np.random.default_rng(seed).standard_normal((1, learner.noise_size), np.float32)
+    weights = torch.ones(len(batch.returns)) if weights is None else weights
+    return learner.learn(batch, weights, torch.from_numpy(noise))
 
 
 def weights_of(*networks):
-    """All parameters and running statistics, copied."""
+    """All parameters and buffers, copied."""
     return [tensor.clone() for network in networks for tensor in network.state_dict().values()]
 
 
@@ -102,13 +81,10 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
         next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]),
     )
 
-    def target_actor(observations):
-        return 10 * observations[:, :1]
-
     def target_critic(observations, actions):
         return observations[:, 0] + actions[:, 0]  # 11, 22, 44
 
-    targets = notebook.td_targets(batch, target_actor, target_critic)
+    targets = notebook.td_targets(batch, lambda seen: 10 * seen[:, :1], target_critic)
     assert targets.tolist() == [1 + 11 / 8, 2 + 22 / 2, 3]
     errors = notebook.td_error(batch, lambda s, a: torch.tensor([2.0, 15.0, 3.0]), targets)
     assert errors.tolist() == [0.375, -2.0, 0.0]
@@ -127,19 +103,15 @@ def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
     assert gradient.item() == -(6 * 0.5 * 2.5)
 
 
-def test_each_optimiser_moves_its_own_network_only(notebook, defaults):
+def test_each_step_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
-    ddpg, batch = make_agent(notebook, defaults).ddpg, make_batch(notebook)
-    actor, critic = weights_of(ddpg.actor), weights_of(ddpg.critic)
-    noise = torch.randn(1, ddpg.noise_size)
-    loss = notebook.actor_loss(batch.observations, ddpg.actor, ddpg.critic, noise)
-    notebook.descend(loss, ddpg.actor_optimizer)
-    assert not same(actor, weights_of(ddpg.actor)) and same(critic, weights_of(ddpg.critic))
-
-    actor = weights_of(ddpg.actor)
-    errors = notebook.td_error(batch, ddpg.critic, torch.zeros(16))
-    notebook.descend(notebook.critic_loss(errors, torch.ones(16)), ddpg.critic_optimizer)
-    assert same(actor, weights_of(ddpg.actor)) and not same(critic, weights_of(ddpg.critic))
+    learner, batch = make_learner(notebook, defaults), make_batch(notebook)
+    actor, critic = weights_of(learner.actor), weights_of(learner.critic)
+    learner.learn_actor(batch, torch.randn(1, learner.noise_size))
+    assert not same(actor, weights_of(learner.actor)) and same(critic, weights_of(learner.critic))
+    actor = weights_of(learner.actor)
+    learner.learn_critic(batch)
+    assert same(actor, weights_of(learner.actor)) and not same(critic, weights_of(learner.critic))
 
 
 def test_a_step_descends_by_its_own_gradient_alone(notebook):
@@ -150,189 +122,184 @@ def test_a_step_descends_by_its_own_gradient_alone(notebook):
     assert x.tolist() == [-3, -4]
 
 
-# ------------------------------------------------------------------------------------ soft updates
-
-
-def test_targets_start_as_copies(normalized, defaults):
-    ddpg = make_agent(normalized["batch"], defaults).ddpg
-    assert same(weights_of(ddpg.actor), weights_of(ddpg.target_actor))
-    assert same(weights_of(ddpg.critic), weights_of(ddpg.target_critic))
-    online = {p.data_ptr() for net in (ddpg.actor, ddpg.critic) for p in net.parameters()}
-    target = {
-        p.data_ptr() for net in (ddpg.target_actor, ddpg.target_critic) for p in net.parameters()
-    }
-    assert not online & target
-
-
-@pytest.mark.parametrize("normalization", ["layer", "batch", "none"])
-def test_soft_updates_move_parameters_and_running_statistics_by_tau(
-    normalized, defaults, normalization
-):
-    """Every floating-point number of both networks: theta' <- tau theta + (1 - tau) theta'."""
-    tau = 0.25
-    ddpg = make_agent(normalized[normalization], defaults, tau=tau).ddpg
-    pairs = ((ddpg.actor, ddpg.target_actor), (ddpg.critic, ddpg.target_critic))
-    for step in range(3):
-        before = [{k: v.clone() for k, v in target.state_dict().items()} for _, target in pairs]
-        learn(ddpg, make_rows(seed=step))
-        for (online, target), old in zip(pairs, before, strict=True):
-            statistics = 0
-            for name, leader in online.state_dict().items():
-                if not leader.is_floating_point():
-                    continue  # batch normalization counts its batches
-                expected = tau * leader + (1 - tau) * old[name]
-                torch.testing.assert_close(target.state_dict()[name], expected)
-                statistics += "running" in name and not torch.equal(leader, old[name])
-            assert statistics == (4 if normalization == "batch" else 0)  # of two layers
+def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook):
+    """Every floating-point number: theta' <- tau theta + (1 - tau) theta'."""
+    online = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    target = copy.deepcopy(online)
+    online(torch.randn(9, 3))  # counts a batch and moves running statistics
+    with torch.no_grad():
+        for parameter in online.parameters():
+            parameter += torch.randn_like(parameter)
+    before = weights_of(target)
+    notebook.soft_update(target, online, tau=0.25)
+    for old, new, leader in zip(before, weights_of(target), weights_of(online), strict=True):
+        if leader.is_floating_point():
+            torch.testing.assert_close(new, 0.25 * leader + 0.75 * old)
+            assert not torch.equal(new, old)
 
 
 # ----------------------------------------------------------------------------------------- learner
 
 
-def test_learning_steps_lower_the_critic_loss_on_a_fixed_batch(notebook, defaults):
-    ddpg = make_agent(notebook, defaults, tau=1e-6).ddpg
-    rows, losses = make_rows(64), []
-    for step in range(300):
-        errors, loss, _ = learn(ddpg, rows, seed=step)
-        assert float(loss) == pytest.approx(float((errors**2).mean()), rel=1e-4)
-        losses.append(loss)
+def test_learning_steps_lower_the_critic_loss_and_move_targets_that_begin_as_copies(
+    notebook, defaults
+):
+    learner, batch = make_learner(notebook, defaults, tau=1e-6), make_batch(notebook, 64)
+    assert same(weights_of(learner.actor), weights_of(learner.target_actor))
+    before = weights_of(learner.target_actor, learner.target_critic)
+    losses = [float((learn(learner, batch, seed=step)[0] ** 2).mean()) for step in range(300)]
     assert losses[-1] < 0.5 * losses[0]
+    assert not same(before, weights_of(learner.target_actor, learner.target_critic))
 
 
-def test_importance_weights_count_in_the_critics_step(notebook, defaults):
+def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors(notebook, defaults):
     """Weight 0 is the same as not being in the batch, but for the mean's denominator."""
-    weights = 0 * ones()
+    weights, gradients, batch = torch.zeros(16), [], make_batch(notebook)
     weights[:8] = 1.0
-    gradients = []
-    for rows, weight in ((make_rows(), weights), (make_rows()[:8], 0.5 * ones(8))):
-        ddpg = make_agent(notebook, defaults).ddpg
-        learn(ddpg, rows, weight, with_actor=False)
-        gradients.append([p.grad for p in ddpg.critic.parameters()])
-    for half, alone in zip(*gradients, strict=True):
-        torch.testing.assert_close(half, alone)
-    assert any(gradient.abs().max() > 1e-3 for gradient in gradients[0])
-
-
-def test_priorities_come_from_the_bare_td_errors(notebook, defaults):
-    """The importance weights belong into the loss alone."""
+    half = notebook.Batch(*(part[:8] for part in batch))
+    for data, weight in ((batch, weights), (half, torch.full((8,), 0.5))):
+        learner = make_learner(notebook, defaults)
+        learner.learn_critic(data, weight)
+        gradients.append([p.grad for p in learner.critic.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
     one, other = (
-        learn(make_agent(notebook, defaults).ddpg, make_rows(), np.float32(w) * ones())[0]
-        for w in (1.0, 0.01)
+        learn(make_learner(notebook, defaults), batch, torch.full((16,), weight))[0]
+        for weight in (1.0, 0.01)
     )
-    np.testing.assert_array_equal(one, other)
+    assert torch.equal(one, other)
 
 
-def test_a_learning_phase_writes_the_new_priorities_back(notebook, defaults):
+# ------------------------------------------------------------------------------------------ phases
+
+
+def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defaults):
     """Of a place that was drawn more than once, the newest TD error counts."""
     agent = make_agent(notebook, defaults, gradient_steps=20, priority_exponent=1.0)
-    fill(notebook, agent)
+    fill(agent)
+    waiting = agent.as_batch(np.concatenate(agent.waiting))
+    own = agent.learner.td_errors(waiting).detach().abs().numpy() + 1e-4
     learned, updated = [], []
-    learn, update = agent.ddpg.learn, agent.replay.update
-    agent.ddpg.learn = lambda *inputs: learned.append(learn(*inputs)) or learned[-1]
+    step, update = agent.learner.learn, agent.replay.update
+    agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    notebook.learning_phase(agent, agent.settings.gradient_steps)
-    [(indices, errors)] = updated
-    np.testing.assert_array_equal(errors, [found for found, *_ in learned])
+    notebook.learning_phase(agent)
+    assert not agent.waiting and len(agent.replay) == len(own) == 4 * 27 and len(learned) == 20
+    (_, first), (indices, errors) = updated
+    np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
+    np.testing.assert_array_equal(errors, [found for found, _ in learned])
     leaves = agent.replay.tree[len(agent.replay.tree) // 2 :]
-    last = dict(zip(indices.ravel(), errors.ravel(), strict=True))
-    assert len(last) < indices.size
-    for place, error in last.items():
-        assert leaves[place] == pytest.approx(abs(error) + 1e-4, rel=1e-6)
+    expected = own.astype(np.float64)
+    expected[indices.ravel()] = np.abs(errors.ravel()) + 1e-4  # NumPy keeps the last, too
+    assert len(np.unique(indices)) < indices.size
+    np.testing.assert_allclose(leaves[: len(own)], expected, rtol=1e-5)
 
 
-def test_beta_rises_linearly_to_its_end(notebook, defaults):
-    agent = make_agent(
-        notebook,
-        defaults,
-        gradient_steps=1,
-        importance_exponent_start=0.4,
-        importance_anneal_steps=600,
-    )
-    fill(notebook, agent)
+def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
+    """108 new transitions, used twice each in batches of 16: 14 steps, and not 40."""
+    for samples, steps in ((2.0, 14), (128.0, 40)):
+        agent = make_agent(notebook, defaults, max_samples_per_insert=samples)
+        fill(agent)
+        notebook.learning_phase(agent)
+        assert agent.num_updates == steps
+
+
+def test_beta_and_rates_are_those_of_the_moment(notebook, defaults):
+    options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
+    agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
     betas, sample = [], agent.replay.sample
-    agent.replay.sample = lambda size, beta: (betas.append(beta), sample(size, beta))[1]
-    for decisions in (0, 100, 300, 600, 900):
-        agent.schedules.env_steps = decisions
-        notebook.learning_phase(agent, agent.settings.gradient_steps)
-    assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0, 1.0])
-
-
-def test_learning_steps_change_at_the_late_score(notebook, defaults):
-    def steps(bests, reward_threshold=30.0, **annealed):
-        settings = defaults(**{"gradient_steps": 3, "anneal_gradient_steps": 1, **annealed})
-        schedules, found = notebook.Schedules(settings, reward_threshold), []
-        for schedules.best_score in bests:
-            schedules.first_score = 0.0
-            found.append(schedules.num_gradient_steps(20))
-        return found
-
-    assert steps((0.0, 19.9, 20.0, 30.0), anneal_score=20.0) == [3, 3, 1, 1]
-    assert steps((0.0, 38.0, 38.2)) == [3, 3, 1]  # by default at 1.27 times the reward threshold
-    assert steps((114.2, 114.4), reward_threshold=90.0) == [3, 1]
-    assert steps((1e9,), reward_threshold=None) == [3]  # an environment that names none
-    assert steps((0.0, 38.2), anneal_gradient_steps=5) == [3, 3]  # never more than before
-    assert steps((0.0, 38.2), anneal_gradient_steps=None) == [3, 3]
-
-
-@pytest.mark.parametrize("delay", [1, 2, 3])
-def test_the_actor_learns_in_every_policy_delay_th_step(notebook, defaults, delay):
-    """And the critic in each; across the ends of phases, and after an interruption."""
-    agent = make_agent(notebook, defaults, gradient_steps=1, policy_delay=delay)
-    fill(notebook, agent)
-    for step in range(1, 8):
-        actor, critic = weights_of(agent.ddpg.actor), weights_of(agent.ddpg.critic)
-        notebook.learning_phase(agent, 1)
-        assert agent.num_updates == step
-        assert (not same(actor, weights_of(agent.ddpg.actor))) == (step % delay == 0)
-        assert not same(critic, weights_of(agent.ddpg.critic))
-
-
-def test_a_phase_learns_at_the_rates_of_its_episode(notebook, defaults):
-    agent = make_agent(notebook, defaults, anneal_score=20.0, anneal_episodes=4)
-    fill(notebook, agent)
-    agent.schedules.first_score, agent.schedules.best_score = 0.0, 20.0
-    for annealed, share in ((0, 1.0), (3, 0.25)):
-        agent.schedules.annealed_episodes = annealed
-        notebook.learning_phase(agent, 1)
+    agent.replay.sample = lambda shape, beta: (betas.append(beta), sample(shape, beta))[1]
+    for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
+        fill(agent)
+        agent.decisions, agent.schedules.annealed_episodes = decisions, annealed
+        notebook.learning_phase(agent)
         for name in ("actor", "critic"):
-            [group] = getattr(agent.ddpg, f"{name}_optimizer").param_groups
+            [group] = vars(agent.learner)[f"{name}_optimizer"].param_groups
             assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
+    assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0])
 
 
-def test_late_rates_fall_to_nothing_in_equal_steps(notebook, defaults):
-    def factors(number, best=38.2, **annealed):
-        agent = make_agent(notebook, defaults, **annealed)
-        schedules, found = agent.schedules, []
-        schedules.first_score, schedules.best_score = 0.0, best
-        for _ in range(number):
-            agent.begin_episode()
-            found.append(schedules.anneal_factor())
-            assert agent.learns == (schedules.anneal_factor() > 0)
-            agent.end_episode(terminal=False)
-        return found
+def test_learning_comes_when_the_settings_say(notebook, defaults):
+    """A phase after every 7 decisions, as soon as 20 transitions are held."""
+    agent = make_agent(notebook, defaults, train_freq=7, gradient_steps=3, n_step=1)
+    fill(agent, arms=2, decisions=50)
+    # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
+    assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
+    assert len(agent.replay) == 2 * 48 and agent.decisions == 50
 
-    assert factors(6, anneal_episodes=4) == pytest.approx([1, 0.75, 0.5, 0.25, 0, 0])
-    assert factors(3, anneal_episodes=2) == pytest.approx([1, 0.5, 0])
-    assert factors(3, best=38.0, anneal_episodes=1) == [1, 1, 1]  # not late yet
-    assert factors(3, anneal_episodes=None) == [1, 1, 1]  # no end
+
+# --------------------------------------------------------------------------------------- schedules
+
+
+def schedules_after(notebook, settings, scores, threshold=30.0, arms=20):
+    """Schedules that have seen episodes with these scores of every arm."""
+    found = notebook.Schedules(settings, threshold)
+    for score in scores:
+        found.end_episode(np.full(arms, score))
+    return found
+
+
+@pytest.mark.parametrize(
+    "threshold, scores, expected",
+    [
+        (30.0, (), 1.0),
+        (30.0, (1.0, 7.5, 3.0), 0.75),
+        (30.0, (15.0,), 0.5),
+        (30.0, (40.0, 2.0), 0.0),
+        (30.0, (-900.0,), 1.0),
+        (90.0, (45.0,), 0.5),
+        (200.0, (-200.0, 0.0), 0.5),  # from a first score below 0
+        (-3.75, (-43.75, -23.75), 0.5),
+        (0.0, (-40.0, -20.0), 0.5),
+        (-200.0, (-100.0,), 0.0),
+    ],
+)
+def test_noise_falls_on_the_way_to_a_threshold_of_any_sign(
+    notebook, defaults, threshold, scores, expected
+):
+    found = schedules_after(notebook, defaults(), scores, threshold)
+    assert found.noise_factor() == pytest.approx(expected, rel=1e-12)
+    constant = defaults(noise_schedule="constant")
+    assert schedules_after(notebook, constant, scores, threshold).noise_factor() == 1.0
+
+
+@pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
+def test_what_decides_are_means_over_at_least_twenty_arms(notebook, defaults, arms, few):
+    schedules, scores = notebook.Schedules(defaults(), 40.0), []
+    for arm_scores in np.random.default_rng(1).uniform(0, 40, (50, arms)):
+        schedules.end_episode(arm_scores)
+        scores.append(arm_scores.mean())
+        means = [np.mean(scores[k - few : k]) for k in range(few, len(scores) + 1)]
+        expected = max(means) / 40 if means else -np.inf
+        assert schedules.progress() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "scores, threshold, episodes, expected",
+    [
+        ((38.0, 38.2, 1.0, 1.0, 1.0, 1.0), 30.0, 4, [1, 0.75, 0.5, 0.25, 0, 0]),
+        ((38.2, 38.2, 38.2), 30.0, 2, [0.5, 0, 0]),
+        ((38.0, 38.0), 30.0, 1, [1, 1]),  # 1.27 thresholds are 38.1
+        ((38.2, 38.2), 30.0, None, [1, 1]),  # no end
+        ((114.2, 114.4), 90.0, 2, [1, 0.5]),
+        ((1e9,), None, 2, [1]),  # an environment that names no threshold
+    ],
+)
+def test_learning_ends_in_equal_steps(notebook, defaults, scores, threshold, episodes, expected):
+    settings, found = defaults(anneal_episodes=episodes), []
+    for k in range(1, len(scores) + 1):
+        found.append(schedules_after(notebook, settings, scores[:k], threshold).anneal_factor())
+    assert found == pytest.approx(expected)
 
 
 def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
-    """In acting and in the actor's loss, from the same random numbers."""
-
-    def noises(anneal_episodes):
-        agent = make_agent(notebook, defaults, anneal_score=0.0, anneal_episodes=4)
-        agent.schedules.first_score = agent.schedules.best_score = 0.0
-        agent.schedules.annealed_episodes, found = anneal_episodes, []
-        act, learn = agent.ddpg.act, agent.ddpg.learn
-        agent.ddpg.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
-        agent.ddpg.learn = lambda rows, weights, noise, with_actor: (
-            found.append(noise.numpy()) or learn(rows, weights, noise, with_actor)
-        )
+    def noises(annealed):
+        agent, found = make_agent(notebook, defaults, anneal_episodes=4), []
+        agent.schedules.annealed_episodes = annealed
+        act = agent.learner.act
+        agent.learner.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
         agent.act(np.zeros((4, 3), np.float32))
-        agent.replay.add(make_rows(), ones())
-        notebook.learning_phase(agent, 2)
-        return found
+        return [*found, agent.weight_noise(7)]
 
     for whole, quarter in zip(noises(0), noises(3), strict=True):
         assert whole.any()
@@ -349,86 +316,42 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     for _ in range(2):  # the last two that learn
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
-    weights, steps = weights_of(agent.ddpg.actor), agent.num_updates
-    decisions, waiting = agent.schedules.env_steps, len(agent.new_transitions)
-    assert steps > 0
+    weights, steps, held = weights_of(agent.learner.actor), agent.num_updates, len(agent.replay)
+    assert steps > 0 and not agent.learns
     scores = notebook.run_episode(environment, agent)
-    policy = functools.partial(agent.act, explore=False)
-    np.testing.assert_array_equal(scores, evaluate_policy(twin, policy))
-    assert same(weights, weights_of(agent.ddpg.actor)) and agent.num_updates == steps
-    assert (
-        agent.replay is None and agent.schedules.env_steps == decisions + small_training.DECISIONS
-    )
-    assert len(agent.new_transitions) == waiting
-    assert agent.log["noise"] == 0
+    np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
+    assert same(weights, weights_of(agent.learner.actor))
+    assert (agent.num_updates, len(agent.replay), agent.waiting) == (steps, held, [])
 
 
 # ------------------------------------------------------------------------------ every option works
 
-OPTIONS = [
-    {},
-    {"actor_hidden": (16,), "critic_hidden": (8,)},
-    {"actor_hidden": (8, 4, 6)},
-    {"gaussian_sigma": 0.0},
-    {"noisy_layers": False},
-    {"replay": "uniform", "n_step": 1},
-    {"n_step": 10},
-    {"discount": 0.0},
-    {"tau": 1.0},
-]
 
-
-@pytest.mark.parametrize("overrides", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"gaussian_sigma": 0.0},
+        {"noisy_layers": False},
+        {"priority_exponent": 0.0, "n_step": 1},
+        {"n_step": 10},
+        {"discount": 0.0},
+        {"tau": 1.0},
+    ],
+    ids=str,
+)
 def test_every_option_acts_and_learns(notebook, defaults, overrides):
-    acts_and_learns(notebook, defaults, overrides)
-
-
-@pytest.mark.parametrize("normalization", ["batch", "none"])
-def test_an_edited_normalization_acts_and_learns(normalized, defaults, normalization):
-    acts_and_learns(normalized[normalization], defaults)
-
-
-def acts_and_learns(notebook, defaults, overrides=types.MappingProxyType({})):
     """All that can learn changes in two phases, and what acts is finite and in range."""
     agent = make_agent(notebook, defaults, **overrides)
-    networks = agent.ddpg.actor, agent.ddpg.critic
+    networks = agent.learner.actor, agent.learner.critic
     before = weights_of(*networks)
-    fill(notebook, agent)
-    assert len(agent.replay) == 4 * 29  # the last decision of each arm is dropped
-    notebook.learning_phase(agent, agent.settings.gradient_steps)
-    fill(notebook, agent)
-    assert agent.num_updates > 0
-    moved = weights_of(*networks)
-    assert all(tensor.isfinite().all() for tensor in moved)
-    names = [name for network in networks for name, _ in network.state_dict().items()]
-    fixed = [
-        name for name, old, new in zip(names, before, moved, strict=True) if torch.equal(old, new)
-    ]
-    assert all("factor" in name for name in fixed), fixed  # all but the constant scale has learned
-    actions = agent.act(seen_by(4, np.random.default_rng(5)))
-    assert actions.shape == (4, 2) and actions.dtype == np.float32
-    assert np.abs(actions).max() <= 1
+    for _ in range(2):
+        fill(agent)
+        notebook.learning_phase(agent)
+    names = [name for network in networks for name in network.state_dict()]
+    moved = zip(names, before, weights_of(*networks), strict=True)
+    fixed = [name for name, old, new in moved if torch.equal(old, new)]
+    assert all("factor" in name for name in fixed), fixed
+    actions = agent.act(np.random.default_rng(5).standard_normal((4, 3), np.float32))
+    assert actions.shape == (4, 2) and actions.dtype == np.float32 and abs(actions).max() <= 1
     assert all(np.isfinite(value) for value in agent.log.values())
-    assert agent.log["noise"] > 0
-
-
-# ------------------------------------------------------------------------------------------ acting
-
-
-def test_action_noise_is_scaled_by_its_factor(notebook, defaults):
-    for best_score, factor in ((0.0, 1.0), (15.0, 0.5), (30.0, 0.0)):
-        agent = make_agent(notebook, defaults, arms=500, noisy_layers=False, gaussian_sigma=0.1)
-        agent.schedules.first_score, agent.schedules.best_score = 0.0, best_score
-        observations = seen_by(500, np.random.default_rng(0))
-        difference = agent.act(observations) - agent.act(observations, explore=False)
-        # 1000 normal numbers: the standard deviation is right within 2.2 %; five times that.
-        assert difference.std() == pytest.approx(0.1 * factor, rel=0.11, abs=1e-7)
-
-
-def test_the_logged_noise_is_the_mean_distance_from_the_greedy_actions(notebook, defaults):
-    agent = make_agent(notebook, defaults, train_freq=1)
-    observations = seen_by(4, np.random.default_rng(0))
-    actions = agent.act(observations)
-    agent.remember(observations, actions, np.zeros(4))
-    expected = np.abs(actions - agent.act(observations, explore=False)).mean()
-    assert agent.log["noise"] == pytest.approx(expected, rel=1e-6)

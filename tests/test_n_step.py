@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import small_training
+from small_training import Answer
 
 EPISODES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4)
 
 
 def play(buffer, observations, actions, rewards, terminal):
-    """All row blocks of one episode; arrays are (decisions, arms, ...)."""
+    """All row blocks of one episode; arrays are (decisions, arms, ...), terminal is (arms,)."""
     blocks = []
     for decision in zip(observations, actions, rewards, strict=True):
         blocks += buffer.append(*decision)
@@ -35,10 +34,8 @@ def windows(observations, actions, rewards, n_step, discount, terminal):
         k = min(n_step, usable - t)
         returns = sum(discount**j * rewards[t + j].astype(float) for j in range(k))
         ends = terminal and t + k == decisions
-        bootstrap = 0.0 if ends else discount**k
-        blocks.append(
-            (observations[t], actions[t], returns, bootstrap, None if ends else observations[t + k])
-        )
+        final = None if ends else observations[t + k]
+        blocks.append((observations[t], actions[t], returns, 0.0 if ends else discount**k, final))
     return blocks
 
 
@@ -77,7 +74,7 @@ def test_windows_of_successive_episodes_against_brute_force(
         observations = generator.random((decisions, arms, 3)).astype(np.float32)
         actions = generator.random((decisions, arms, 2)).astype(np.float32)
         rewards = generator.normal(scale=10, size=(decisions, arms))
-        blocks = play(buffer, observations, actions, rewards, terminal)
+        blocks = play(buffer, observations, actions, rewards, np.full(arms, terminal))
         expected = windows(observations, actions, rewards, n_step, discount, terminal)
         assert len(blocks) == len(expected)
         for block, definition in zip(blocks, expected, strict=True):
@@ -93,70 +90,25 @@ def test_each_arm_ends_in_its_own_way(notebook, n_step, decisions, terminal):
     """Rows are those of the arm alone, whatever becomes of the others in the same step."""
     arms, shape = len(terminal), (decisions, len(terminal), 1)
     observations = np.arange(decisions * arms, dtype=np.float32).reshape(shape)  # each its own
-    episode = observations, -observations, observations[..., 0] ** 2
+    episode, none = (observations, -observations, observations[..., 0] ** 2), np.zeros((0, 5))
     together = play(notebook.NStepBuffer(n_step, 0.5), *episode, np.array(terminal))
-    rows = np.concatenate([np.zeros((0, 5), np.float32), *together])
+    rows = np.concatenate([none, *together])
     for arm, ends in enumerate(terminal):
-        alone = play(
-            notebook.NStepBuffer(n_step, 0.5), *(part[:, arm : arm + 1] for part in episode), ends
-        )
+        of_one = (part[:, arm : arm + 1] for part in episode)
+        alone = play(notebook.NStepBuffer(n_step, 0.5), *of_one, np.array([ends]))
         of_arm = rows[rows[:, 0] % arms == arm]
-        np.testing.assert_array_equal(of_arm, np.concatenate([np.zeros((0, 5)), *alone]))
-
-
-class EndsInTwoWays:
-    """Two arms end in the same step, the first by a time limit and the second for good."""
-
-    brain_names = ["Brain"]
-
-    def answer(self, done):
-        observations = np.full((small_training.ARMS, 33), self.decision, np.float64)
-        return {
-            "Brain": SimpleNamespace(
-                vector_observations=observations,
-                rewards=[1.0, 1.0],
-                local_done=[done, done],
-                max_reached=[done, False],
-            )
-        }
-
-    def reset(self, train_mode=True):
-        self.decision = 0
-        return self.answer(False)
-
-    def step(self, actions):
-        self.decision += 1
-        return self.answer(self.decision == 4)
+        np.testing.assert_array_equal(of_arm, np.concatenate([none, *alone]))
 
 
 def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
+    """Two arms end in the same step, the first by a time limit and the second for good."""
     agent = small_training.make_agent(n_step=2)
-    notebook.run_episode(EndsInTwoWays(), agent)
-    rows = np.concatenate(agent.new_transitions)
-    discounts = rows[:, 33 + 4 + 1]  # after observations, actions and the return
+    for decision in range(1, 5):
+        seen = np.full((2, 33), decision, np.float32)
+        info = Answer(seen, [1.0, 1.0], decision == 4, by_time_limit=[True, False])
+        agent.remember(seen, seen[:, :4], info)
+    discounts = np.concatenate(agent.waiting)[:, 33 + 4 + 1]  # after the return
     gamma = np.float32(agent.settings.discount)
     # Windows of both arms from decision 0 and 1; then 2 and 3 of the terminal arm, and 2, of one
     # reward, of the other, whose last successor is unknown.
-    expected = [gamma**2] * 4 + [0, 0] + [gamma]
-    np.testing.assert_allclose(discounts, expected, rtol=1e-6)
-
-
-def constant(arms, value):
-    return np.full((arms, 1), value, dtype=np.float32)
-
-
-def test_a_time_limit_shortens_and_a_terminal_state_ends(notebook):
-    """Rewards 1, 2, 4 and gamma = 1/2, by hand."""
-    for terminal, expected in (
-        (False, [[0, 0, 1 + 1, 0.25, 2], [1, 0, 2, 0.5, 2]]),
-        (True, [[0, 0, 1 + 1 + 1, 0, None], [1, 0, 2 + 2, 0, None], [2, 0, 4, 0, None]]),
-    ):
-        buffer, blocks = notebook.NStepBuffer(n_step=5, discount=0.5), []
-        for t, reward in enumerate([1.0, 2.0, 4.0]):
-            blocks += buffer.append(constant(1, t), constant(1, 0), [reward])
-        assert blocks == []  # nothing is complete before the end
-        blocks = buffer.flush(terminal)
-        assert len(blocks) == len(expected)
-        for block, row in zip(blocks, expected, strict=True):
-            known = [value for value in row if value is not None]
-            np.testing.assert_array_equal(block[0, : len(known)], known)
+    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [0, 0] + [gamma], rtol=1e-6)

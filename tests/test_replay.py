@@ -21,22 +21,11 @@ def leaves_of(tree):
     return tree[len(tree) // 2 :]
 
 
-def memory(notebook, defaults, capacity=16, width=1, seed=0, **overrides):
-    """A replay with these settings; any capacity, also too small a one."""
-    epsilon = overrides.pop("epsilon", None)  # of prioritized replay, no setting
-    settings = defaults(**overrides).model_copy(update={"replay_capacity": capacity})
-    rest = width, np.random.default_rng(seed)
-    if settings.replay == "uniform":
-        return notebook.UniformReplay(capacity, *rest)
-    replay = notebook.PrioritizedReplay(capacity, *rest, settings.priority_exponent)
-    if epsilon is not None:
-        replay.epsilon = epsilon
+def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
+    """A prioritized memory of rows of width 1."""
+    replay = notebook.PrioritizedReplay(capacity, 1, np.random.default_rng(0), alpha)
+    replay.epsilon = epsilon
     return replay
-
-
-def rows_of(*values):
-    """Rows of width 1."""
-    return np.array(values, dtype=np.float32)[:, None]
 
 
 # ---------------------------------------------------------------------------------------- sum tree
@@ -96,73 +85,59 @@ def test_a_million_updates_leave_no_drift(notebook):
     assert_parents_are_sums(tree)
     # Twelve rounded additions on the way up, each off by 2^-53 of its sum at most.
     assert abs(tree[1] / math.fsum(plain) - 1) <= 12 * 2.0**-53
-    notebook.tree_update(tree, np.arange(size), np.zeros(size))
-    assert not tree.any()
+
+
+# -------------------------------------------------------------------------------------- both rings
+
+
+@pytest.mark.parametrize("kind", ["uniform", "prioritized"])
+@given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
+def test_the_ring_keeps_the_newest(notebook, kind, capacity, sizes):
+    replay, added = memory(notebook, capacity), 0
+    if kind == "uniform":
+        replay = notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
+    for size in sizes:
+        rows = np.arange(added, added + size, dtype=np.float32)[:, None]
+        replay.add(rows) if kind == "uniform" else replay.add(rows, np.ones(size))
+        added += size
+        newest = np.arange(max(0, added - capacity), added)
+        np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
+        np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
+        drawn = replay.sample((30,)) if kind == "uniform" else replay.sample((30,), beta=0.5)[1]
+        assert drawn.shape == (30, 1) and np.isin(drawn, newest).all()
+
+
+def test_uniform_draws_are_uniform(notebook):
+    replay = notebook.UniformReplay(20, 1, np.random.default_rng(0))
+    replay.add(np.arange(10, dtype=np.float32)[:, None])
+    drawn = replay.sample((1_000, 100)).astype(int).ravel()
+    # Binomial, p = 1/10: the standard deviation of a count is 95; five of them.
+    assert np.abs(np.bincount(drawn, minlength=10) - 10_000).max() < 5 * 95
+
+
+# ---------------------------------------------------------------------------------- prioritization
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3, 5, 100, 1000])
-def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, defaults, capacity):
-    replay = memory(notebook, defaults, capacity)
+def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, capacity):
+    replay = memory(notebook, capacity)
     for _ in range(2):  # once to fill it, once to overwrite it
         replay.add(np.zeros((capacity, 1), np.float32), np.ones(capacity))
     assert len(replay) == capacity
-    indices, _, weights = replay.sample(capacity, beta=1.0)
+    indices, _, weights = replay.sample((capacity,), beta=1.0)
     # Equal priorities and as many strata as places: each place once, up to a rounded edge.
     assert len(np.unique(indices)) >= capacity - 1
     assert indices.min() >= 0 and indices.max() < capacity
     np.testing.assert_array_equal(weights, np.ones(capacity, np.float32))
 
 
-# -------------------------------------------------------------------------------------- both rings
-
-
-@pytest.fixture(scope="module", params=["uniform", "prioritized"])
-def make_memory(request, notebook, defaults):
-    """`make_memory(capacity)`: a memory of rows of width 1, of either kind."""
-
-    def make(capacity):
-        if request.param == "uniform":
-            return memory(notebook, defaults, capacity, replay="uniform")
-        return memory(notebook, defaults, capacity)
-
-    return make
-
-
-@given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
-def test_the_ring_keeps_the_newest(make_memory, capacity, sizes):
-    replay, added = make_memory(capacity), 0
-    for size in sizes:
-        rows = np.arange(added, added + size, dtype=np.float32)[:, None]
-        replay.add(rows, np.ones(size))
-        added += size
-        newest = np.arange(max(0, added - capacity), added)
-        np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
-        assert len(replay) == len(newest)
-        np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
-        drawn = replay.sample(30, beta=0.5)[1]
-        assert np.isin(drawn, newest).all()
-
-
-def test_uniform_draws_are_uniform_and_have_weight_one(notebook):
-    replay = notebook.UniformReplay(20, 1, np.random.default_rng(0))
-    replay.add(np.arange(10, dtype=np.float32)[:, None])
-    indices, rows, weights = replay.sample(100_000, beta=0.4)
-    np.testing.assert_array_equal(rows[:, 0], indices)
-    # Binomial, p = 1/10: the standard deviation of a count is 95; five of them.
-    assert np.abs(np.bincount(indices, minlength=10) - 10_000).max() < 5 * 95
-    np.testing.assert_array_equal(weights, np.ones(100_000, np.float32))
-
-
-# ---------------------------------------------------------------------------------- prioritization
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-def test_frequencies_follow_the_priorities(notebook, defaults, alpha):
+def test_frequencies_follow_the_priorities(notebook, alpha):
     """P(i) = p_i^alpha / sum, p_i = |delta_i| + epsilon, for TD errors of either sign."""
-    replay = memory(notebook, defaults, capacity=50, priority_exponent=alpha, epsilon=0.01)
+    replay = memory(notebook, 50, alpha, epsilon=0.01)
     td_errors = np.random.default_rng(1).normal(size=37)
     replay.add(np.zeros((37, 1), np.float32), td_errors)
-    draws = np.concatenate([replay.sample(16, beta=0.4)[0] for _ in range(5_000)])
+    draws = replay.sample((5_000, 16), beta=0.4)[0].ravel()
     priority = (np.abs(td_errors) + 0.01) ** alpha
     expected = priority / priority.sum()
     # A stratified count varies less than a binomial one: five of its standard deviations.
@@ -171,89 +146,37 @@ def test_frequencies_follow_the_priorities(notebook, defaults, alpha):
     assert (np.abs(frequency - expected) < 5 * deviation).all()
 
 
-def test_each_batch_is_stratified(notebook, defaults):
+def test_each_batch_is_stratified(notebook):
     """A share of k P(i) strata is cut by at most two edges: the count is off by less than 2.
 
     Independent draws would fail: their counts have a standard deviation of about sqrt(k P(i)).
     """
-    replay = memory(notebook, defaults, capacity=8, priority_exponent=1.0, epsilon=1e-9)
+    replay = memory(notebook, 8, alpha=1.0, epsilon=1e-9)
     priority = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
     replay.add(np.zeros((8, 1), np.float32), priority)
-    for _ in range(200):
-        counts = np.bincount(replay.sample(144, beta=0.4)[0], minlength=8)
-        assert (np.abs(counts - 4 * priority) < 2).all()
-    first = [replay.sample(2, beta=0.4)[0] for _ in range(200)]  # but random within a stratum
+    for batch in replay.sample((200, 144), beta=0.4)[0]:
+        assert (np.abs(np.bincount(batch, minlength=8) - 4 * priority) < 2).all()
+    first = replay.sample((200, 2), beta=0.4)[0]  # but random within a stratum
     assert len({tuple(indices) for indices in first}) > 5
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
-def test_importance_weights_follow_their_formula(notebook, defaults, beta):
+def test_importance_weights_follow_their_formula(notebook, beta):
     """w_i = (1 / N / P(i))^beta, divided by the largest of the batch; N what is held, not room."""
-    replay = memory(notebook, defaults, capacity=100, priority_exponent=0.7)
+    replay = memory(notebook, 100, alpha=0.7)
     td_errors = np.linspace(0.01, 3, 60)
     replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
-    indices, rows, weights = replay.sample(32, beta)
-    np.testing.assert_array_equal(rows[:, 0], indices)
     priority = (td_errors + 1e-4) ** 0.7
+    indices, rows, weights = replay.sample((5, 32), beta)
+    np.testing.assert_array_equal(rows[..., 0], indices)
     expected = (1 / 60 / (priority / priority.sum())[indices]) ** beta
-    assert weights.dtype == np.float32 and weights.shape == (32,)
-    np.testing.assert_allclose(weights, expected / expected.max(), rtol=1e-6)
-
-
-def test_weights_undo_the_prioritization(notebook, defaults):
-    """With beta = 1, weighted draws estimate the plain mean over the memory."""
-    replay = memory(notebook, defaults, capacity=64, priority_exponent=0.6)
-    values = np.random.default_rng(2).exponential(size=40).astype(np.float32)
-    replay.add(values[:, None], values)  # large values are drawn more often
-    drawn, weight = [], []
-    for _ in range(4_000):
-        _, rows, weights = replay.sample(32, beta=1.0)
-        drawn.append(rows[:, 0])
-        weight.append(weights)
-    plain = np.mean([rows.mean() for rows in drawn])
-    # Each batch has its own largest weight, which cancels in its weighted mean.
-    weighted = [np.average(rows, weights=w) for rows, w in zip(drawn, weight, strict=True)]
-    assert plain > values.mean() * 1.2
-    # The mean of ratios is biased by O(1 / 32); the bias without weights is over 20 %.
-    assert abs(np.mean(weighted) / values.mean() - 1) < 0.05
-
-
-def test_new_transitions_get_their_own_td_error_in_one_batch(notebook, defaults):
-    """`store_new_transitions`, for several arms."""
-    torch.manual_seed(0)
-    settings = defaults(
-        actor_hidden=(4,),
-        critic_hidden=(4,),
-        learning_starts=1,
-        batch_size=2,
-        replay_capacity=100,
-    )
-    agent = notebook.Agent(np.ones(3, np.float32), 2, settings, np.random.default_rng(0))
-    generator = np.random.default_rng(1)
-    for _ in range(6):
-        seen = generator.normal(size=(5, 3)).astype(np.float32)
-        agent.remember(seen, agent.act(seen), generator.normal(size=5))
-    notebook.store_new_transitions(agent)
-    held = 5 * (6 - settings.n_step)
-    assert len(agent.replay) == held and not agent.new_transitions
-    leaves = leaves_of(agent.replay.tree)
-    assert not leaves[held:].any()
-    batch = notebook.split_rows(torch.from_numpy(agent.replay.rows[:held]), 3, 2)
-    with torch.no_grad():
-        bootstrap = agent.ddpg.target_critic(
-            batch.next_observations, agent.ddpg.target_actor(batch.next_observations)
-        )
-        error = (
-            batch.returns
-            + batch.discounts * bootstrap
-            - agent.ddpg.critic(batch.observations, batch.actions)
-        )
-    own = (error.abs().numpy() + 1e-4) ** settings.priority_exponent
-    np.testing.assert_allclose(leaves[:held], own, rtol=1e-4)
+    expected /= expected.max(axis=1, keepdims=True)
+    assert weights.dtype == np.float32
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
 
 def test_rows_are_split_where_they_were_joined(notebook):
-    rows = np.arange(24, dtype=np.float32).reshape(2, 12)  # 4 observed, 2 actions, 1, 1, 4 observed
+    rows = torch.arange(24.0).reshape(2, 12)  # 4 observed, 2 actions, 1, 1, 4 observed
     batch = notebook.split_rows(rows, observation_size=4, action_size=2)
     assert batch.observations.tolist() == [[0, 1, 2, 3], [12, 13, 14, 15]]
     assert batch.actions.tolist() == [[4, 5], [16, 17]]

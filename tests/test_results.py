@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from tutorial import figures, results, summaries
 
 
-@pytest.fixture(autouse=True)
-def no_figure_stays_open():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def stored(tmp_path, monkeypatch):
-    """An empty folder of stored tables."""
+def test_a_plan_is_read_by_variant_and_seed(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "CHECKPOINTS", tmp_path)
-    return tmp_path
-
-
-def test_a_plan_is_read_by_variant_and_seed(stored):
-    (stored / "plan").mkdir()
+    (tmp_path / "plan").mkdir()
     lines = "seed,episode,score,evaluation\n1,1,10,\n1,2,20,21\n2,1,30,\n2,2,40,41\n"
-    (stored / "plan" / "default.csv").write_text(lines)
-    (stored / "plan" / "numbers.csv").write_text("variant,seed\ndefault,1\n")
+    (tmp_path / "plan" / "default.csv").write_text(lines)
+    (tmp_path / "plan" / "numbers.csv").write_text("variant,seed\ndefault,1\n")
     [(name, variant)] = results.read_plan("plan").items()
     assert name == "default"
     np.testing.assert_array_equal(variant["score"], [[10, 20], [30, 40]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -14,6 +16,11 @@ from bs4 import BeautifulSoup
 from tutorial.paths import DOC, PROJECT
 
 SERVER, NAME = "https://host.test", "owner/name"
+PAGES = [PROJECT / "README.md", PROJECT / "checkpoints" / "README.md", *sorted(DOC.glob("*.md"))]
+ELSEWHERE = "bugs.md", "differences.md"  # whose examples other tests run
+EXAMPLES = [
+    page for page in PAGES if "```python" in page.read_text() and page.name not in ELSEWHERE
+]
 FILES = f"{SERVER}/{NAME}/blob/HEAD/"
 
 
@@ -40,6 +47,22 @@ def site(folder):
         if path not in (folder / "genindex.html", folder / "search.html")
     }
     return {path: page for path, page in pages.items() if page.article}  # no page that leads on
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=str)
+def test_the_examples_of_a_page_run_as_printed(page, monkeypatch):
+    """One after the other, in the project's folder; the long one stops early."""
+    monkeypatch.chdir(PROJECT)
+    names = {}
+    for code in re.findall(r"```python\n(.+?)```", page.read_text(), re.DOTALL):
+        for module in re.findall(r"^from (stable_baselines3) ", code, re.MULTILINE):
+            pytest.importorskip(module)
+        try:
+            exec(code.replace("20 * 1001 * 10", "20"), names)
+        except RuntimeError as error:
+            if "MUJOCO_GL" not in str(error):
+                raise
+            pytest.skip("no OpenGL")
 
 
 def test_every_page_is_in_the_sidebar_and_so_are_the_arms(site):
@@ -80,7 +103,13 @@ def test_a_link_to_a_page_has_a_preview(site, folder):
         assert len(found["og:title"]) > 4 and len(found["description"]) > 20
         picture = found["og:image"].removeprefix("https://owner.github.io/name/")
         assert (folder / picture).exists() and page.select_one("head link[rel~=icon]")
+
+
+def test_the_site_knows_its_address(site, folder):
     assert f"git clone --depth 1 {SERVER}/{NAME}.git" in (folder / "README.html").read_text()
+    for path, page in site.items():
+        if path.stem != "CONTRIBUTING":  # it says where else the address is to be written
+            assert not re.search("OWNER|<address", page.get_text()), path.name
 
 
 def test_no_formula_shows_its_source(site):
@@ -95,21 +124,28 @@ def test_no_formula_shows_its_source(site):
     assert formulas > 50
 
 
-def test_formulas_are_whole_and_nothing_scrolls_sideways(site):
-    """At the width of a notebook computer, and on a phone."""
-    from browser import open_browser
+def test_a_hit_of_the_search_opens_at_the_word(site, folder, driver):
+    """And not at the top of the notebook; what changed between versions is no hit."""
+    driver.get((folder / "Continuous_Control.html").as_uri() + "?highlight=quaternions")
+    place = "return document.querySelector('.highlighted').getBoundingClientRect().top"
+    assert 0 <= driver.execute_script(place) < 900
+    assert driver.execute_script("return scrollY") > 2000
+    index = json.loads((folder / "searchindex.js").read_text()[len("Search.setIndex(") : -1])
+    hits = {index["docnames"][page] for page in index["terms"]["quaternion"]}
+    assert hits > {"Continuous_Control", "doc/gymnasium"} and "CHANGELOG" not in hits
 
-    for width in (1440, 390):
-        driver = open_browser(width)
-        try:
-            for path in site:
-                driver.get(path.as_uri())
-                cut = driver.execute_script(
-                    "return [...document.querySelectorAll('.formula')].filter("
-                    "box => box.scrollWidth > box.clientWidth + 1).length"
-                )
-                assert width < 1000 or not cut, path.name
-                page = "return document.documentElement.scrollWidth - innerWidth"
-                assert driver.execute_script(page) <= 0, (path.name, width)
-        finally:
-            driver.quit()
+
+def test_formulas_are_whole_and_nothing_scrolls_sideways(site, driver):
+    """At the width of a notebook computer, and on a phone; labels of drawings can be read."""
+    cut = "return [...document.querySelectorAll('.formula')].find(box => box.scrollWidth > "
+    page = "return document.documentElement.scrollWidth - innerWidth"
+    small = "return [...document.querySelectorAll('article img[src$=svg]')].some("
+    small += "image => image.clientWidth < 0.8 * image.naturalWidth)"
+    for width, path in itertools.product((1440, 390), site):
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        driver.get(path.as_uri())
+        assert width < 1000 or not driver.execute_script(cut + "box.clientWidth + 1)")
+        assert driver.execute_script(page) <= 0, (path.name, width)
+        assert not driver.execute_script(small), path.name
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -11,7 +11,7 @@ options have to be quoted, make run OPTIONS="-p seed 3", and names need no quote
     site         write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures     draw the pictures of README and notebook from stored weights and scores
     test         the tests and the notebook's checked outputs
-    test-extras  install Selenium too, and run the tests that need a browser
+    test-extras  install Selenium too, and run the same with the tests that need a browser
     lint         check the style of code and notebook, and the types
     clean        remove .venv
 """
@@ -35,7 +35,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller 
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
 COPY = PROJECT / "my_copy.ipynb"
 SITE = PROJECT / "_site" / "html"
-LONG = [f"tests/test_{name}.py" for name in ("resume", "training", "unity_notebook", "page")]
+LONG = ["test_resume", "test_training", "test_tapejit_edits", "test_extensions", "test_site"]
 
 
 def call(*command, **options):
@@ -142,23 +142,26 @@ def site(*options):
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    watch("--out", SITE / "play.html", "--tutorial", "index.html")
+    picture = re.search(r'og:image" content="(.+?)"', (SITE / "index.html").read_text("utf-8"))[1]
+    watch("--out", SITE / "play.html", "--tutorial", "index.html", "--preview", picture)
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 
 def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
-    long = [NOTEBOOK.name, *(name for name in LONG if (PROJECT / name).exists())]
-    how = "-q -n logical --dist loadfile --ignore=tests/research".split()
+    names = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
+    names.sort(key=lambda name: name not in LONG)
+    how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    module("pytest", *how, *cells, *long, "tests", *options)
+    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in names)]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
+    module("pytest", *how, *cells, *tests, *options, env=alone)
 
 
 def test_extras(*options):
     if install("-e", ".[browser]"):
         sys.exit("Selenium cannot be installed")
-    files = [path for path in PROJECT.glob("tests/test_*.py") if "selenium" in path.read_text()]
-    module("pytest", "-q", *sorted(files), *options)
+    test(*options)
 
 
 def lint(*options):

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 
 from reacher import ReacherEnvironment
+from reacher.gymnasium.unity_wrapper import UnityWrapper
 from reacher.task import SOLVED_SCORE
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
@@ -48,24 +49,28 @@ def open_environment(
     if not location:
         return ReacherEnvironment(num_agents, seed, **goals)
     if location.startswith(GYMNASIUM):
-        return open_gymnasium(location.removeprefix(GYMNASIUM), num_agents, seed)
-    if not Path(location).exists() and location in gymnasium.registry:
-        raise ValueError(f"no Unity build {location!r}: did you mean {GYMNASIUM + location!r}?")
+        return UnityWrapper(location.removeprefix(GYMNASIUM), num_agents, seed)
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
 
-    return open_unity(location, seed=seed)
+    return open_unity(require_environment(location), seed=seed)
 
 
-def open_gymnasium(env_id: str, num_agents: int, seed: int) -> Any:
-    """Copies of one of Gymnasium's environments."""
-    from reacher.gymnasium.unity_wrapper import UnityWrapper
+def require_environment(location: str | os.PathLike) -> str | os.PathLike:
+    """The location, if `open_environment` can open it; a Unity build is not started.
 
-    try:
-        return UnityWrapper(env_id, num_agents, seed)
-    except ModuleNotFoundError as error:
-        package, _, rest = str(gymnasium.registry[env_id].entry_point).partition("gymnasium.envs.")
-        extra = f'; pip install "gymnasium[{rest.partition(".")[0]}]"' if not package else ""
-        raise ModuleNotFoundError(f"{error}{extra}") from error
+    Raises:
+        ValueError, ModuleNotFoundError: as `open_environment` does.
+    """
+    name = str(location)
+    if name.startswith(GYMNASIUM):
+        open_environment(name, 1).close()
+    elif name and not Path(name).exists() and name in gymnasium.registry:
+        raise ValueError(f"no Unity build {name!r}: did you mean {GYMNASIUM + name!r}?")
+    elif name:
+        from reacher.unity.player import find_player
+
+        find_player(name)
+    return location
 
 
 def reward_threshold_of(environment: Any) -> float | None:

@@ -10,28 +10,48 @@ code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so 
 
 from __future__ import annotations
 
-import difflib
+import logging
 import os
 import re
 import shlex
+import signal
 import sys
 import time
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import click
 import nbformat
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_markdown_cell
 from papermill.cli import papermill
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from reacher.files import write_whole
-from tutorial.notebook import describe_pictures, parameters_of
+from tutorial.environments import GYMNASIUM
+from tutorial.notebook import definitions, describe_pictures, parameters_of
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
+from tutorial.settings import check_parameters, make_settings, require_known
 
 LOGGED = {"training", "log"}  # tags of the cells whose lines a reader sees while they run
 SAVE_EVERY = 10.0  # s between two times that the notebook is written
+ANOTHER = """# {name}
+
+The agent of [Continuous_Control](../Continuous_Control.ipynb) learned {name}, an environment of \
+[Gymnasium](https://gymnasium.farama.org), from `num_agents` copies of it."""
+SETUP = """import helpers
+
+helpers.definitions()  # those of the notebook, whose name can be imported now
+from Continuous_Control import *
+
+torch.set_num_threads(1)
+helpers.check_parameters(globals())
+folder = helpers.run_folder(out_dir if train else helpers.CHECKPOINTS, preset, seed)
+environment = helpers.open_environment(env_location, num_agents, seed)"""
+CAPTION = """*Figure 1: scores of this run, which include exploration noise until learning ends. \
+The band shows the worst and the best copy, and a dashed line a score that counts as solved.*"""
 QUIET = ["--IPKernelApp.log_level=50"]  # the kernel's own messages, of its sockets
 OPTIONS = "--engine watched --kernel python3 --stdout-file - --no-progress-bar --log-level ERROR"
 
@@ -44,17 +64,17 @@ class Watched(NBClientEngine):
         """As papermill's.
 
         Raises:
-            click.UsageError: a parameter is unknown; nothing is written.
+            ValueError: a parameter is unknown or wrong; nothing is written.
         """
-        known = parameters_of(nb)
-        for name in nb.metadata.papermill.get("parameters", {}):
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                raise click.UsageError(
-                    f"unknown parameter {name!r}"
-                    + (f": did you mean {near[0]!r}?" if near else ".")
-                    + f" Known are {', '.join(known)}"
-                )
+        known, given = parameters_of(nb), nb.metadata.papermill.get("parameters", {})
+        for name in given:
+            require_known("parameter", name, known)
+        values = known | given
+        if "overrides" in values:
+            check_parameters(values)
+            make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
+        if str(values.get("env_location")).startswith(GYMNASIUM):
+            tell_another(nb, values["env_location"].removeprefix(GYMNASIUM))
         move_aside(Path(output_path))
         relink(nb, "doc/", "../doc/")
         return super().execute_notebook(nb, kernel_name, output_path, **options)
@@ -84,6 +104,25 @@ class Watched(NBClientEngine):
             log.status("")
             due = 0.0
             save()
+
+
+def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
+    """Keep of a notebook on arms what trains on another environment, and say at its top which."""
+    tagged = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
+    for cell in notebook.cells:
+        for tag in tagged.keys() & set(cell.metadata.get("tags", ())):
+            tagged[tag].append(cell)
+    scores, *others = tagged["log"]
+    notebook.cells = [
+        new_markdown_cell(ANOTHER.format(name=name)),
+        *tagged["parameters"],
+        *tagged["injected-parameters"],
+        new_code_cell(SETUP),
+        *tagged["training"],
+        scores,
+        new_markdown_cell(CAPTION),
+        *others,
+    ]
 
 
 class Log:
@@ -131,6 +170,10 @@ def write_html(notebook: Path) -> Path:
     describe_pictures(content)
     relink(content, "../doc/", "doc/")  # nbconvert takes pictures from within its folder alone
     for cell in content.cells:
+        for output in cell.get("outputs", []):
+            if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                address = f"data:image/png;base64,{output.data['image/png']}"
+                output.data["text/html"] = f'<img alt="{escape(words)}" src="{address}">'
         named = set(re.findall(r"attachment:([^)\s]+)", cell.source))
         for name in named - set(cell.get("attachments", {})):
             cell.source = cell.source.replace(f"attachment:{name}", name)
@@ -152,9 +195,9 @@ def as_typed(name: str, options: list[str]) -> str:
 
 def how_to_go_on(folder: Path, name: str, options: list[str]) -> str:
     """What is left of a training that was stopped, and the command that continues it."""
-    if not any(folder.glob("*state*")):
+    if not (folder / "state.pt").exists():
         return "No state to go on from has been saved yet: the same command begins again."
-    command = as_typed(name, [*options, "-p", "resume", "True"])
+    command = as_typed(name, [*options, "-p", "train", "resume"])
     return f"To go on from the last saved state, and train again what came after it:\n  {command}"
 
 
@@ -182,12 +225,14 @@ def main(arguments: list[str]) -> int:
     output = RUNS / f"{name}.ipynb"
     RUNS.mkdir(exist_ok=True)
     papermill_engines.register("watched", Watched)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # of tasks that Ctrl-C cuts off
     command = [str(NOTEBOOK), str(output), *OPTIONS.split(), "--cwd", str(PROJECT), *arguments]
     status, stopped, started = 0, "", time.time()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does
     try:
         papermill(command, standalone_mode=False)
     except click.exceptions.Abort:
-        status, stopped = 130, "Stopped by Ctrl-C."
+        status, stopped = 130, "Stopped."
     except PapermillExecutionError as error:
         stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
         status = 1
@@ -202,7 +247,9 @@ def main(arguments: list[str]) -> int:
     print(f"\nexecuted notebook    {shown(output)}")
     print(f"the same as a page   {write_html(output).as_uri()}")
     if not stopped:
-        print(f"scores, weights      {shown(folder)} (make watch {shown(folder)}: play with them)")
+        is_arms = not str(parameters.get("env_location")).startswith(GYMNASIUM)
+        play = f" (make watch {shown(folder)}: play with them)" if is_arms else ""
+        print(f"scores, weights      {shown(folder)}{play}")
     else:
         print(f"\n{stopped}")
         if parameters["train"]:

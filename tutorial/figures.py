@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from tutorial.results import Variant
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
-BLUE, ORANGE, GREEN, PURPLE = PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+BLUE, ORANGE, GREEN, PURPLE = PALETTE[:4]
 EPISODES = 1, 2, 5, 10, 20, 50, 100  # of a logarithmic axis
 
 
@@ -47,8 +49,8 @@ def plot_scores(
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
     low, high = scores["min"], scores["max"]
-    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best arm")
-    axes.plot(episode, score, color=BLUE, label="mean over the arms")
+    axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best")
+    axes.plot(episode, score, color=BLUE, label="mean")
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
@@ -112,11 +114,15 @@ def plot_with_and_without(
 class GrowingCurve:
     """The learning curve of a training that is going on, in a cell's output.
 
-    Args: episodes, of the whole training.
+    Args:
+        episodes: of the whole training.
+        earlier: scores of earlier trainings by name, for thin lines.
     """
 
-    def __init__(self, episodes: int) -> None:
-        self.episodes, self.scores = episodes, list[float]()
+    def __init__(
+        self, episodes: int, earlier: Mapping[str, Sequence[float]] = MappingProxyType({})
+    ) -> None:
+        self.episodes, self.scores, self.earlier = episodes, list[float](), dict(earlier)
         in_notebook = hasattr(get_ipython(), "kernel")
         self.output = display(Markdown("..."), display_id=True) if in_notebook else None
 
@@ -124,6 +130,10 @@ class GrowingCurve:
         """Draw the curve with the score of one more episode."""
         self.scores.append(score)
         figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
+        for (name, scores), color in zip(self.earlier.items(), PALETTE[1:], strict=False):
+            axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, linewidth=1)
+        if self.earlier:
+            axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE)
         axes.set(xlim=(0, self.episodes + 1), ylim=(0, 41))
         axes.set(xlabel="episode", ylabel="score (sum of rewards)")

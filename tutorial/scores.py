@@ -12,6 +12,7 @@ import numpy as np
 from reacher.task import SOLVED_SCORE
 
 AVERAGE_WINDOW = 100  # over so many episodes
+Scores = Sequence[float] | np.ndarray
 
 
 def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
@@ -32,9 +33,7 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
     raise ValueError(f"{path} holds no scores: a column score, and finite numbers in each line")
 
 
-def moving_average(
-    scores: Sequence[float] | np.ndarray, window: int = AVERAGE_WINDOW
-) -> np.ndarray:
+def moving_average(scores: Scores, window: int = AVERAGE_WINDOW) -> np.ndarray:
     """Mean of the last `window` scores after each episode, or of all where there are fewer."""
     total = np.concatenate([[0.0], np.cumsum(scores)])
     end = np.arange(1, len(total))
@@ -42,18 +41,14 @@ def moving_average(
     return (total[end] - total[begin]) / (end - begin)
 
 
-def first_at(
-    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
-) -> int | None:
+def first_at(scores: Scores, reward_threshold: float | None = SOLVED_SCORE) -> int | None:
     """First episode, from 1 on, whose score reaches the reward threshold, or None."""
     needed = np.inf if reward_threshold is None else reward_threshold
     above = np.flatnonzero(np.asarray(scores) >= needed)
     return int(above[0]) + 1 if len(above) else None
 
 
-def solved_at(
-    scores: Sequence[float] | np.ndarray, reward_threshold: float | None = SOLVED_SCORE
-) -> int | None:
+def solved_at(scores: Scores, reward_threshold: float | None = SOLVED_SCORE) -> int | None:
     """First episode that ends a full window of 100 whose average reaches the threshold."""
     first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1 :], reward_threshold)
     return None if first is None else first + AVERAGE_WINDOW - 1

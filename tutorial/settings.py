@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
 from reacher.task import SOLVED_SCORE
+from tutorial.environments import require_environment
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
 # out and stops learning sooner, so it takes less time.
@@ -53,7 +54,7 @@ class Parameters(Settings):
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
-    env_location: str | os.PathLike
+    env_location: Annotated[str | os.PathLike, AfterValidator(require_environment)]
     out_dir: Annotated[str, Field(min_length=1)] | os.PathLike
     train: bool | Literal["resume"]
 

@@ -1,15 +1,13 @@
 """An agent as plain data, and back: all that the future of a training depends on.
 
-`pack` follows an agent's attributes, whatever they are called: tensors, arrays, numbers, texts,
-containers, modules, optimizers, schedulers, random generators, and objects of the user's own
-classes. `unpack` gives them back to an agent that the same cells have built. The data are tensors,
-texts, numbers and containers alone, so a file of them cannot carry code.
+`pack` follows an agent's attributes, whatever they are called. `unpack` gives them back to an agent
+that the same cells have built. The data are tensors, texts, numbers and containers alone, so a file
+of them cannot carry code. An object that is met again stays one object: `known` has them by id.
 """
 
 from __future__ import annotations
 
 import collections
-import random
 import sys
 import sysconfig
 import types
@@ -23,13 +21,10 @@ from pydantic import BaseModel
 import tapejit
 
 PLAIN = (type(None), bool, int, float, str)
-LIST = (list, collections.deque)
-CONTAINERS: dict[str, Any] = {"dict": dict, "list": LIST, "tuple": tuple, "set": set}
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
+CONTAINERS = {"dict": dict, "tuple": tuple, "set": set, "list": (list, collections.deque)}
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
 BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
-BLOCK = 2**17  # numbers: where all are 0 at the end, as in a buffer that fills, they are left out
 
 
 def kind_of(value: Any) -> str:
@@ -38,15 +33,17 @@ def kind_of(value: Any) -> str:
         return "built"
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
         return "numbers" if getattr(value.dtype, "kind", "f") in "biuf" else ""
+    if isinstance(value, dict) and not all(type(key) in (*PLAIN, tuple) for key in value):
+        return ""
     for kind, members in CONTAINERS.items():
         if isinstance(value, members):
             return kind
     if isinstance(value, torch.nn.Module):
         return "object"
-    if isinstance(value, GENERATORS) or hasattr(value, "load_state_dict"):
+    if isinstance(value, np.random.Generator) or hasattr(value, "load_state_dict"):
         return "state"
     file = getattr(sys.modules.get(type(value).__module__), "__file__", None) or ""
-    library = "site-packages" in file or file.startswith(sysconfig.get_paths()["stdlib"])
+    library = "-packages" in file or file.startswith(sysconfig.get_paths()["stdlib"])
     return "object" if hasattr(value, "__dict__") and not library else "built" * callable(value)
 
 
@@ -57,116 +54,88 @@ def parts_of(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else dict(enumerate(value))
 
 
-def state_of(value: Any, *new: Any) -> Any:
-    """The state of a generator, an optimizer, a scheduler and the like; or set a new one."""
-    if not isinstance(value, np.random.Generator):
-        names = ("load_state_dict", "setstate", "set_state")  # PyTorch's, Python's, NumPy's
-        names = names if new else ("state_dict", "getstate", "get_state")
-        return next(getattr(value, name) for name in names if hasattr(value, name))(*new)
-    if new:
-        [value.bit_generator.state] = new
-    return value.bit_generator.state
+def pack(value: Any, name: str, known: dict[int, dict], left_out: list[str]) -> Any:
+    """A number or text, or a dict with the kind; `left_out` takes the names of what cannot be."""
+    if type(value) in PLAIN or id(value) in known:
+        return known.get(id(value), value)
+    kind = kind_of(value)
+    packed: dict[str, Any] = {"kind": kind}
+    if kind in ("state", "object"):
+        known[id(value)] = packed
+    if kind == "":
+        left_out.append(name)
+    elif kind == "numbers":
+        packed |= packed_numbers(value)
+    elif kind == "state":
+        random = isinstance(value, np.random.Generator)
+        state = value.bit_generator.state if random else value.state_dict()
+        packed["state"] = pack(state, name, known, left_out)
+    elif kind != "built":
+        parts = parts_of(value).items()
+        packed["parts"] = {k: pack(part, f"{name}.{k}", known, left_out) for k, part in parts}
+    return packed
 
 
-def pack(value: Any, name: str, known: dict, left_out: list[str]) -> Any:
-    """A number or text as it is, anything else as a dict, each object once.
-
-    `known` has what is packed already, by id; `left_out` takes the names of what cannot be.
-    """
-    if type(value) in PLAIN:
-        return value
-    if id(value) not in known:
-        kind = kind_of(value)
-        known[id(value)] = value, (packed := dict[str, Any](kind=kind))  # or ids come back
-        if kind == "numbers":
-            packed |= packed_numbers(value)
-        elif kind == "state":
-            packed["state"] = pack(state_of(value), name, known, left_out)
-        elif kind in ("object", *CONTAINERS):
-            parts = {k: pack(v, f"{name}.{k}", known, left_out) for k, v in parts_of(value).items()}
-            packed["parts"] = {k: v for k, v in parts.items() if isinstance(k, (*PLAIN, tuple))}
-            left_out += [f"{name}.{k}" for k in parts.keys() - packed["parts"].keys()]
-        elif not kind:
-            left_out.append(name)
-    return known[id(value)][1]
-
-
-def as_tensor(value: Any) -> torch.Tensor:
-    """The numbers of a tensor or an array, in the same memory."""
-    is_tensor = isinstance(value, torch.Tensor)
-    return value.detach() if is_tensor else torch.from_numpy(np.require(value, requirements="W"))
+def unpack(packed: Any, built: Any, known: dict[int, Any]) -> Any:
+    """What was packed: what the cells have built, with its content, or a new container."""
+    if not isinstance(packed, dict) or id(packed) in known:
+        return known.get(id(packed), packed)
+    kind, same = packed["kind"], kind_of(built) == packed["kind"]
+    if kind == "numbers":
+        return unpacked_numbers(packed, built)
+    if kind in ("state", "object"):
+        known[id(packed)] = built
+    if kind == "state":
+        state = unpack(packed["state"], None, known)
+        if isinstance(built, np.random.Generator):
+            built.bit_generator.state = state
+        else:
+            built.load_state_dict(state)
+    if kind in ("", "built", "state"):
+        return built
+    before = parts_of(built) if same else {}
+    parts = {k: unpack(part, before.get(k), known) for k, part in packed["parts"].items()}
+    if kind == "object":
+        vars(built).update((k, v) for k, v in parts.items() if k.isidentifier())
+        return built
+    if kind == "tuple":
+        return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
+    container: Any = built if same else {"dict": {}, "list": [], "set": set()}[kind]
+    container.clear()
+    add = container.extend if kind == "list" else container.update
+    add(parts if kind == "dict" else parts.values())
+    return container
 
 
 def packed_numbers(value: Any) -> dict[str, Any]:
     """A tensor with its gradient, which some steps leave for the next one, or an array."""
-    numbers = as_tensor(value).contiguous().view(-1)
-    end = len(numbers)
-    while end and not numbers[max(0, end - BLOCK) : end].view(torch.uint8).any():
-        end = max(0, end - BLOCK)
+    is_tensor = isinstance(value, torch.Tensor)
+    numbers = value.detach() if is_tensor else torch.from_numpy(np.require(value, None, "W"))
+    rows = len(value) if value.ndim else 0
+    while rows > 10_000 and not numbers[rows // 2 : rows].any():
+        rows //= 2  # of a replay buffer that is not yet full
+        numbers = numbers[:rows]
     return {
-        "numbers": numbers[:end].clone(),
+        "numbers": numbers.clone(),
         "shape": tuple(value.shape),
-        "is_tensor": isinstance(value, torch.Tensor),
+        "is_tensor": is_tensor,
         "learns": getattr(value, "requires_grad", False),
         "gradient": value.grad if getattr(value, "is_leaf", False) else None,
     }
 
 
-def unpack(packed: Any, built: Any, name: str, known: dict) -> Any:
-    """What was packed: the object that the cells have built with its content, or a new container.
-
-    Raises:
-        ValueError: the built object is of another kind; says where.
-    """
-    if not isinstance(packed, dict):
-        return packed
-    if id(packed) not in known:
-        known[id(packed)], kind = built, packed["kind"]  # at once: its parts may refer to it
-        same = built if kind_of(built) == kind else None
-        if kind in ("object", "state") and same is None:
-            raise ValueError(f"{name} is {built!r} here, and no {kind}")
-        if kind == "numbers":
-            known[id(packed)] = unpacked_numbers(packed, same, name)
-        elif kind == "state":
-            state_of(built, unpack(packed["state"], None, name, known))
-        elif kind not in ("built", ""):
-            before = {} if same is None else parts_of(same)
-            parts = packed["parts"].items()
-            parts = {k: unpack(v, before.get(k), f"{name}.{k}", known) for k, v in parts}
-            known[id(packed)] = assembled(kind, parts, same)
-    return known[id(packed)]
-
-
-def assembled(kind: str, parts: dict, built: Any) -> Any:
-    """A container or object with these parts: the one that was built, or a new one."""
-    if kind == "object":
-        vars(built).update(parts)
-        return built
-    if kind == "tuple":
-        return type(built)(*parts.values()) if hasattr(built, "_fields") else tuple(parts.values())
-    built = {"dict": {}, "list": [], "set": set()}[kind] if built is None else built
-    built.clear()
-    (built.extend if kind == "list" else built.update)(parts if kind == "dict" else parts.values())
-    return built
-
-
-def unpacked_numbers(packed: dict, built: Any, name: str) -> Any:
+def unpacked_numbers(packed: dict, built: Any) -> Any:
     """In place where shapes agree, because an optimizer or a view may hold the same numbers."""
-    numbers, shape, end = packed["numbers"], packed["shape"], len(packed["numbers"])
-    tensor = as_tensor(built) if isinstance(built, (torch.Tensor, np.ndarray)) else None
-    if new := tensor is None or (tuple(tensor.shape), tensor.dtype) != (shape, numbers.dtype):
-        if isinstance(built, torch.nn.Parameter):
-            raise ValueError(f"{name} has the shape {tuple(built.shape)}, not {shape}")
-        tensor = torch.zeros(shape, dtype=numbers.dtype)  # takes no memory before it is filled
-    row = tensor.contiguous().view(-1)
-    row[:end] = numbers
-    if row[end:].view(torch.uint8).any():
-        row[end:] = 0
-    if not tensor.is_contiguous():
-        tensor.copy_(row.view(shape))
-    if not packed["is_tensor"]:
-        return tensor.numpy()[()] if new else built
-    built = tensor if new else built
-    if built.is_leaf:
-        built.requires_grad_(packed["learns"]).grad = packed["gradient"]
-    return built
+    numbers, is_tensor = packed["numbers"].reshape(-1), packed["is_tensor"]
+    new: Any = torch.zeros(packed["shape"], dtype=numbers.dtype)
+    new.view(-1)[: len(numbers)] = numbers
+    new = new if is_tensor else new.numpy()[()]
+    same = isinstance(built, torch.Tensor if is_tensor else np.ndarray)
+    if same and (built.shape, built.dtype) == (new.shape, new.dtype):
+        (built.detach() if is_tensor else built)[...] = new
+        new = built
+    elif isinstance(built, torch.nn.Parameter):
+        raise ValueError(f"weights have the shape {tuple(built.shape)}, and had {new.shape}")
+    if is_tensor and new.is_leaf:
+        new.requires_grad_(packed["learns"]).grad = packed["gradient"]
+    return new

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 from typing import Any
 
 import gymnasium
@@ -49,8 +52,7 @@ class UnityWrapper(UnityInterface):
             )
         except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
             raise ModuleNotFoundError(
-                f"{env_id} needs a package that is not installed ({error}); Gymnasium's own "
-                'environments get theirs by pip install "gymnasium[mujoco]" or "gymnasium[box2d]"'
+                f"{env_id} needs a package that is not installed ({error}){remedy(env_id)}"
             ) from error
         except (AttributeError, ImportError, TypeError, gymnasium.error.Error) as error:
             raise ValueError(
@@ -96,6 +98,14 @@ class UnityWrapper(UnityInterface):
     def close(self) -> None:
         """End the environments. It may be called again."""
         self._envs.close()
+
+
+def remedy(env_id: str) -> str:
+    """How to install what one of Gymnasium's own environments needs, for an error message."""
+    entry_point = str(getattr(gymnasium.registry.get(env_id), "entry_point", None))
+    found = re.match(r"gymnasium\.envs\.(\w+)", entry_point)
+    command = f"{shlex.quote(sys.executable)} -m pip install"
+    return f'; run\n    {command} "gymnasium[{found[1]}]"' if found else ""
 
 
 def require_spaces(env_id: str, actions: Any, observations: Any) -> None:

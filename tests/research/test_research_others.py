@@ -11,7 +11,6 @@ import torch
 
 from reacher import ReacherEnvironment
 from research import fidelity, figures, planner
-from research.baselines import SPACE, as_settings
 from research.training import COLUMNS, Training, train
 
 
@@ -40,16 +39,6 @@ def test_a_search_ends_closer_to_the_goal_than_it_began(monkeypatch):
 
 
 # ------------------------------------------------------------------------------- other libraries
-
-
-@pytest.mark.parametrize("agent", ["sbx_ddpg", "sbx_crossq", "sbx_sac_simba", "sb3_td3"])
-def test_settings_are_those_that_an_agent_has(agent):
-    chosen = as_settings(agent, {name: values[0] for name, values in SPACE.items()})
-    assert ("noise" in chosen) == (agent in ("sbx_ddpg", "sb3_td3"))
-    assert ("ent_coef" in chosen) == ("noise" not in chosen)
-    assert ("tau" in chosen) == (agent != "sbx_crossq")
-    assert ("layer_norm" in chosen["policy_kwargs"]) == (agent == "sbx_ddpg")
-    assert chosen["observations"] == ("running" if agent == "sbx_sac_simba" else "raw")
 
 
 def test_arms_score_as_the_environment_and_their_mirrors_look_alike(notebook):

@@ -11,7 +11,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from reacher import ReacherEnvironment
 from research import results, runner
@@ -20,7 +19,6 @@ from research.training import (
     COLUMNS,
     OTHER_GOALS,
     LumpedRewards,
-    Training,
     make_evaluation,
     make_training,
     parts,
@@ -34,8 +32,7 @@ SMALL = {  # on a pendulum, in a second or two
     "arms": 1,
     "evaluate_every": 1,
     "engine": "torch",
-    "actor_hidden": [8, 8],
-    "critic_hidden": [8, 8],
+    "hidden_units": 8,
     "learning_starts": 20,
     "batch_size": 16,
     "gradient_steps": 2,
@@ -92,7 +89,7 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     processes = [start("scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")]
     processes += [start(*words) for _ in range(2)]
     good = [small(seed, episodes=4) for seed in range(3)]
-    bad = small(0, "bad", mirrors="samples")  # which a pendulum has not; `check` would have said so
+    bad = small(0, "bad", mirrors=True)  # which a pendulum has not; `check` would have said so
     killed = []
 
     def keep(job, rows):
@@ -156,11 +153,13 @@ class Torque:
     """An agent, and its learner, that always turns the pendulum with one torque."""
 
     def __init__(self, torque):
-        self.torque, self.ddpg = torque, self
+        self.torque, self.learner = torque, self
 
-    def act(self, seen, explore=False):
-        actions = np.full((len(seen), 1), self.torque, np.float32)
-        return actions if isinstance(seen, np.ndarray) else torch.from_numpy(actions)
+    def policy(self, seen):
+        return np.full((len(seen), 1), self.torque, np.float32)
+
+    def act(self, seen):
+        return torch.from_numpy(self.policy(seen))
 
 
 def test_the_weights_are_kept_that_were_best_on_other_goals():
@@ -171,15 +170,6 @@ def test_the_weights_are_kept_that_were_best_on_other_goals():
         best = agents[int(np.argmax(chosen[:episode]))]
         assert kept(episode, agent) == usual(episode, best)
     assert np.argmax(chosen) < 3  # so the newest is not always the best
-
-
-def test_a_learner_without_layer_normalization_has_none(defaults):
-    cells, learner = parts(Training("plan", "variant", 0, learner="NoLayerNorm"))
-    settings = defaults(actor_hidden=(8, 8), critic_hidden=(8, 8))
-    for kind, there in ((cells.DDPG, True), (learner, False)):
-        ddpg = kind(np.ones(33, np.float32), 4, settings)
-        layers = [*ddpg.actor.modules(), *ddpg.critic.modules()]
-        assert any(isinstance(layer, nn.LayerNorm) for layer in layers) == there
 
 
 def test_a_bug_leaves_other_learners_alone():

@@ -1,0 +1,97 @@
+"""Agents that are made of a notebook's cells and have no settings, each trained from some seeds.
+
+python -m research.chapters    trains what is missing, into checkpoints/act_one/ and .../reports/
+
+`act_one` has the four agents of the notebook's first act, `reports` those of doc/reports.ipynb.
+Their words are in doc/plans.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from research import results
+from research.training import Row
+from tutorial import notebook
+from tutorial.environments import open_environment
+from tutorial.paths import CHECKPOINTS, DOC
+from tutorial.randomness import seed_everything
+
+Make = Callable[[Any], Any]  # of a generator an agent
+
+
+def without_norm(kind: type) -> type:
+    """A network of the first act without layer normalization."""
+
+    class WithoutNorm(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            for block in self.layers:
+                if isinstance(block, nn.Sequential):
+                    block[1] = nn.Identity()
+
+    return WithoutNorm
+
+
+def act_one() -> dict[str, Make]:
+    """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
+    cells = notebook.definitions()
+    scale = cells.OBSERVATION_SCALE
+
+    def maker(actor: type, critic: type, *often: object) -> Make:
+        return lambda generator: cells.PlainAgent(
+            cells.PlainDDPG(actor(scale, 4), critic(scale, 4)), generator, *often
+        )
+
+    plain, mirrors = (cells.PlainActor, cells.PlainCritic), (cells.Actor, cells.Critic)
+    return {
+        "plain": maker(*plain),
+        "steps": maker(*plain, 10, 40, "compiled"),
+        "mirrors": maker(*map(without_norm, mirrors), 10, 40, "compiled"),
+        "mirrors_norm": maker(*mirrors, 10, 40, "compiled"),
+    }
+
+
+@functools.cache
+def reports() -> dict[str, Make]:
+    """Those of the chapter on three reports."""
+    notebook.definitions()  # which it imports
+    return notebook.load_definitions(DOC / "reports.ipynb").AGENTS
+
+
+CHAPTERS = {  # agents, seeds, episodes of some and of the others
+    "act_one": (act_one, range(9300, 9312), {}, 15),
+    "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
+}
+
+
+def train(make: Make, seed: int, episodes: int) -> list[Row]:
+    """The lines of one training, of which all seconds are those of the whole."""
+    run_episode, start = notebook.definitions().run_episode, time.perf_counter()
+    generator = seed_everything(seed)
+    agent, environment = make(generator), open_environment(seed=seed)
+    scores = [run_episode(environment, agent).mean() for _ in range(episodes)]
+    seconds = f"{time.perf_counter() - start:.2f}"
+    numbered = enumerate(scores, 1)
+    return [[str(seed), str(k), f"{score:.3f}", "", "", "", seconds] for k, score in numbered]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for chapter, (agents, seeds, some, others) in CHAPTERS.items():
+        for seed in seeds:
+            for name, make in agents().items():
+                path = CHECKPOINTS / chapter / f"{name}.csv"
+                if seed not in results.stored_seeds(path):
+                    results.store(path, train(make, seed, some.get(name, others)))
+                    print(chapter, name, seed, flush=True)
+
+
+if __name__ == "__main__":
+    main()
