@@ -58,14 +58,6 @@ def test_gaussian_noise_is_white_and_fades_with_the_scores(notebook, defaults, s
     assert_white(samples.reshape(len(samples), -1))
 
 
-def test_an_agent_adds_it_to_its_torques(notebook, defaults):
-    """And, as the plain one of act I, keeps within the limits."""
-    seen, agent = np.ones((5, 3), np.float32), make_agent(notebook, defaults, gaussian_sigma=2.0)
-    noise = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
-    agent.torque_noise = lambda shape: noise
-    np.testing.assert_array_equal(agent.act(seen), (agent.policy(seen) + noise).clip(-1, 1))
-
-
 def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(defaults):
     """That of the cell in doc/differences.md: variance sigma^2 / (1 - 0.85^2), correlation 0.85^k.
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,12 +149,3 @@ def test_importance_weights_follow_their_formula(notebook, beta):
     expected /= expected.max(axis=1, keepdims=True)
     assert weights.dtype == np.float32
     np.testing.assert_allclose(weights, expected, rtol=1e-6)
-
-
-def test_rows_are_split_where_they_were_joined(notebook):
-    rows = torch.arange(24.0).reshape(2, 12)  # 4 observed, 2 actions, 1, 1, 4 observed
-    batch = notebook.split_rows(rows, observation_size=4, action_size=2)
-    assert batch.observations.tolist() == [[0, 1, 2, 3], [12, 13, 14, 15]]
-    assert batch.actions.tolist() == [[4, 5], [16, 17]]
-    assert batch.returns.tolist() == [6, 18] and batch.discounts.tolist() == [7, 19]
-    assert batch.next_observations.tolist() == [[8, 9, 10, 11], [20, 21, 22, 23]]

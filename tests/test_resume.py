@@ -292,7 +292,7 @@ def test_other_environments_go_on_as_well(tmp_path):
 
 
 def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path, capsys, monkeypatch):
-    monkeypatch.delattr(ReacherEnvironment, "state")  # as a Unity build
+    monkeypatch.setattr(ReacherEnvironment, "state", property())  # as in a Unity build: none
     train(tmp_path / "run", environment=Stops(1))
     train(tmp_path / "run")
     assert "this environment cannot be saved" in capsys.readouterr().out

@@ -29,7 +29,7 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
         names = table.dtype.names or ()
         if len(table) and "score" in names and np.isfinite(table.tolist()).all():
             return {name: table[name] for name in names}
-    except (IndexError, TypeError, ValueError):  # NumPy's, of a file without a table
+    except (IndexError, ValueError):  # NumPy's, of a file without a table
         pass
     raise ValueError(f"{path} holds no scores: a column score, and finite numbers in each line")
 
