@@ -56,11 +56,7 @@ def open_environment(
 
 
 def require_environment(location: str | os.PathLike) -> str | os.PathLike:
-    """The location, if `open_environment` can open it; a Unity build is not started.
-
-    Raises:
-        ValueError, ModuleNotFoundError: as `open_environment` does.
-    """
+    """The location, or what `open_environment` raises; a Unity build is only looked for."""
     name = str(location)
     if name.startswith(GYMNASIUM):
         open_environment(name, 1).close()

@@ -42,10 +42,8 @@ ANOTHER = """# {name}
 The agent of [Continuous_Control](../Continuous_Control.ipynb) learned {name}, an environment of \
 [Gymnasium](https://gymnasium.farama.org), from `num_agents` copies of it."""
 SETUP = """import helpers
-
 helpers.definitions()  # those of the notebook, whose name can be imported now
 from Continuous_Control import *
-
 torch.set_num_threads(1)
 helpers.check_parameters(globals())
 folder = helpers.run_folder(out_dir if train else helpers.CHECKPOINTS, preset, seed)
@@ -108,21 +106,14 @@ class Watched(NBClientEngine):
 
 def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
     """Keep of a notebook on arms what trains on another environment, and say at its top which."""
-    tagged: dict[str, list] = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
-    for cell in notebook.cells:
-        for tag in tagged.keys() & set(cell.metadata.get("tags", ())):
-            tagged[tag].append(cell)
-    scores, *others = tagged["log"]
-    notebook.cells = [
-        new_markdown_cell(ANOTHER.format(name=name)),
-        *tagged["parameters"],
-        *tagged["injected-parameters"],
-        new_code_cell(SETUP),
-        *tagged["training"],
-        scores,
-        new_markdown_cell(CAPTION),
-        *others,
-    ]
+
+    def tagged(*tags: str) -> list[nbformat.NotebookNode]:
+        return [cell for cell in notebook.cells if {*tags} & {*cell.metadata.get("tags", ())}]
+
+    training, scores, *others = tagged(*LOGGED)
+    told = [new_markdown_cell(ANOTHER.format(name=name))]
+    told += [*tagged("parameters", "injected-parameters"), new_code_cell(SETUP), training, scores]
+    notebook.cells = [*told, new_markdown_cell(CAPTION), *others]
 
 
 class Log:
