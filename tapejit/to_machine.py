@@ -35,6 +35,10 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
+AT_ONCE = [  # what PyTorch would make of several operations, if JAX computed them
+    *("relu.default", "rsub.Scalar", "lerp.Scalar", "addcmul.default", "addcdiv.default"),
+    *("threshold_backward.default", "tanh_backward.default"),
+]
 FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
 
 
@@ -319,13 +323,6 @@ def draw(p: Program, node: Node) -> Value:
     )
 
 
-def repeat(p, node, x, repeats):
-    x = x.expanded([1] * (len(repeats) - len(x.shape)) + list(x.shape))
-    pairs = [size for n in x.shape for size in (1, n)]
-    wide = [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
-    return p.reshape(p.reshape(x, pairs).expanded(wide), node.shape)
-
-
 def cat(p, node, values, dim=0):
     values = [x for x in values if x.shape != (0,)]
     out = p.new(*node.shape)
@@ -406,14 +403,6 @@ def variance(p, node, x, dims=None, correction=1, keepdim=False):
     return p.elementwise("mul", [found, 1 / (count - correction)], found.shape)
 
 
-def norm(p, node, x, order=2, dims=None, keepdim=False, **_):
-    if order not in (1, 2, math.inf):
-        raise Missing(f"a norm of the order {order}")
-    sizes = p.elementwise(*(("mul", [x, x]) if order == 2 else ("abs", [x])), x.shape)
-    found = p.reduce(sizes, dims, keepdim, kind=int(order == math.inf))
-    return p.elementwise("sqrt", [found], node.shape) if order == 2 else found
-
-
 def layer_norm(p, node, x, shape, factor, shift, epsilon):
     if len(shape) > 1:
         raise Missing("layer normalization over several axes")
@@ -439,7 +428,6 @@ def layer_norm_backward(p, node, g, x, shape, mean, scale, factor, shift, wanted
 
 OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are more than NUMBERS
     "getitem": lambda p, node, x, k: x[k] if isinstance(x, list) else p.new(*node.shape),
-    "repeat": repeat,
     "cat": cat,
     "slice_scatter": scatter,
     "select_scatter": scatter,
@@ -470,7 +458,6 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
         variance(p, node, x, dims, correction, keepdim),
         p.reduce(x, dims, keepdim, mean=True),
     ],
-    "linalg_vector_norm": norm,
     "native_layer_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
 }

@@ -13,7 +13,7 @@ import torch
 from reacher.episode import play_episode, random_torques
 from reacher.task import Task
 from tutorial.paths import PROJECT
-from web.actor import load_actor, network_of
+from web.actor import network_of, read_network
 from web.page import script
 
 NODE = shutil.which("node")
@@ -50,7 +50,8 @@ def state_of(task):
 @pytest.mark.parametrize("size, speed", [(5, 1), (8, 3)])
 def test_one_decision_from_2000_states(size, speed):
     """To 1e-12: rounding of some hundred operations. Rewards and observations come with it."""
-    task, generator, actor = Task(20, 7), np.random.default_rng(0), load_actor(KEPT)
+    task, generator = Task(20, 7), np.random.default_rng(0)
+    actor = read_network(KEPT / "actor_best.safetensors").act
     task.set_parameters({"goal_size": size, "goal_speed": speed})
     seen, states, chosen, reached, rewards, observed = task.reset(), [], [], [], [], []
     for decision in range(100):  # near its goals, and flung about beyond the cap on velocities

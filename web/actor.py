@@ -6,7 +6,7 @@ Weights are data: nothing is executed. They act with their mean weights, without
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,11 +108,3 @@ def actor_files(folder: Path | str) -> dict[str, Path]:
     files = sorted(Path(folder).glob("actor_*.safetensors"))
     names = {file.stem.removeprefix("actor_").removeprefix("episode"): file for file in files}
     return dict(sorted(names.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else 0))
-
-
-def load_actor(folder: Path | str, name: str = "best") -> Callable[[np.ndarray], np.ndarray]:
-    """The mean policy of one of `actor_files`: observations (arms, 33) to actions (arms, 4)."""
-    if name not in (files := actor_files(folder)):
-        there = ", ".join(files) or "none: train first (make run)"
-        raise FileNotFoundError(f"no actor {shown(name)} in {folder}; actors there: {there}")
-    return read_network(files[name]).act

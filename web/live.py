@@ -61,30 +61,30 @@ def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
 
     The agent is that of the run's folder. `goals` are `goal_size` and `goal_speed`.
     """
-    try:
-        shown_network(agent)
-    except ValueError as error:
-        print(error)
-        return
-    options: dict[str, Any] = {"embedded": True, "learning": programs_of(agent)} | goals
-    content = watch_page(folder, arms=min(arms, MOST_ARMS), **options)
-    display(HTML(inline(content, STILL.read_bytes(), "The arms of this run")))
+    show(
+        agent, lambda _, **options: watch_page(folder, arms=min(arms, MOST_ARMS), **options), goals
+    )
 
 
 def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
-    """Show arms to play with, by the actor of an agent, beside the scores of its training.
+    """Show arms to play with, by the actor of an agent, beside the scores of its training."""
 
-    The agent can learn there once more, from nothing.
-    """
+    def content(network: dict, **options: Any) -> str:
+        newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
+        return page([UNTRAINED, newest], None, list(scores), min(arms, MOST_ARMS), **options)
+
+    show(agent, content, {})
+
+
+def show(agent: Any, content: Callable[..., str], options: dict[str, Any]) -> None:
+    """Show a page, in which the agent can learn once more from nothing."""
     try:
         network = shown_network(agent).packed()
     except ValueError as error:
         print(error)
         return
-    actors = [UNTRAINED, {"label": str(len(scores)), "network": network, "episode": len(scores)}]
-    options: dict[str, Any] = {"embedded": True, "learning": programs_of(agent)}
-    content = page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
-    display(HTML(inline(content, STILL.read_bytes(), "Arms to play with")))
+    told = content(network, embedded=True, learning=programs_of(agent), **options)
+    display(HTML(inline(told, STILL.read_bytes(), "Arms to play with")))
 
 
 @contextlib.contextmanager
