@@ -464,4 +464,4 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
 for name in ("view", "_unsafe_view"):
     OPERATIONS[name] = lambda p, node, x, *_: p.reshape(x, node.shape)
 for name in ("full", "full_like", "new_full", "fill"):
-    OPERATIONS[name] = lambda p, node, _, value, **__: p.memory.number(value).expanded(node.shape)
+    OPERATIONS[name] = lambda p, node, *x, **_: p.memory.number(x[-1]).expanded(node.shape)
