@@ -1,7 +1,7 @@
 // A click makes a picture as large as the window, and a button stops one that moves.
 addEventListener("load", () => { // a hit of the search opens at the word, as pages are long
   const hit = location.hash ? null : document.querySelector("article .highlighted");
-  hit?.scrollIntoView({ behavior: "instant", block: "center" });
+  if (hit) scrollBy({ behavior: "instant", top: hit.getBoundingClientRect().top - 200 });
 });
 document.addEventListener("DOMContentLoaded", () => {
   const dialog = document.body.appendChild(document.createElement("dialog"));
