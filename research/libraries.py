@@ -146,7 +146,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     rows: list[Row] = []
 
     def policy(observations: np.ndarray) -> np.ndarray:
-        seen = arms.seen(observations)
+        seen: Any = arms.seen(observations)
         if isinstance(env, VecNormalize):
             seen = env.normalize_obs(seen)  # type: ignore[assignment]
         return arms.action_signs * model.predict(seen, deterministic=True)[0]

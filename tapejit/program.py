@@ -126,13 +126,15 @@ def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[
     for place, numbers in sorted(memory.first.items()):
         key, size = numbers.tobytes(), len(numbers)
         bound = bounds.get(places.get(place, 0))
-        if (numbers == numbers[0]).all() and np.isfinite(numbers[0]):
-            if numbers[0]:
-                found.append([place, size, "constant", float(numbers[0])])
-        elif key in known:
+        is_constant = (numbers == numbers[0]).all() and np.isfinite(numbers[0])
+        if key in known and (bound or not is_constant):
             found.append([place, size, "copy", known[key]])
         elif bound and not exact and is_uniform(numbers, bound):
             found.append([place, size, "uniform", bound])
+        elif is_constant and not numbers.any():
+            continue  # so it begins
+        elif is_constant:
+            found.append([place, size, "constant", float(numbers[0])])
         else:
             found.append([place, size, "numbers", base64.b64encode(key).decode()])
         known.setdefault(key, place)
@@ -142,4 +144,5 @@ def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[
 def is_uniform(numbers: np.ndarray, bound: float) -> bool:
     """Whether they may be uniform in +- bound: five standard errors of their mean square."""
     far = abs((numbers**2).mean() / bound**2 - 1 / 3) / (4 / 45 / len(numbers)) ** 0.5
-    return bool(abs(numbers).max() <= bound * (1 + 1e-6) and far < 5)
+    is_one = len(numbers) > 1 and (numbers == numbers[0]).all()
+    return bool(numbers.any() and not is_one and abs(numbers).max() <= bound * 1.001 and far < 5)

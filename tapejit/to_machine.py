@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tapejit.private import tree_map
 from tapejit.recording import Node, Recorded
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -232,11 +233,6 @@ class Program:
 
     # ------------------------------------------------------------------------------ operations
 
-    def argument(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [self.argument(one) for one in value]
-        return self.values[value] if isinstance(value, Node) else value
-
     def do(self, node: Node) -> Any:
         """The value of a node: views of others, or instructions."""
         if node.target == "constant":
@@ -244,16 +240,12 @@ class Program:
         if node.target == "draw":
             return draw(self, node)
         name, overload = (*node.target.split("."), "")[:2]
-        args = self.argument(node.args)
-        options = {key: self.argument(value) for key, value in node.kwargs.items()}
+        args, options = tree_map(
+            lambda x: self.values[x] if isinstance(x, Node) else x, (node.args, node.kwargs)
+        )
         if name in VIEWS:
             found = getattr(getattr(torch.ops.aten, name), overload)(args[0].lies, *args[1:])
-            is_one = isinstance(found, torch.Tensor)
-            return (
-                Value(args[0].buffer, found)
-                if is_one
-                else [Value(args[0].buffer, x) for x in found]
-            )
+            return tree_map(lambda lies: Value(args[0].buffer, lies), found)
         if name in OPERATIONS:
             return OPERATIONS[name](self, node, *args, **options)
         if (value := FILLED.get(name.removesuffix("_like").removeprefix("new_"))) is not None:
@@ -458,9 +450,7 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.elementwise("ne", [x, x], x.shape),
     "add": plus,
-    "sub": lambda p, node, a, b, alpha=1: (
-        plus(p, node, a, b, -alpha) if alpha != 1 else p.elementwise("sub", [a, b], node.shape)
-    ),
+    "sub": lambda p, node, a, b, alpha=1: plus(p, node, a, b, -alpha),
     "addcmul": lambda p, node, *x, value=1: p.elementwise("addcmul", [*x, value], node.shape),
     "addcdiv": lambda p, node, *x, value=1: p.elementwise("addcdiv", [*x, value], node.shape),
     "pow": power,

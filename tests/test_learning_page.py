@@ -10,7 +10,7 @@ import torch
 from test_page import browser, mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
-from web.learn import learning, learning_page
+from web.learn import Batch, learning, learning_of, learning_page
 from web.page import page, script
 
 AGENT = script("physics.js", "learn.js")
@@ -151,6 +151,22 @@ def test_an_episode_of_learning(about):
     assert again["updates"] == 0 and max(again["moved"]) == 0
     paid = np.flatnonzero(again["rewards"]) + 1
     assert len(paid) and not (paid % 30).any()
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
+    scale, generator = notebook.OBSERVATION_SCALE, np.random.default_rng(0)
+    if is_plain:
+        learner = notebook.PlainDDPG(notebook.Actor(scale, 4, 64), notebook.Critic(scale, 4))
+        agent = notebook.PlainAgent(learner, generator)
+    else:
+        agent = notebook.Agent(notebook.Hyperparameters(engine="torch"), generator)
+    before = learning_of(agent)["programs"]["first"]
+    batch, rest = Batch.random(8), () if is_plain else (torch.ones(8),)
+    agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
+    assert learning_of(agent)["programs"]["first"] == before
+    first = learning_of(agent, exact=True)["programs"]["first"]
+    assert max(size for _, size, kind, _ in first if kind == "numbers") == 128 * 128
 
 
 @needs_node

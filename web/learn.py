@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +52,7 @@ class Batch(NamedTuple):
         """Numbers from -1 to 1; discounts are 0.9."""
         generator, widths = np.random.default_rng(0), (33, 4, 1, 33)
         parts = [generator.uniform(-1, 1, (count, width)) for width in widths]
-        seen, actions, returns, following = map(np.float32, parts)
+        seen, actions, returns, following = (part.astype(np.float32) for part in parts)
         return cls(seen, actions, returns[:, 0], np.full(count, 0.9, np.float32), following)
 
 
@@ -106,7 +107,24 @@ def learning(
 def learning_of(agent: Any, exact: bool = False) -> dict:
     """`learning` of the notebook's agent, also of a plain one, with its settings."""
     phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
-    return learning(agent.learner, phases | dict(getattr(agent, "settings", ())), exact=exact)
+    settings = phases | dict(getattr(agent, "settings", ()))
+    return learning(agent.learner if exact else untrained(agent), settings, exact=exact)
+
+
+def untrained(agent: Any) -> Any:
+    """A learner like the agent's, made as the notebook makes it; another kind is taken as it is."""
+    learner = agent.learner
+    try:
+        if hasattr(agent, "settings"):
+            with np.errstate(divide="ignore"):  # a factor of 0 is an infinite scale
+                scale = 1 / learner.actor.factor.numpy()
+            return type(learner)(scale, agent.action_size, agent.settings)
+        networks = copy.deepcopy((learner.actor, learner.critic))
+        for module in (each for network in networks for each in network.modules()):
+            getattr(module, "reset_parameters", int)()
+        return type(learner)(*networks, learner.tau)
+    except (AttributeError, TypeError):
+        return learner
 
 
 def learning_page(agent: Any, path: Path | str, exact: bool = False, **options: Any) -> None:
