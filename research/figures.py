@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS
-from research.plans import FACTORS, PLANS, STUDY
+from research.plans import FACTORS, STUDY
 from research.results import Variant
-from research.statistics import judged, mean_interval
-from research.tables import effects_of, read, told
+from research.statistics import mean_interval
+from research.tables import read
 from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
 from tutorial.scores import first_at
@@ -28,26 +28,6 @@ COLORS = ["0.45", BLUE, ORANGE, GREEN]
 SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
 LETTERS = "ABCDEFGHIJK"
 MUSEUM = [name for name, bug in BUGS.items() if bug.why or name == "crossq"]
-
-
-def effects(name: str) -> Figure:
-    """What each variant of a plan changes against its base, and each of its runs."""
-    plan, variants = PLANS[name], read(name)
-    found = judged(effects_of(plan, variants))
-    figure, axes = plt.subplots(figsize=(8, 0.8 + 0.35 * len(found)), layout="constrained")
-    for row, (effect, (one, other)) in enumerate(zip(found, plan.differences(), strict=True)):
-        values = plan.values(one, variants[one]) - plan.values(other, variants[other]).mean()
-        near = row + np.random.default_rng(0).uniform(-0.25, 0.25, len(values))
-        axes.plot(values, near, ".", color="0.75", markersize=4)
-        axes.plot([effect["low"], effect["high"]], [row, row], color=BLUE, linewidth=3)
-        axes.plot(effect["effect"], row, "o", color=BLUE)
-        text, place = f"{told(effect)}, {effect['verdict']}", ("axes fraction", "data")
-        axes.annotate(text, (1.02, row), xycoords=place, verticalalignment="center")
-    axes.axvline(0, color="0.4", linewidth=1)
-    axes.set_yticks(range(len(found)), [one.replace("_", " ") for one, _ in plan.differences()])
-    axes.invert_yaxis()
-    axes.set_xlabel("points gained or lost, of 40")
-    return figure
 
 
 def study() -> Figure:
@@ -136,7 +116,6 @@ def quiz_order() -> Sequence[str]:
 
 
 FIGURES = {
-    "leave_one_out": lambda: effects("leave_one_out"),
     "study": study,
     "baselines": baselines,
     "bugs": lambda: plot_bugs(read("bugs"), {name: BUGS[name].title for name in MUSEUM}),
