@@ -26,6 +26,7 @@ CONTENTS = {  # of the sidebar; pages that no line names follow the evidence
     "The tutorial": [
         "The notebook <Continuous_Control>",
         "doc/extensions",
+        "doc/reports",
         "doc/bugs",
         "doc/troubleshooting",
     ],

@@ -65,7 +65,9 @@ def reports() -> dict[str, Make]:
     return notebook.load_definitions(DOC / "reports.ipynb").AGENTS
 
 
-CHAPTERS = {  # agents, seeds, episodes of some and of the others
+# Agents, seeds, episodes of some agents and of the others.
+Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
+CHAPTERS: dict[str, Chapter] = {
     "act_one": (act_one, range(9300, 9312), {}, 15),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }

@@ -132,7 +132,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         training.seed,
         cells.OBSERVATION_SCALE if observations == "fixed" else 1.0,
         options.pop("reward_scale", 1),
-        cells.CanonicalFrame(OBSERVATION_SIZE) if options.pop("mirrors", False) else None,
+        cells.CanonicalFrame() if options.pop("mirrors", False) else None,
         clock,
     )
     env: VecEnv = arms
@@ -146,9 +146,9 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     rows: list[Row] = []
 
     def policy(observations: np.ndarray) -> np.ndarray:
-        seen = arms.seen(observations)
+        seen: Any = arms.seen(observations)
         if isinstance(env, VecNormalize):
-            seen = env.normalize_obs(seen)
+            seen = env.normalize_obs(seen)  # type: ignore[assignment]
         return arms.action_signs * model.predict(seen, deterministic=True)[0]
 
     def after_step(*variables: Any) -> bool:

@@ -246,12 +246,13 @@ def bugs_tables(variants: Variants) -> list[str]:
 
 def baselines_tables(variants: Variants) -> list[str]:
     """Seconds of the comparison, and what the tuning of each agent found."""
-    seconds, tuned = [], []
+    seconds, tuned, all_of = [], [], Measure()
     for agent, variant in variants.items():
         times = variant["seconds"]
         firsts = [first_at(row) for row in variant["evaluation"]]
         until = [row[one - 1] if one else None for one, row in zip(firsts, times, strict=True)]
-        line = {"agent": agent, "seconds until the first evaluation of 30": median_and_range(until)}
+        line = {"agent": agent, "mean of all evaluations (95 %)": with_interval(all_of(variant))}
+        line["seconds until the first evaluation of 30"] = median_and_range(until)
         seconds.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
     for agent, tried in baselines.read_tuning().items():
         best = baselines.best(tried)

@@ -42,6 +42,7 @@ def shrink(patch=setattr) -> None:
     """Make episodes small. Args: patch is `monkeypatch.setattr` where it should end with a test."""
     patch(task, "EPISODE_DECISIONS", DECISIONS)
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
+    patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
 
 
 def make_agent(kind="default", agent=None, learner=None, **overrides):

@@ -83,6 +83,7 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
         (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
         (["-y", "{overrides: {n_steps: 5}}"], "unknown setting 'n_steps': did you mean 'n_step'?"),
         (["-p", "env_location", "Pendulum-v1"], "did you mean 'gymnasium:Pendulum-v1'"),
+        (["-p", "env_location", "gymnasium:no_such:E-v1"], "needs a package that is not installed"),
         (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
     ],
 )

@@ -10,17 +10,8 @@ from reacher import ReacherEnvironment
 from tutorial import exercises
 from tutorial.paths import NOTEBOOK
 
-NAMES = (
-    "my_policy",
-    "my_target",
-    "my_loss",
-    "my_signs",
-    "my_n_step_target",
-    "my_weights",
-    "my_find",
-    "my_noise",
-    "my_probe",
-)
+NAMES = "policy target loss signs n_step_target weights find noise probe"
+NAMES = [f"my_{name}" for name in NAMES.split()]
 
 
 def cells_with(tag):

@@ -107,6 +107,7 @@ def test_each_step_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
     learner, batch = make_learner(notebook, defaults), make_batch(notebook)
     actor, critic = weights_of(learner.actor), weights_of(learner.critic)
+    assert same(actor, weights_of(learner.target_actor))
     learner.learn_actor(batch, torch.randn(1, learner.noise_size))
     assert not same(actor, weights_of(learner.actor)) and same(critic, weights_of(learner.critic))
     actor = weights_of(learner.actor)
@@ -139,17 +140,6 @@ def test_soft_updates_move_parameters_and_running_statistics_by_tau(notebook):
 
 
 # ----------------------------------------------------------------------------------------- learner
-
-
-def test_learning_steps_lower_the_critic_loss_and_move_targets_that_begin_as_copies(
-    notebook, defaults
-):
-    learner, batch = make_learner(notebook, defaults, tau=1e-6), make_batch(notebook, 64)
-    assert same(weights_of(learner.actor), weights_of(learner.target_actor))
-    before = weights_of(learner.target_actor, learner.target_critic)
-    losses = [float((learn(learner, batch, seed=step)[0] ** 2).mean()) for step in range(300)]
-    assert losses[-1] < 0.5 * losses[0]
-    assert not same(before, weights_of(learner.target_actor, learner.target_critic))
 
 
 def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors(notebook, defaults):
@@ -211,8 +201,10 @@ def test_beta_and_rates_are_those_of_the_moment(notebook, defaults):
     agent.replay.sample = lambda shape, beta: (betas.append(beta), sample(shape, beta))[1]
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
         fill(agent)
-        agent.decisions, agent.schedules.annealed_episodes = decisions, annealed
-        notebook.learning_phase(agent)
+        agent.decisions, agent.schedules.annealed_episodes = decisions - 1, annealed
+        agent.learn_every = 1
+        agent.learn()
+        agent.learn_every = 10**6
         for name in ("actor", "critic"):
             [group] = vars(agent.learner)[f"{name}_optimizer"].param_groups
             assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
@@ -322,6 +314,7 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
     assert (agent.num_updates, len(agent.replay), agent.waiting) == (steps, held, [])
+    assert agent.decisions == 3 * small_training.DECISIONS
 
 
 # ------------------------------------------------------------------------------ every option works

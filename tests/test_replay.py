@@ -72,21 +72,6 @@ def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
     assert (leaves_of(tree)[found] > 0).all()
 
 
-def test_a_million_updates_leave_no_drift(notebook):
-    """Priorities over twelve orders of magnitude; a tree that adds differences would drift."""
-    generator, size = np.random.default_rng(0), 2**12
-    tree, plain = np.zeros(2 * size), np.zeros(size)
-    for _ in range(100):
-        leaves = generator.integers(size, size=10_000)
-        priorities = 10.0 ** generator.uniform(-6, 6, size=10_000)
-        notebook.tree_update(tree, leaves, priorities)
-        plain[leaves] = priorities  # NumPy, too, keeps the last of several
-    np.testing.assert_array_equal(leaves_of(tree), plain)
-    assert_parents_are_sums(tree)
-    # Twelve rounded additions on the way up, each off by 2^-53 of its sum at most.
-    assert abs(tree[1] / math.fsum(plain) - 1) <= 12 * 2.0**-53
-
-
 # -------------------------------------------------------------------------------------- both rings
 
 
@@ -105,14 +90,6 @@ def test_the_ring_keeps_the_newest(notebook, kind, capacity, sizes):
         np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
         drawn = replay.sample((30,)) if kind == "uniform" else replay.sample((30,), beta=0.5)[1]
         assert drawn.shape == (30, 1) and np.isin(drawn, newest).all()
-
-
-def test_uniform_draws_are_uniform(notebook):
-    replay = notebook.UniformReplay(20, 1, np.random.default_rng(0))
-    replay.add(np.arange(10, dtype=np.float32)[:, None])
-    drawn = replay.sample((1_000, 100)).astype(int).ravel()
-    # Binomial, p = 1/10: the standard deviation of a count is 95; five of them.
-    assert np.abs(np.bincount(drawn, minlength=10) - 10_000).max() < 5 * 95
 
 
 # ---------------------------------------------------------------------------------- prioritization

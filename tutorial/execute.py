@@ -108,7 +108,7 @@ class Watched(NBClientEngine):
 
 def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
     """Keep of a notebook on arms what trains on another environment, and say at its top which."""
-    tagged = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
+    tagged: dict[str, list] = {tag: [] for tag in (*LOGGED, "parameters", "injected-parameters")}
     for cell in notebook.cells:
         for tag in tagged.keys() & set(cell.metadata.get("tags", ())):
             tagged[tag].append(cell)
@@ -236,7 +236,7 @@ def main(arguments: list[str]) -> int:
     except PapermillExecutionError as error:
         stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
         status = 1
-    except (click.ClickException, OSError, ValueError) as error:
+    except (click.ClickException, ImportError, OSError, ValueError) as error:
         print(f"make run: {getattr(error, 'message', None) or error}", file=sys.stderr)
         return 2
     if not output.exists() or output.stat().st_mtime < started:  # papermill's version, say

@@ -82,7 +82,7 @@ def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
         color="0.4",
         linestyle="--",
         linewidth=1,
-        label=f"{reward_threshold:g}, solved",
+        label=f"{reward_threshold:g}, for an average",
     )
 
 
@@ -236,7 +236,7 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
         axes.axis("on")
         axes.fill_between(
-            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range of `default`"
+            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range without a bug"
         )
         axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
         threshold_line(axes)

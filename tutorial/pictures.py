@@ -2,7 +2,6 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
@@ -10,21 +9,26 @@ from tutorial.figures import plot_scores
 from tutorial.moving import animated_png, drawn_arms, moving_arms, still_png
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, DOC
-from tutorial.run_files import load_network
+from tutorial.randomness import seed_everything
+from tutorial.run import load_network
 from tutorial.scores import read_scores
+from tutorial.settings import make_settings
 
 TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
 GROUND = "#0e121b"
 
 
 def played(file, arms):
-    """What an actor of the preset `default` sees in an episode, and its arms' mean score."""
+    """What an actor of the preset `default` sees in an episode, and its arms' mean score.
+
+    Without a file it is untrained.
+    """
     notebook = definitions()
-    sizes = notebook.OBSERVATION_SCALE, 4, notebook.make_hyperparameters("default", {})
-    actor = notebook.Actor(*sizes).eval()
-    load_network(file, actor)
-    with torch.no_grad():
-        episode = play_episode(lambda seen: actor(torch.from_numpy(seen)).numpy(), arms, seed=1000)
+    settings = make_settings(notebook.Hyperparameters, "default", {"engine": "torch"})
+    agent = notebook.Agent(settings, seed_everything(0))
+    if file:
+        load_network(file, agent.learner.actor)
+    episode = play_episode(agent.policy, arms, seed=1000)
     return list(episode.observations), episode.scores.mean()
 
 
@@ -36,14 +40,15 @@ def trained_arms():
 
 
 def early_actors():
-    """The same five arms and goals, a row for each of five actors."""
+    """The same five arms and goals, a row for each of four actors."""
     rows = []
-    for number in (1, 2, 3, 5, 20):
-        frames, score = played(GALLERY / f"actor_episode{number}.safetensors", 5)
+    for number in range(4):
+        file = GALLERY / f"actor_episode{number}.safetensors" if number else None
+        frames, score = played(file, 5)
         row = drawn_arms(frames[:76:2], width=740)
-        label, font = Image.new("RGB", (160, len(row[0])), GROUND), ImageFont.load_default(18)
-        text = f"{number} episode{'s' * (number > 1)}\nscore {score:.1f}"
-        ImageDraw.Draw(label).text((18, 50), text, "white", font)
+        label, font = Image.new("RGB", (160, len(row[0])), GROUND), ImageFont.load_default(26)
+        text = f"{number} episode{'s' * (number != 1)}\nscore {score:.1f}"
+        ImageDraw.Draw(label).text((10, 40), text, "white", font)
         rows.append([np.concatenate([np.asarray(label), picture], axis=1) for picture in row])
     pictures = [np.concatenate(moment) for moment in zip(*rows, strict=True)]
     (DOC / "gallery.png").write_bytes(animated_png(pictures[24:] + pictures[:24], 160))

@@ -19,6 +19,7 @@ import safetensors.torch
 import torch
 
 import tapejit
+from reacher.files import write_whole
 from tutorial.evaluation import Evaluation
 from tutorial.progress import show_progress
 from tutorial.randomness import random_states, restore_random_states, versions
@@ -42,13 +43,6 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
         network.load_state_dict(safetensors.torch.load_file(path))
     except (RuntimeError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no weights of this network: {error}") from None
-
-
-def write(path: Path, content: bytes | memoryview) -> None:
-    """Write a file, which is there whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
 
 
 @dataclass
@@ -105,7 +99,7 @@ class TrainingRun:
         three = ",".join(f"{value:.6f}" for value in (scores.mean(), scores.min(), scores.max()))
         seconds = time.perf_counter() - self.start
         self.tables[name].append(f"{len(self.scores)},{three},{more}{seconds:.3f}")
-        write(self.folder / name, "\n".join([*self.tables[name], ""]).encode())
+        write_whole(self.folder / name, "\n".join([*self.tables[name], ""]).encode())
 
     def save_weights(self, which: str) -> None:
         """Write the weights of all networks that learn; targets follow them."""
@@ -115,7 +109,9 @@ class TrainingRun:
                 for key, tensor in weights.items():
                     if not tensor.isfinite().all():
                         raise FloatingPointError(f"{key} of the {name} is not finite")
-                write(self.folder / f"{name}_{which}.safetensors", safetensors.torch.save(weights))
+                write_whole(
+                    self.folder / f"{name}_{which}.safetensors", safetensors.torch.save(weights)
+                )
 
     def about(self) -> dict[str, Any]:
         """What the run is, which may not change."""
@@ -146,8 +142,8 @@ class TrainingRun:
         left_out, file = list[str](), io.BytesIO()
         torch.save(pack(state, "", {}, left_out), file)
         about = self.about() | {"engine": state["engine"], "versions": versions()}
-        write(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
-        write(self.folder / "state.pt", file.getbuffer())
+        write_whole(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
+        write_whole(self.folder / "state.pt", file.getbuffer())
         if left_out != self.left_out:
             print(f"a resumed training may differ, because not saved is: {', '.join(left_out)}")
             self.left_out = left_out

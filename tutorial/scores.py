@@ -26,8 +26,9 @@ def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
     try:
         with warnings.catch_warnings(action="ignore"):  # of an empty file, which has no names
             table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True))
-        if len(table) and "score" in table.dtype.names and np.isfinite(table.tolist()).all():
-            return {name: table[name] for name in table.dtype.names}
+        names = table.dtype.names or ()
+        if len(table) and "score" in names and np.isfinite(table.tolist()).all():
+            return {name: table[name] for name in names}
     except (IndexError, TypeError, ValueError):  # NumPy's, of a file without a table
         pass
     raise ValueError(f"{path} holds no scores: a column score, and finite numbers in each line")

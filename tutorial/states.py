@@ -21,7 +21,7 @@ from pydantic import BaseModel
 import tapejit
 
 PLAIN = (type(None), bool, int, float, str)
-CONTAINERS = {"dict": dict, "tuple": tuple, "set": set, "list": (list, collections.deque)}
+CONTAINERS: dict[str, Any] = {"dict": dict, "tuple": tuple, "set": set, "list": (list, collections.deque)}
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
 BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)

@@ -53,7 +53,7 @@ class Batch(NamedTuple):
         """Numbers from -1 to 1; discounts are 0.9."""
         generator, widths = np.random.default_rng(0), (33, 4, 1, 33)
         parts = [generator.uniform(-1, 1, (count, width)) for width in widths]
-        seen, actions, returns, following = map(np.float32, parts)
+        seen, actions, returns, following = (part.astype(np.float32) for part in parts)
         return cls(seen, actions, returns[:, 0], np.full(count, 0.9, np.float32), following)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from reacher import columns, physics, task
 
 SEED = 1000  # of the goals; trainings begin with seeds from 0 on
-UNTRAINED = {"label": "0", "network": None, "episode": 0}
+UNTRAINED: dict[str, Any] = {"label": "0", "network": None, "episode": 0}
 ASSETS = Path(__file__).parent / "assets"
 STILL = Path(__file__).parents[1] / "doc" / "trained_arms_still.png"  # where scripts do not run
 

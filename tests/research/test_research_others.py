@@ -44,7 +44,7 @@ def test_a_search_ends_closer_to_the_goal_than_it_began(monkeypatch):
 def test_arms_score_as_the_environment_and_their_mirrors_look_alike(notebook):
     """A frame shows an arm and its mirror image as one, and turns actions back."""
     libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
-    arms = libraries.ArmVecEnv(4, 5, frame=notebook.CanonicalFrame(33))
+    arms = libraries.ArmVecEnv(4, 5, frame=notebook.CanonicalFrame())
     seen = arms.reset()
     assert (seen[:, 26] >= 0).all() and (seen[:, 28] >= 0).all()  # where goals are
     action = np.tile(np.float32([0.3, -0.2, 0.1, 0.4]), (4, 1))
