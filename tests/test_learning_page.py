@@ -249,7 +249,9 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, edited):  # n
     driver = show(edited, motion="no-preference")
     wait_for(lambda: "gradient steps" in text(driver, "#progress"))
     names = "[...document.querySelectorAll('#choices select')].map(({ id }) => id).join()"
-    assert value(driver, names) == "practice,mirrors,n,explore,steps,goal,pay"  # no weights
+    assert value(driver, names) == (
+        "practice,mirrors,n,alpha,explore,steps,goal,pay,beside"  # no noise in its weights
+    )
     wait_for(lambda: value(driver, "page.data.scores.length") == 1)
     driver.execute_script("""
         URL.createObjectURL = (blob) => { blob.text().then((text) => { page.saved = text; }); };

@@ -266,7 +266,7 @@ def test_the_slider_chooses_how_long_the_actor_trained(show, content):
         spots.append(driver.find_element("id", "here").location)
     assert scores[0] < 0.1 < scores[1] < scores[2] and scores[2] > 0.8
     assert spots[0]["x"] < spots[1]["x"] < spots[2]["x"] and spots[0]["y"] > spots[1]["y"]
-    assert text(driver, "#stops").split() == ["0", "1", "2", "3", "5", "20", "best"]
+    assert set(text(driver, "#stops").split()) == {"0", "1", "2", "3", "5", "20", "best"}
 
 
 def test_keys(show, content):

@@ -137,7 +137,7 @@ def make(notebook):
 
 def calls_of(learner):
     """act, td_errors and learn with random arguments, as many as they take."""
-    generator, size = np.random.default_rng(3), getattr(learner, "noise_size", 0)
+    generator, size = np.random.default_rng(3), sum(getattr(learner.actor, "noise_sizes", ()))
 
     def given(name, method):
         batch = random_batch(len(method))

@@ -13,6 +13,7 @@ import numpy as np
 
 import tapejit
 from reacher.files import write_whole
+from reacher.task import ACTION_SIZE
 from web.page import page
 
 MACHINE = Path(tapejit.__file__).parent / "machine"
@@ -73,7 +74,7 @@ def learning(
     """
     settings = {name: settings.get(name, value) for name, value in SETTINGS.items()}
     counts = {"act": arms, "td_errors": min(arms * int(settings["train_freq"]), MOST_ROWS)}
-    size = getattr(learner, "noise_size", 0)
+    size = sum(getattr(learner.actor, "noise_sizes", ()))  # how many numbers noisy layers take
 
     def example(name: str, method: str) -> Any:
         batch = Batch.random(counts.get(method, settings["batch_size"]))
@@ -115,10 +116,10 @@ def untrained(agent: Any) -> Any:
     """A learner like the agent's, made as the notebook makes it; another kind is taken as it is."""
     learner = agent.learner
     try:
-        if hasattr(agent, "settings"):
+        if hasattr(learner, "settings"):
             with np.errstate(divide="ignore"):  # a factor of 0 is an infinite scale
                 scale = 1 / learner.actor.factor.numpy()
-            return type(learner)(scale, agent.action_size, agent.settings)
+            return type(learner)(scale, ACTION_SIZE, learner.settings)
         networks = copy.deepcopy((learner.actor, learner.critic))
         for module in (each for network in networks for each in network.modules()):
             getattr(module, "reset_parameters", int)()
