@@ -121,9 +121,9 @@ def stale_gradients(ddpg: Any) -> type:
 
 def gamma_power(buffer: Any) -> type:
     class GammaPower(buffer):
-        def window(self, final_observations, goes_on=True):
-            whole = len(self.steps) == self.n_step
-            rows = super().window(final_observations, goes_on)
+        def window(self, steps, final_observations, goes_on=True):
+            whole = len(steps) == self.n_step
+            rows = super().window(steps, final_observations, goes_on)
             rows[:, -final_observations.shape[1] - 1] *= self.discount if whole else 1
             return rows
 

@@ -116,13 +116,18 @@ class GrowingCurve:
 
     Args:
         episodes: of the whole training.
+        name: of this training.
         earlier: scores of earlier trainings by name, for thin lines.
     """
 
     def __init__(
-        self, episodes: int, earlier: Mapping[str, Sequence[float]] = MappingProxyType({})
+        self,
+        episodes: int,
+        name: str = "",
+        earlier: Mapping[str, Sequence[float]] = MappingProxyType({}),
     ) -> None:
-        self.episodes, self.scores, self.earlier = episodes, list[float](), dict(earlier)
+        self.episodes, self.scores, self.name = episodes, list[float](), name
+        self.earlier = dict(earlier)
         in_notebook = hasattr(get_ipython(), "kernel")
         self.output = display(Markdown("..."), display_id=True) if in_notebook else None
 
@@ -132,9 +137,9 @@ class GrowingCurve:
         figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
         for (name, scores), color in zip(self.earlier.items(), PALETTE[1:], strict=False):
             axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, linewidth=1)
+        axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE, label=self.name)
         if self.earlier:
             axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE)
         axes.set(xlim=(0, self.episodes + 1), ylim=(0, 41))
         axes.set(xlabel="episode", ylabel="score (sum of rewards)")
         if self.output:

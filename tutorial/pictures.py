@@ -44,10 +44,10 @@ def early_actors():
     rows = []
     for number in range(4):
         file = GALLERY / f"actor_episode{number}.safetensors" if number else None
-        frames, score = played(file, 5)
+        frames, _ = played(file, 5)
         row = drawn_arms(frames[:76:2], width=740)
         label, font = Image.new("RGB", (160, len(row[0])), GROUND), ImageFont.load_default(26)
-        text = f"{number} episode{'s' * (number != 1)}\nscore {score:.1f}"
+        text = ("untrained", "practiced", "practiced\nmore", "trained")[number]
         ImageDraw.Draw(label).text((10, 40), text, "white", font)
         rows.append([np.concatenate([np.asarray(label), picture], axis=1) for picture in row])
     pictures = [np.concatenate(moment) for moment in zip(*rows, strict=True)]
