@@ -180,16 +180,6 @@ def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
     assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
 
 
-def test_the_page_that_people_share_leads_to_the_tutorial(tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
-    monkeypatch.setattr(commands, "SITE", tmp_path)
-    (tmp_path / "README.html").write_text('<meta property="og:image" content="https://a/b.png">')
-    commands.site()
-    links = "--tutorial index.html --preview https://a/b.png"
-    assert called[-1][0] == "web.watch" and links in " ".join(map(str, called[-1]))
-
-
 def test_an_unsuitable_python_is_named():
     for minor in (10, 15):
         with pytest.raises(SystemExit, match=f"Python 3.{minor} found, 3.11 to 3.14 needed"):

@@ -245,10 +245,3 @@ def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, sp
         UnityWrapper(register(**spaces))
     with pytest.raises(ValueError, match="such as 'Pendulum-v1', not"):
         UnityWrapper("Pendulum-v7")
-
-
-def test_a_missing_package_is_named(register, monkeypatch):
-    name = register()
-    monkeypatch.setattr(Line, "__init__", lambda self: __import__("no_such_package"))
-    with pytest.raises(ModuleNotFoundError, match=r"needs a package.*no_such_package'\)$"):
-        UnityWrapper(name)

@@ -122,27 +122,3 @@ def test_actor_and_critic_are_the_notebooks(notebook, units, mirrors):
     for values, theirs in zip(found, expected, strict=True):
         assert np.abs(np.array(values) - theirs).max() < 1e-5 * max(1, np.abs(theirs).max())
     np.testing.assert_allclose(mine[0].act(seen.numpy()), expected[0], atol=1e-5)
-
-
-def test_the_scene_needs_no_page():
-    """In Node, as in a worker: all arms are in the picture, and as large as its shape allows."""
-    wide, high = node(
-        """
-        globalThis.OffscreenCanvas = class { getContext() { return {}; } };
-        const scene = new Scene(new OffscreenCanvas());
-        result = given.shapes.map(([width, height]) => {
-            scene.resize(width, height, 1);
-            const places = scene.spread(20, 24);
-            scene.fly(scene.framing(places, FRAMED.many), 0);
-            scene.look();
-            const spots = places.map((place) => scene.project(place));
-            const columns = new Set(places.map(([x]) => x));
-            return [columns.size, ...[0, 1].map((k) => spots.map((spot) => spot[k]))];
-        });""",
-        *("physics.js", "scene.js"),
-        shapes=[(900, 500), (380, 560)],
-    )
-    assert wide[0] > high[0]  # columns
-    for (_, x, y), (width, height) in ((wide, (900, 500)), (high, (380, 560))):
-        assert 0 < min(x) < max(x) < width and 0 < min(y) < max(y) < height
-        assert max(x) - min(x) > 0.6 * width

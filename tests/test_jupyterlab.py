@@ -86,15 +86,6 @@ def test_every_picture_and_figure_is_there(lab):
     assert len(lab.find_elements("css selector", ".jp-OutputArea iframe")) >= 2
 
 
-def test_a_link_to_a_page_opens_it(lab):
-    lab.execute_script(
-        "[...document.querySelectorAll('.jp-RenderedMarkdown a')].find("
-        "link => link.textContent == 'the museum of bugs').click()"
-    )
-    opened = "return [...window.jupyterapp.shell.widgets('main')].map(it => it.context?.path)"
-    wait_for(lambda: "doc/bugs.md" in lab.execute_script(opened), "the page")
-
-
 def test_arms_are_live_while_the_cell_runs(lab):
     lab.execute_script(
         PANEL + "window.jupyterapp.shell.activateById(panel.id);"

@@ -315,36 +315,3 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     assert same(weights, weights_of(agent.learner.actor))
     assert (agent.num_updates, len(agent.replay), agent.waiting) == (steps, held, [])
     assert agent.decisions == 3 * small_training.DECISIONS
-
-
-# ------------------------------------------------------------------------------ every option works
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {},
-        {"gaussian_sigma": 0.0},
-        {"noisy_layers": False},
-        {"priority_exponent": 0.0, "n_step": 1},
-        {"n_step": 10},
-        {"discount": 0.0},
-        {"tau": 1.0},
-    ],
-    ids=str,
-)
-def test_every_option_acts_and_learns(notebook, defaults, overrides):
-    """All that can learn changes in two phases, and what acts is finite and in range."""
-    agent = make_agent(notebook, defaults, **overrides)
-    networks = agent.learner.actor, agent.learner.critic
-    before = weights_of(*networks)
-    for _ in range(2):
-        fill(agent)
-        notebook.learning_phase(agent)
-    names = [name for network in networks for name in network.state_dict()]
-    moved = zip(names, before, weights_of(*networks), strict=True)
-    fixed = [name for name, old, new in moved if torch.equal(old, new)]
-    assert all("factor" in name for name in fixed), fixed
-    actions = agent.act(np.random.default_rng(5).standard_normal((4, 3), np.float32))
-    assert actions.shape == (4, 2) and actions.dtype == np.float32 and abs(actions).max() <= 1
-    assert all(np.isfinite(value) for value in agent.log.values())

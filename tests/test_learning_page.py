@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from test_page import browser, mouse, run, show, text, value, wait_for  # noqa: F401
+from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
 from web.learn import Batch, learning, learning_of, learning_page
@@ -263,15 +263,6 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, edited):  # n
     act = "page.actors[0].network.act(new Float32Array(33).fill(0.3))[0]"
     wait_for(lambda: value(driver, act) != 0)  # its machine is there
     assert text(driver, "#begin") == "Learn on"
-
-
-def test_a_reader_without_wish_for_motion_begins_it(show, edited):  # noqa: F811
-    driver = show(edited)
-    time.sleep(0.5)
-    assert (
-        not value(driver, "page.learning.isRunning")
-        and text(driver, "#begin") == "Learn from nothing"
-    )
 
 
 def test_two_learners_stand_side_by_side(show, about):  # noqa: F811

@@ -81,25 +81,6 @@ def test_windows_of_successive_episodes_against_brute_force(
             check(block, definition, magnitude=np.abs(rewards).sum(axis=0).max())
 
 
-@given(
-    n_step=st.integers(1, 6),
-    decisions=st.integers(1, 9),
-    terminal=st.lists(st.booleans(), min_size=1, max_size=4),
-)
-def test_each_arm_ends_in_its_own_way(notebook, n_step, decisions, terminal):
-    """Rows are those of the arm alone, whatever becomes of the others in the same step."""
-    arms, shape = len(terminal), (decisions, len(terminal), 1)
-    observations = np.arange(decisions * arms, dtype=np.float32).reshape(shape)  # each its own
-    episode, none = (observations, -observations, observations[..., 0] ** 2), np.zeros((0, 5))
-    together = play(notebook.NStepBuffer(n_step, 0.5), *episode, np.array(terminal))
-    rows = np.concatenate([none, *together])
-    for arm, ends in enumerate(terminal):
-        of_one = (part[:, arm : arm + 1] for part in episode)
-        alone = play(notebook.NStepBuffer(n_step, 0.5), *of_one, np.array([ends]))
-        of_arm = rows[rows[:, 0] % arms == arm]
-        np.testing.assert_array_equal(of_arm, np.concatenate([none, *alone]))
-
-
 def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
     """Two arms end in the same step, the first by a time limit and the second for good."""
     agent = small_training.make_agent(n_step=2)

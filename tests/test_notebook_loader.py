@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
-
 import nbformat
 import pytest
-from PIL import Image
 
-from tutorial.notebook import describe_pictures, load_definitions, shrink_pictures
+from tutorial.notebook import load_definitions
 
 
 def write(path, *cells):
@@ -52,19 +48,3 @@ def test_a_missing_name_and_the_notebook_are_named(notebook):
 def test_a_broken_definition_is_not_passed_over(tmp_path):
     with pytest.raises(NameError, match="missing_base"):
         load_definitions(write(tmp_path / "broken.ipynb", "class Thing(missing_base):\n    pass"))
-
-
-def test_figures_shrink_get_words_and_keep_their_colors():
-    figure, file = Image.new("RGBA", (300, 200), "white"), io.BytesIO()
-    figure.paste((0, 114, 178, 255), (20, 20, 200, 60))
-    figure.save(file, "PNG")
-    data = {"image/png": base64.b64encode(file.getvalue()).decode()}
-    code = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data)])
-    text = nbformat.v4.new_markdown_cell("*Figure 3: a `curve` that rises. One seed.*")
-    notebook = nbformat.v4.new_notebook(cells=[code, text])
-    describe_pictures(notebook)
-    shrink_pictures(notebook)
-    [output] = notebook.cells[0].outputs
-    shown = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"])))
-    assert shown.mode == "P" and shown.convert("RGBA").tobytes() == figure.tobytes()
-    assert output.metadata["image/png"]["alt"] == "Figure 3: a curve that rises."

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import time
 
 import numpy as np
@@ -19,24 +18,7 @@ from web.actor import actor_files, read_network
 from web.page import STILL, inline, page
 from web.watch import watch_page
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver")
-OPTIONS = "headless", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1000,900"
 WAIT = 60  # seconds
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for option in (*OPTIONS, f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(f"--{option}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +28,7 @@ def content():
 
 
 @pytest.fixture
-def show(browser, tmp_path):
+def show(driver, tmp_path):
     """Opens a page from disk, paused; at the end there must have been no error in its console."""
 
     def show(content, hash="", motion="reduce", scheme="dark", width=1000, mobile=False):
@@ -55,16 +37,18 @@ def show(browser, tmp_path):
         media = {"prefers-color-scheme": scheme, "prefers-reduced-motion": motion}
         features = [{"name": name, "value": value} for name, value in media.items()]
         screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": mobile}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": mobile})
-        browser.get("about:blank")
-        browser.get(path.as_uri() + hash)
-        return browser
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": mobile})
+        driver.get("about:blank")
+        driver.get(path.as_uri() + hash)
+        return driver
 
-    browser.get_log("browser")
+    driver.get_log("browser")
     yield show
-    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 def wait_for(condition):
@@ -178,17 +162,6 @@ def test_a_goal_is_dragged_along_its_circle_and_off_it(show, content):
     assert np.hypot(x, z) == pytest.approx(off) and y == -1
 
 
-def test_the_page_says_how_long_the_hand_took_and_not_for_ever(show, content):
-    driver = show(content, "#arm=7")
-    run(driver, 400)
-    driver.execute_script("page.pullGoals(60)")
-    run(driver, 200)
-    said = re.fullmatch(r"Arm 7 is back after ([\d.]+) s\.", text(driver, "#message"))
-    assert said and 0 < float(said[1]) < 2
-    opacity = "getComputedStyle(document.getElementById('message')).opacity"
-    wait_for(lambda: float(value(driver, opacity)) < 0.1)
-
-
 def test_a_click_flies_to_an_arm_and_there_is_a_way_back(show, content):
     driver = show(content)
     everything, home = driver.find_element("id", "all"), value(driver, "page.scene.camera")
@@ -299,12 +272,6 @@ def test_its_score_stands_beside_pythons(show, content):
     assert mine == pytest.approx(pythons, abs=0.02) and pythons > 39
 
 
-def test_the_status_needs_no_pictures(show, content):
-    driver = show(content.replace('"use strict";', "requestAnimationFrame = () => 0;", 1))
-    run(driver, 100)
-    wait_for(lambda: "of the last 2 s" in text(driver, "#status"))
-
-
 @pytest.mark.parametrize("width, size", [(360, 200), (390, 100), (1000, 200)])
 def test_text_scales_and_nothing_is_cut(show, content, width, size):
     driver = show(content, "#arm=3", width=width)
@@ -314,14 +281,14 @@ def test_text_scales_and_nothing_is_cut(show, content, width, size):
     assert high >= 40 * size / 100  # large enough for a finger
 
 
-def test_without_scripts_it_shows_a_still_and_says_what_is_missed(show, content, browser):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+def test_without_scripts_it_shows_a_still_and_says_what_is_missed(show, content, driver):
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         driver = show(content)
         shown = driver.find_element("tag name", "body").text
         assert driver.find_element("css selector", "noscript img").size["width"] > 300
     finally:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "scripts do not run here" in shown and "drag the goals" in shown
 
 

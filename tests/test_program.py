@@ -290,17 +290,6 @@ def test_what_is_missing_is_named_at_once():
         export(Function(lambda x, y: x.sum().item()), {"act": (numbers(8, 6), numbers(8, 3))})
 
 
-def test_an_export_leaves_the_learner_as_it_was_and_draws_weights_by_rules():
-    net = Net(nn.ReLU(), torch.optim.Adam, width=128)
-    before = [x.clone() for x in net.parameters()]
-    calls = {"learn": (numbers(8, 6), numbers(8, 3))}
-    exported, exact = export(net, calls), export(net, calls, exact=True)
-    assert all(map(torch.equal, net.parameters(), before)) and not net.optimizer.state
-    bounds = [value for *_, kind, value in exported["first"] if kind == "uniform"]
-    assert sorted(bounds) == sorted(inputs**-0.5 for inputs in (6, 6, 128, 128))
-    assert len(json.dumps(exact)) > len(json.dumps(exported)) + 4000
-
-
 def test_an_export_is_the_same_in_every_process():
     """Otherwise a seed would draw other first weights, and learn something else."""
     program = (

@@ -94,19 +94,6 @@ def test_the_ring_keeps_the_newest(notebook, kind, capacity, sizes):
 # ---------------------------------------------------------------------------------- prioritization
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 3, 5, 100, 1000])
-def test_any_capacity_is_drawn_whole_and_nothing_beyond_it(notebook, capacity):
-    replay = memory(notebook, capacity)
-    for _ in range(2):  # once to fill it, once to overwrite it
-        replay.add(np.zeros((capacity, 1), np.float32), np.ones(capacity))
-    assert len(replay) == capacity
-    indices, _, weights = replay.sample((capacity,), beta=1.0)
-    # Equal priorities and as many strata as places: each place once, up to a rounded edge.
-    assert len(np.unique(indices)) >= capacity - 1
-    assert indices.min() >= 0 and indices.max() < capacity
-    np.testing.assert_array_equal(weights, np.ones(capacity, np.float32))
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_frequencies_follow_the_priorities(notebook, alpha):
     """P(i) = p_i^alpha / sum, p_i = |delta_i| + epsilon, for TD errors of either sign."""

@@ -133,13 +133,6 @@ def test_the_stop_button(cut, uncut, capsys):
     assert_same(left_by(cut), uncut())
 
 
-def test_a_training_that_has_ended_can_become_longer(small, tmp_path):
-    one = train(tmp_path / "whole", episodes=4, save_every=10)
-    train(tmp_path / "run", episodes=3, save_every=10)
-    other = train(tmp_path / "run", episodes=4, save_every=10)
-    assert_same(left_by(tmp_path / "whole", one), left_by(tmp_path / "run", other))
-
-
 # ------------------------------------------------------------------------- agents with own memory
 
 
@@ -361,24 +354,6 @@ def test_other_settings_do_not_go_on(cut):
     ):
         with pytest.raises(ValueError, match=told):
             train(cut, **changed)
-
-
-def test_a_run_whose_engine_gave_way_goes_on_with_that_engine(small, tmp_path):
-    """Compiled at first, and then an edit that cannot be compiled any more."""
-
-    class Learner(definitions().DDPG):
-        steps = 0
-
-        def update_targets(self):
-            super().update_targets()
-            self.steps += 1
-
-    options = {"engine": "auto", "learner": Learner}
-    one = train(tmp_path / "whole", **options)
-    train(tmp_path / "cut", environment=Stops(3), **options)
-    other = train(tmp_path / "cut", **options)
-    assert one.fast.engine == other.fast.engine == load_run(tmp_path / "cut")["engine"] == "torch"
-    assert_same(left_by(tmp_path / "whole", one), left_by(tmp_path / "cut", other))
 
 
 # ------------------------------------------------------------------------------------- the folder

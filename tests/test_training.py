@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import nbformat
@@ -224,18 +223,6 @@ def run_notebook(output, **parameters):
     )
     cells = nbformat.read(output, as_version=4).cells
     return "".join(out.get("text", "") for cell in cells for out in cell.get("outputs", []))
-
-
-def test_the_whole_notebook_runs_on_another_environment(notebook, tmp_path):
-    """The arms' own run is that of the notebook's checked outputs."""
-    parameters = {"env_location": "gymnasium:Pendulum-v1", "num_agents": 2, "max_episodes": 1}
-    run_notebook(tmp_path / "run.ipynb", out_dir=str(tmp_path / "runs"), **parameters)
-    folder = tmp_path / "runs" / "default" / "seed0"
-    assert read_scores(folder / "scores.csv")["episode"].tolist() == [1]
-    about = json.loads((folder / "hyperparameters.json").read_text())
-    assert about["num_agents"] == 2
-    assert not notebook.Hyperparameters(**about["hyperparameters"]).mirrors
-    assert (folder / "actor_best.safetensors").exists()
 
 
 def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):

@@ -198,25 +198,6 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
         env.proc1.wait(GUARD)
 
 
-def test_a_stand_in_started_by_hand_ends_when_the_client_is_killed():
-    port = free_port()
-    script = f"""if True:
-        import reacher.unity, time
-        env = reacher.unity.unityagents.UnityEnvironment(base_port={port})
-        env.reset()
-        print("ready", flush=True)
-        time.sleep({GUARD})
-    """
-    options = {"cwd": PROJECT, "stdout": subprocess.PIPE, "text": True}
-    client = subprocess.Popen([sys.executable, "-c", script], **options)
-    command = [sys.executable, "-m", "reacher.unity.server", "--port", str(port)]
-    server = subprocess.Popen([*command, "--num-agents", "1", "-batchmode"], cwd=PROJECT)
-    with client:
-        assert client.stdout.readline() == "ready\n"
-        client.kill()
-    assert server.wait(GUARD) == 0
-
-
 def test_a_missing_package_names_the_command():
     printed = python("""
         import sys
@@ -300,15 +281,3 @@ def test_build_of_another_version(build):
         open_unity(path, timeout=3)
     assert "download the course's own build" in str(error.value)
     build.assert_gone()
-
-
-@pytest.mark.parametrize(
-    ("display", "asked", "flags"), [("", None, True), (":0", None, False), (":0", True, True)]
-)
-def test_no_graphics(build, monkeypatch, display, asked, flags):
-    monkeypatch.setenv("DISPLAY", display)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(UnityError):
-        open_unity(build("exit 1"), no_graphics=asked)
-    expected = ["-nographics", "-batchmode"] if flags else []
-    assert build.arguments()[1:-2] == expected

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from reacher.columns import GOAL, GOAL_SPEED
 from reacher.episode import play_episode, random_torques
 from tutorial.paths import PROJECT
 from web import watch
-from web.actor import actor_files, network_of, read_network
+from web.actor import network_of, read_network
 from web.page import page
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
@@ -38,22 +36,6 @@ def write_run(folder, suffix="best", weights=None, scores=None):
 
 
 # --------------------------------------------------------------------------------------- the actor
-
-
-def test_a_page_needs_neither_torch_nor_the_notebooks_helpers():
-    program = (
-        "import sys; sys.modules.update(dict.fromkeys(['torch', 'matplotlib', 'tutorial'])); "
-        f"sys.path.insert(0, {str(PROJECT)!r}); "
-        f"from web.watch import watch_page; print(len(watch_page({str(KEPT)!r}, arms=1)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0 and int(done.stdout) > 10_000, done.stderr
-
-
-def test_actors_are_listed_by_their_episodes(tmp_path):
-    for suffix in ("best", "last", "episode10", "episode2"):
-        write_run(tmp_path, suffix)
-    assert list(actor_files(tmp_path)) == ["best", "last", "2", "10"]
 
 
 @pytest.mark.parametrize(

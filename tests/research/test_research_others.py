@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from reacher import ReacherEnvironment
 from research import fidelity, figures, planner
 from research.training import COLUMNS, Training, train
 
@@ -98,34 +97,6 @@ def test_a_stored_policy_acts_like_its_network(folder):
     x = network["norm"](network["one"](torch.from_numpy(seen))).relu()
     [(_, act)] = fidelity.read_policies(path)
     assert act(seen) == pytest.approx(network["two"](x).tanh().detach().numpy(), abs=1e-6)
-
-
-def test_policies_are_played_and_told(folder):
-    path, _, _ = folder
-    found = fidelity.measured(path, episodes=1)
-    [score] = found["trained"][0]["scores"]
-    told = f"| actor.npz | 1.00 | {score:.2f} | {score - 1:+.2f} |"
-    assert told in fidelity.table(found)
-
-
-def test_all_resets_are_played_at_once_and_the_right_one_is_found(folder):
-    """The first reset of 60 arms has the goals of three resets of 20."""
-    path, _, _ = folder
-    [(_, act)] = fidelity.read_policies(path)
-    seen = []
-
-    def watched(observations):
-        seen.append(observations)
-        return act(observations)
-
-    scores = fidelity.scores_by_reset(watched, arms=20, seed=2, resets=3)
-    with ReacherEnvironment(20, seed=2, goals="unity") as environment:
-        for first in seen[0].reshape(3, 20, 33):
-            [answer] = environment.reset().values()
-            np.testing.assert_array_equal(answer.vector_observations, first)
-    told = fidelity.scores_by_reset(act, arms=20, seed=2)[7]
-    assert fidelity.compared_by_arm(act, told.tolist(), 2)["reset"] == 7
-    assert scores.shape == (3, 20)
 
 
 @pytest.mark.parametrize(

@@ -154,20 +154,6 @@ def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
         results.read_variant(path)
 
 
-def test_a_table_stays_whole_when_the_disk_is_full(tmp_path, monkeypatch):
-    path = tmp_path / "variant.csv"
-    results.store(path, [row(1, 1)])
-    before = path.read_bytes()
-    monkeypatch.setattr("pathlib.Path.write_text", full)
-    with pytest.raises(OSError, match="full"):
-        results.store(path, [row(2, 1)])
-    assert path.read_bytes() == before
-
-
-def full(path, text):
-    raise OSError("the disk is full")
-
-
 # --------------------------------------------------------------------------------------- commands
 
 

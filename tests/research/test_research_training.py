@@ -8,18 +8,14 @@ import socket
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import torch
 
 from reacher import ReacherEnvironment
 from research import results, runner
 from research.training import (
     CLOCK,
     COLUMNS,
-    OTHER_GOALS,
     LumpedRewards,
-    make_evaluation,
     make_training,
     parts,
     train,
@@ -147,29 +143,6 @@ class Paying:
         kind = type(self.answer)
         known = vars(self.answer) | {"rewards": [reward] * 2, "local_done": ends}
         return {"brain": kind(**known | {"vector_observations": seen})}
-
-
-class Torque:
-    """An agent, and its learner, that always turns the pendulum with one torque."""
-
-    def __init__(self, torque):
-        self.torque, self.learner = torque, self
-
-    def policy(self, seen):
-        return np.full((len(seen), 1), self.torque, np.float32)
-
-    def act(self, seen):
-        return torch.from_numpy(self.policy(seen))
-
-
-def test_the_weights_are_kept_that_were_best_on_other_goals():
-    usual, kept = (make_evaluation(small(keep_best=keep)) for keep in (False, True))
-    agents = [Torque(torque) for torque in (0.1, 0.0, 1.0, -0.5)]
-    chosen = [usual(OTHER_GOALS + 1, agent)[0] for agent in agents]
-    for episode, agent in enumerate(agents, 1):
-        best = agents[int(np.argmax(chosen[:episode]))]
-        assert kept(episode, agent) == usual(episode, best)
-    assert np.argmax(chosen) < 3  # so the newest is not always the best
 
 
 def test_a_bug_leaves_other_learners_alone():
