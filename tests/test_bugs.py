@@ -47,13 +47,9 @@ def test_a_probe_finds_its_bug_and_is_silent_without_it(name):
     probe = probe_of(name)
     assert len(probe.splitlines()) <= 10
     exec(probe, reader(BUGS[name].base))
+    exec(probe, reader("default", preset="fast"))  # another agent without bugs
     with pytest.raises(AssertionError):
         exec(probe, reader(name))
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_probe_is_silent_on_another_correct_agent(name):
-    exec(probe_of(name), reader("default", preset="fast"))
 
 
 @pytest.mark.parametrize("name", BUGS)

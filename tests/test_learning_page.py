@@ -151,6 +151,11 @@ def test_an_episode_of_learning(about):
     assert again["updates"] == 0 and max(again["moved"]) == 0
     paid = np.flatnonzero(again["rewards"]) + 1
     assert len(paid) and not (paid % 30).any()
+    choices = {"arms": 2, "mirrors": 0, "gradient_steps": 1}  # these need no new export
+    signs = 'result.signs = Array.from(machine.room(programs.state["self.actor.frame.signs"]));'
+    found = in_node(TRAIN + signs, about=about, seed=0, choices=choices, every=1)
+    assert found["size"] == 2 * (1000 - 2) and found["updates"] > 40
+    assert found["signs"] == 74 * [1]
 
 
 @pytest.mark.parametrize("is_plain", [True, False])
@@ -167,17 +172,6 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
     assert learning_of(agent)["programs"]["first"] == before
     first = learning_of(agent, exact=True)["programs"]["first"]
     assert max(size for _, size, kind, _ in first if kind == "numbers") == 128 * 128
-
-
-@needs_node
-def test_fewer_arms_and_no_mirrors_need_no_new_export(about):
-    choices = {"arms": 2, "mirrors": 0, "gradient_steps": 1}
-    signs = """
-        const place = programs.state["self.actor.frame.signs"];
-        result.signs = Array.from(machine.room(place));"""
-    found = in_node(TRAIN + signs, about=about, seed=0, choices=choices, every=1)
-    assert found["size"] == 2 * (1000 - 2) and found["updates"] > 40
-    assert found["signs"] == 74 * [1]
 
 
 def test_what_a_page_cannot_train_is_said():

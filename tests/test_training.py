@@ -174,8 +174,9 @@ def test_both_agents_learn(notebook, defaults):
         assert scores[-1] > 2.5, scores
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("place", ["an observation", "a reward", "a weight"])
+@pytest.mark.parametrize(
+    "place, value", [("an observation", np.nan), ("a reward", np.inf), ("a weight", np.nan)]
+)
 def test_a_number_that_is_not_finite_ends_the_training(
     notebook, defaults, tmp_path, monkeypatch, place, value
 ):

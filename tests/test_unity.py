@@ -57,12 +57,9 @@ def build(tmp_path):
             self.path.chmod(0o755)
             return self.path
 
-        def arguments(self):
-            return (tmp_path / "started").read_text().split()
-
         def assert_gone(self):
             """The process has ended and its port is free."""
-            arguments = self.arguments()
+            arguments = (tmp_path / "started").read_text().split()
             with pytest.raises(ProcessLookupError):
                 os.kill(int(arguments[0]), 0)
             assert_free(int(arguments[arguments.index("--port") + 1]))
