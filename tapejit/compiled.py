@@ -10,7 +10,7 @@ import contextlib
 import sys
 import types
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,7 +115,7 @@ class Learner:
     """
 
     @staticmethod
-    def allowed() -> Container[str]:
+    def allowed() -> Collection[str]:
         """The operations that may be in a recording."""
         return jax_setup.phases().ALLOWED
 
@@ -194,6 +194,8 @@ class Learner:
     def compiled(self, method: str, call: Given) -> Any:
         torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
         key, steps = (method, call.kind(), torchs), call.steps or 1
+        entry: Any
+        phase: Any
         entry, phase = self.current.get(key, (None, None))
         if entry is None or not entry.guard.holds():
             entry = self.entry(key, method, call)

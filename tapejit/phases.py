@@ -180,6 +180,7 @@ class Phase:
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
         for place, piece in self.replaced:
+            assert place.holder is not None
             place.holder.put(place.key, piece.clone())
         if self.kept[0]:
             copy_all(*self.kept)

@@ -222,7 +222,7 @@ class Reading:
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
-                where = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key}]"
+                where = f"{path}.{key}" if isinstance(key, str) else f"{path}[{key!r}]"
             else:
                 raise CannotRecord(f"{path} has keys whose state cannot be seen")
             if key not in ("_parameters", "_buffers", "_modules"):
@@ -301,7 +301,7 @@ class Reading:
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
         self.facts[path], name = function.__code__, function.__qualname__
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        defaults = {
+        defaults: dict[Any, Any] = {
             **dict(enumerate(function.__defaults__ or ())),
             **(function.__kwdefaults__ or {}),
         }
@@ -350,6 +350,8 @@ def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def library_of(value: Any) -> str | None:
     """The library of a module, function, class or object; None: it is somebody's own."""
+    name: Any
+    file: Any
     if isinstance(value, types.FunctionType):  # whatever it wraps
         name, file = value.__globals__.get("__name__"), value.__code__.co_filename
     else:
