@@ -35,7 +35,7 @@ def played(file, arms):
 def trained_arms():
     """Twenty arms after training, in real time, and a still picture."""
     frames, _ = played(TRAINED / "actor_best.safetensors", 20)
-    (DOC / "trained_arms.png").write_bytes(moving_arms(frames[:62], 80, first=34))
+    (DOC / "trained_arms.png").write_bytes(moving_arms(frames[:55], 80, first=34))
     (DOC / "trained_arms_still.png").write_bytes(moving_arms(frames[34:35]))
 
 
@@ -59,7 +59,6 @@ def learning_curve():
     """Scores of the kept run on a dark ground, as behind the arms."""
     with plt.style.context(["dark_background", {"axes.facecolor": GROUND}]):
         figure = plot_scores(read_scores(TRAINED / "scores.csv"), "preset default, seed 0, 20 arms")
-        figure.axes[0].texts[0].set_color("0.8")
         figure.savefig(DOC / "scores.png", dpi=110, facecolor=GROUND, metadata={"Software": None})
 
 
