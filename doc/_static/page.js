@@ -1,9 +1,9 @@
 // A click makes a picture as large as the window, and a button stops one that moves.
-addEventListener("load", () => { // a hit of the search opens at the word, as pages are long
+addEventListener("load", () => setTimeout(() => { // a hit of the search opens at the word
   const hit = location.hash ? null : document.querySelector("article .highlighted");
   if (hit) scrollBy({ behavior: "instant", top: hit.getBoundingClientRect().top - 200 });
-});
-document.addEventListener("DOMContentLoaded", () => {
+}, 50)); // Sphinx marks hits 10 ms after it is ready, which may be after `load`
+addEventListener("DOMContentLoaded", () => {
   const dialog = document.body.appendChild(document.createElement("dialog"));
   dialog.className = "zoom";
   dialog.onclick = () => dialog.close();
