@@ -194,14 +194,15 @@ def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
         assert agent.num_updates == steps
 
 
-def test_beta_and_rates_are_those_of_the_moment(notebook, defaults):
+def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(notebook, defaults):
     options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
     agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
     betas, sample = [], agent.replay.sample
     agent.replay.sample = lambda shape, beta: (betas.append(beta), sample(shape, beta))[1]
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
-        fill(agent)
-        agent.decisions, agent.schedules.annealed_episodes = decisions - 1, annealed
+        agent.schedules.annealed_episodes = annealed
+        fill(agent)  # the rates of an episode are set when it begins
+        agent.decisions = decisions - 1
         agent.learn_every = 1
         agent.learn()
         agent.learn_every = 10**6
