@@ -93,9 +93,11 @@ def test_arms_are_live_while_the_cell_runs(lab):
         "window.jupyterapp.commands.execute('notebook:run-cell')"
     )
     frames = "iframe[name^=live-]"
+    busy = "return panel.sessionContext.session.kernel.status == 'busy'"
+    wait_for(lambda: lab.execute_script(PANEL + busy), "the running cell")
     wait_for(lambda: lab.find_elements("css selector", frames), "the live arms")
-    assert lab.execute_script(PANEL + "return panel.sessionContext.session.kernel.status") == "busy"
-    lab.switch_to.frame(lab.find_element("css selector", frames))
+    assert lab.execute_script(PANEL + busy)
+    lab.switch_to.frame(lab.find_elements("css selector", frames)[-1])
     drawn = "return Math.max(0, ...[...document.querySelectorAll('canvas')].map(it => it.width))"
     wait_for(lambda: lab.execute_script(drawn) > 100, "a picture of them")
     lab.switch_to.default_content()
