@@ -13,7 +13,7 @@ from reacher.episode import play_episode
 from reacher.gymnasium import ReacherEnv
 from reacher.points import arm_points, hand_to_goal, touching
 from reacher.render import ArmRenderer
-from tutorial import figures, moving
+from tutorial import figures
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 
@@ -110,12 +110,3 @@ def test_without_opengl_an_error_names_mujoco_gl_and_the_notebook_shows_a_still(
     with pytest.warns(UserWarning, match="MUJOCO_GL"):
         content = figures.animated_png(list(swinging(7)), most=5)
     assert Image.open(io.BytesIO(content)).format == "PNG"
-
-
-@needs_opengl
-def test_moving_arms_begin_with_the_frame_that_is_asked_for():
-    content = moving.moving_arms(list(swinging(2)), 80, width=200, first=2)
-    shown = Image.open(io.BytesIO(content))
-    assert (shown.n_frames, shown.info["loop"], shown.info["duration"]) == (12, 0, 80)
-    expected = drawn(swinging(2)[2], 5.0, *shown.size)
-    assert np.abs(np.asarray(shown.convert("RGB")) - expected).mean() < 4  # of a palette
