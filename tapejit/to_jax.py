@@ -129,6 +129,14 @@ ELEMENTWISE |= {
     "where.self": jnp.where,
     "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
     "fill.Scalar": jnp.full_like,
+    # PyTorch would make several operations of each of these, which are not joined to vectors
+    "rsub.Scalar": lambda a, b: b - a,
+    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
+    "lerp.Scalar": lambda a, b, weight: a + weight * (b - a),
+    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
+    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
+    "threshold_backward.default": lambda g, x, least: jnp.where(x <= least, 0, g),
+    "tanh_backward.default": lambda g, y: g * (1 - y * y),
     "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
     "clone.default": lambda x, **_: x,
 }
