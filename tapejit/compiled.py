@@ -10,7 +10,7 @@ import contextlib
 import sys
 import types
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,11 +113,6 @@ class Learner:
         engine: "compiled", or "torch" from the first call on that cannot be compiled.
         reason: why PyTorch computes, or None.
     """
-
-    @staticmethod
-    def allowed() -> Collection[str]:
-        """The operations that may be in a recording."""
-        return jax_setup.phases().ALLOWED
 
     def __init__(self, learner: Any, engine: str = "auto"):
         if engine not in ("auto", "compiled", "torch"):
@@ -257,7 +252,9 @@ class Learner:
         inputs += [(Node("input", ("argument", k), leaves[k]), leaves[k]) for k in call.numbers]
         function, chance = getattr(self.learner, method), torch.get_rng_state()
         with rates_as_tensors(before.rates) as rates, watched(before.codes):
-            result, tape = record(lambda: function(*arguments), inputs + rates, self.allowed())
+            result, tape = record(
+                lambda: function(*arguments), inputs + rates, jax_setup.phases().ALLOWED
+            )
             for group, (node, rate) in zip(before.rates, rates, strict=True):
                 if group["lr"] is not rate or tape.read(rate) is not node:
                     raise CannotRecord(f"{method} itself sets a learning rate")

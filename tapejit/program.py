@@ -18,17 +18,9 @@ from tapejit.compiled import Learner, NotNow, given
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved
 from tapejit.recording import CannotRecord
-from tapejit.to_machine import AT_ONCE, MATH, Memory, Missing, Program, Value, empty
+from tapejit.to_machine import MATH, Memory, Missing, Program, Value, empty
 
 FROM_ZERO = ("Adam", "AdamW", "Adamax", "Adadelta", "RAdam", "RMSprop", "SGD")  # optimizers
-
-
-class Recorder(Learner):
-    """Records for the machine."""
-
-    @staticmethod
-    def allowed() -> set[str]:
-        return {*Learner.allowed(), *AT_ONCE}
 
 
 def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dict:
@@ -46,7 +38,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         ValueError: something cannot be recorded, or the machine does not have it; all that is
             missing is named.
     """
-    recorder, memory, programs, read = Recorder(learner, "compiled"), Memory(), {}, []
+    recorder, memory, programs, read = Learner(learner, "compiled"), Memory(), {}, []
     with contextlib.ExitStack() as undone:
         for method in calls:
             read.append(Reading(learner, method))

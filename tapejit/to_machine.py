@@ -35,10 +35,6 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
-AT_ONCE = [  # what PyTorch would make of several operations, if JAX computed them
-    *("relu.default", "rsub.Scalar", "lerp.Scalar", "addcmul.default", "addcdiv.default"),
-    *("threshold_backward.default", "tanh_backward.default"),
-]
 FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
 
 

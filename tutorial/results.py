@@ -19,12 +19,6 @@ NOT_VARIANTS = "lost_arms", "numbers", "summary"  # tables of other things in a 
 QUIZ = (  # variants of the plan `bugs`, in the order of the quiz
     "broadcast terminal_at_limit weighted_priorities gamma_power stale_gradients one_noise"
 ).split()
-LATE = {  # agents of the plan `rates`
-    "none": "none of the three",
-    "prioritized": "prioritized replay",
-    "prioritized_noisy": "and NoisyNet",
-    "all": "all three",
-}
 
 
 def read_plan(plan: str) -> dict[str, Variant]:
@@ -46,23 +40,6 @@ def read_plan(plan: str) -> dict[str, Variant]:
                 name: table[name].reshape(seeds, -1) for name in table.dtype.names or ()
             }
     return variants
-
-
-def late_rewards() -> dict[str, np.ndarray]:
-    """Means of all evaluations (seeds,) with delayed rewards, in points, by the agent's name.
-
-    Each agent has its best of three learning rates. The one for each half of the seeds is chosen on
-    the other half, so that no run judges itself.
-    """
-    variants = read_plan("rates")
-    found = {}
-    for agent, name in LATE.items():
-        rates = [f"delayed_rewards_{agent}_{rate}" for rate in (0.0005, 0.001, 0.002)]
-        means = np.array([np.nanmean(variants[each]["evaluation"], axis=1) for each in rates])
-        halves = np.split(np.arange(means.shape[1]), 2)
-        best = [means[:, half].mean(axis=1).argmax() for half in halves[::-1]]
-        found[name] = np.concatenate([means[k, half] for k, half in zip(best, halves, strict=True)])
-    return found
 
 
 def gain(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
