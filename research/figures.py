@@ -27,7 +27,7 @@ from tutorial.scores import first_at
 COLORS = ["0.45", BLUE, ORANGE, GREEN]
 SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
 LETTERS = "ABCDEFGHIJK"
-MUSEUM = [name for name, bug in BUGS.items() if bug.why or name == "crossq"]
+MUSEUM = [name for name, bug in BUGS.items() if bug.number or name == "crossq"]
 
 
 def study() -> Figure:
@@ -111,7 +111,7 @@ def curves(variants: Mapping[str, Variant]) -> Figure:
 
 def quiz_order() -> Sequence[str]:
     """The bugs in the order of the page's quiz, the same in every process."""
-    names = [name for name, bug in BUGS.items() if bug.why]
+    names = [name for name, bug in BUGS.items() if bug.number]
     return [names[k] for k in np.random.default_rng(4).permutation(len(names))]
 
 

@@ -236,7 +236,7 @@ def bugs_tables(variants: Variants) -> list[str]:
             "mean of 1-20": median_and_range(Measure("score", 20)(variant)),
             "without noise at the end": median_and_range(ends),
         }
-        if bug.why:
+        if bug.number:
             line["number that betrays it"] = f"`{bug.number}`"
             line["with the bug"] = betraying(name, bug.number, bug.episode)
             line["without"] = betraying(bug.base, bug.number, bug.episode)
