@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from research import fidelity, figures, planner, results, runner, tables
+from research import fidelity, figures, planner, runner, tables
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
 from tutorial.paths import CHECKPOINTS, RUNS
+from tutorial.results import read_plan
 
 Options = argparse.Namespace
 
@@ -38,7 +39,7 @@ def sweep(options: Options) -> int:
     """Train all combinations of settings on some seeds; print a table, and draw the curves."""
     folder, trainings = RUNS / "sweeps", sweep_of(options)
     failed = runner.run_trainings(trainings, folder, options.address, options.workers)
-    variants = results.read_plan(options.name, folder)
+    variants = read_plan(options.name, folder)
     print(tables.means_table(Plan("", measure=Measure("score")), variants))
     figures.curves(variants).savefig(folder / options.name / "curves.png", dpi=110)
     print(f"results and curves.png are in {folder / options.name}")

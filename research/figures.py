@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS
 from research.plans import FACTORS, STUDY
-from research.results import Variant
 from research.statistics import mean_interval
 from research.tables import read
 from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
+from tutorial.results import Variant
 from tutorial.scores import first_at
 
 COLORS = ["0.45", BLUE, ORANGE, GREEN]

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from research import baselines, results
+from research import baselines
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
-from research.results import Variant
 from research.statistics import (
     Effect,
     Numbers,
@@ -23,6 +22,7 @@ from research.statistics import (
     mean_interval,
 )
 from tutorial.paths import CHECKPOINTS
+from tutorial.results import Variant, read_plan
 from tutorial.scores import first_at, solved_at
 
 Variants = Mapping[str, Variant]
@@ -76,7 +76,7 @@ def report(name: str, folder: Path = CHECKPOINTS) -> str:
 
 def read(name: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
     """The stored variants of a plan, in its order where it has one."""
-    found = results.read_study(folder) if name == "study" else results.read_plan(name, folder)
+    found: dict[str, Variant] = read_plan(name, folder) if (folder / name).exists() else {}
     if name == "rates":
         found |= at_best_rates(found)
     order = [*PLANS[name].changes()]
@@ -135,7 +135,7 @@ def columns_of_arms(variant: Variant) -> dict[str, str]:
     if is_early(variant):
         line["points lost, episodes 1 to 3 (95 %)"] = with_interval(EARLY(variant))
         line["first evaluation of 30, episode"] = median_and_range(map(first_at, evaluations))
-    if "score" in variant:
+    if is_whole(variant):
         line["first training score of 30, episode"] = median_and_range(
             map(first_at, variant["score"])
         )
@@ -143,21 +143,24 @@ def columns_of_arms(variant: Variant) -> dict[str, str]:
             line["solved at"] = median_and_range(map(solved_at, variant["score"]))
     last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
     line["last evaluation (95 %)"] = with_interval(evaluations[:, last])
-    if "num_updates" in variant:
-        ended = after_learning(variant, "evaluation")
-        seeds = f", {np.isfinite(ended).sum()} of {len(ended)} seeds" * bool(np.isnan(ended).any())
-        if np.isfinite(ended).any():
-            found = with_interval(ended[np.isfinite(ended)]) + seeds
-            line["evaluations after learning (95 %)"] = found
-            worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
-            line["lowest arm there"] = f"{worst:.1f}"
+    ended = after_learning(variant, "evaluation")
+    seeds = f", {np.isfinite(ended).sum()} of {len(ended)} seeds" * bool(np.isnan(ended).any())
+    if np.isfinite(ended).any():
+        found = with_interval(ended[np.isfinite(ended)]) + seeds
+        line["evaluations after learning (95 %)"] = found
+        worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
+        line["lowest arm there"] = f"{worst:.1f}"
     return line
+
+
+def is_whole(variant: Variant) -> bool:
+    """Whether all episodes are stored; of the study only those with an evaluation are."""
+    return variant["episode"][0, -1] == variant["episode"].shape[1]
 
 
 def is_early(variant: Variant) -> bool:
     """Whether there is an evaluation after every episode."""
-    episodes = variant["episode"][0]
-    return bool(np.isfinite(variant["evaluation"]).all() and episodes[-1] == len(episodes))
+    return is_whole(variant) and bool(np.isfinite(variant["evaluation"]).all())
 
 
 def after_learning(variant: Variant, column: str, statistic=np.nanmean) -> np.ndarray:

@@ -8,18 +8,17 @@ import pytest
 from tutorial import figures, results, summaries
 
 
-def test_a_plan_is_read_by_variant_and_seed(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "CHECKPOINTS", tmp_path)
+def test_a_plan_is_read_by_variant_and_seed(tmp_path):
     (tmp_path / "plan").mkdir()
     lines = "seed,episode,score,evaluation\n1,1,10,\n1,2,20,21\n2,1,30,\n2,2,40,41\n"
     (tmp_path / "plan" / "default.csv").write_text(lines)
     (tmp_path / "plan" / "numbers.csv").write_text("variant,seed\ndefault,1\n")
-    [(name, variant)] = results.read_plan("plan").items()
+    [(name, variant)] = results.read_plan("plan", tmp_path).items()
     assert name == "default"
     np.testing.assert_array_equal(variant["score"], [[10, 20], [30, 40]])
     np.testing.assert_array_equal(variant["evaluation"], [[np.nan, 21], [np.nan, 41]])
     with pytest.raises(FileNotFoundError, match=r"no tables of a plan 'plam'.*\['plan'\]"):
-        results.read_plan("plam")
+        results.read_plan("plam", tmp_path)
 
 
 def test_a_gain_by_hand():

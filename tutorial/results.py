@@ -6,40 +6,48 @@ for each seed and episode. `research` writes them, and has the tests of the page
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 from tutorial.paths import CHECKPOINTS
 
-Variant = Mapping[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
-NOT_VARIANTS = "lost_arms", "numbers", "summary"  # tables of other things in a plan's folder
+Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
+HEAD = "seed,episode,"  # begins tables of variants; others may lie beside them
 
 QUIZ = (  # variants of the plan `bugs`, in the order of the quiz
     "broadcast terminal_at_limit weighted_priorities gamma_power stale_gradients one_noise"
 ).split()
 
 
-def read_plan(plan: str) -> dict[str, Variant]:
+def read_plan(plan: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
     """All variants of a plan by name; of each the columns, (seeds, episodes), seeds in order.
 
     Raises:
         FileNotFoundError: there is no such plan; names those there are.
+        ValueError: seeds of a variant have different numbers of episodes.
     """
-    paths = sorted((CHECKPOINTS / plan).glob("*.csv"))
+    paths = [path for path in sorted((folder / plan).glob("*.csv")) if is_variant(path)]
     if not paths:
-        plans = sorted({path.parent.name for path in CHECKPOINTS.glob("*/*.csv")})
-        raise FileNotFoundError(f"no tables of a plan {plan!r} in {CHECKPOINTS}: there are {plans}")
-    variants: dict[str, Variant] = {}
-    for path in paths:
-        if path.stem not in NOT_VARIANTS:
-            table = np.genfromtxt(path, delimiter=",", names=True)
-            seeds = len(np.unique(table["seed"]))
-            variants[path.stem] = {
-                name: table[name].reshape(seeds, -1) for name in table.dtype.names or ()
-            }
-    return variants
+        plans = sorted({path.parent.name for path in folder.glob("*/*.csv")})
+        raise FileNotFoundError(f"no tables of a plan {plan!r} in {folder}: there are {plans}")
+    return {path.stem: read_variant(path) for path in paths}
+
+
+def is_variant(path: Path) -> bool:
+    with open(path) as file:
+        return file.readline().startswith(HEAD)
+
+
+def read_variant(path: Path) -> Variant:
+    """One table, as `read_plan` reads it."""
+    table = np.genfromtxt(path, delimiter=",", names=True, ndmin=1)
+    _, episodes = np.unique(table["seed"], return_counts=True)
+    if len(set(episodes)) != 1:
+        raise ValueError(f"{path} has seeds with {min(episodes)} to {max(episodes)} episodes")
+    return {name: table[name].reshape(len(episodes), -1) for name in table.dtype.names or ()}
 
 
 def gain(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:

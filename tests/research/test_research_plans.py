@@ -12,6 +12,7 @@ from research.__main__ import parser, setting, sweep_of
 from research.plans import PLANS, Measure, Plan
 from research.training import COLUMNS, check, make_training
 from tutorial.paths import CHECKPOINTS
+from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
 FINISHED = [name for name, plan in PLANS.items() if plan.commit and plan.variants]
@@ -33,7 +34,7 @@ def test_a_plan_names_each_training_once_and_allowed_settings(name):
 def test_what_is_stored_is_of_the_plan(name):
     """All its seeds, with all their episodes; nothing of a finished plan is trained again."""
     plan = PLANS[name]
-    for variant, stored in results.read_plan(name).items():
+    for variant, stored in read_plan(name).items():
         if variant in plan.changes():
             training = make_training(name, variant, 0, plan.changes()[variant])
             assert stored["seed"][:, 0].tolist() == [*range(*plan.seeds)]
@@ -140,20 +141,20 @@ def test_rows_are_stored_in_order_whatever_comes_first(tmp_path):
     path = tmp_path / "plan" / "variant.csv"
     for seed in (12, 3):
         results.store(path, [row(seed, episode) for episode in range(1, 12)])
-    variant = results.read_variant(path)
+    variant = read_variant(path)
     assert variant["seed"][:, 0].tolist() == [3, 12]
     assert variant["episode"][0].tolist() == [*range(1, 12)]
     assert np.isnan(variant["evaluation"]).all()
     assert results.stored_seeds(path) == {3, 12}
     (tmp_path / "plan" / "other.csv").write_text("a,b\n1,2\n")
-    assert [*results.read_plan("plan", tmp_path)] == ["variant"]
+    assert [*read_plan("plan", tmp_path)] == ["variant"]
 
 
 def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
     path = tmp_path / "variant.csv"
     results.store(path, [row(1, 1), row(1, 2), row(2, 1)])
     with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
-        results.read_variant(path)
+        read_variant(path)
 
 
 # --------------------------------------------------------------------------------------- commands
