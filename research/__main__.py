@@ -13,6 +13,7 @@ from typing import Any
 from research import fidelity, figures, planner, runner, tables
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
+from tutorial.figures import plot_with_and_without
 from tutorial.paths import CHECKPOINTS, RUNS
 from tutorial.results import read_plan
 
@@ -41,7 +42,9 @@ def sweep(options: Options) -> int:
     failed = runner.run_trainings(trainings, folder, options.address, options.workers)
     variants = read_plan(options.name, folder)
     print(tables.means_table(Plan("", measure=Measure("score")), variants))
-    figures.curves(variants).savefig(folder / options.name / "curves.png", dpi=110)
+    curves = {name: (one["episode"][0], one["score"]) for name, one in variants.items()}
+    figure = plot_with_and_without(curves, "training score")
+    figure.savefig(folder / options.name / "curves.png", dpi=110)
     print(f"results and curves.png are in {folder / options.name}")
     return failed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from matplotlib.figure import Figure
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS
 from research.plans import FACTORS, STUDY
-from research.statistics import mean_interval
 from research.tables import read
 from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
-from tutorial.results import Variant
+from tutorial.results import mean_interval
 from tutorial.scores import first_at
 
 COLORS = ["0.45", BLUE, ORANGE, GREEN]
@@ -94,18 +93,6 @@ def baselines() -> Figure:
         axes.set_xticks(marks, marks)
         axes.minorticks_off()
         axes.grid(axis="x", alpha=0.3)
-    return figure
-
-
-def curves(variants: Mapping[str, Variant]) -> Figure:
-    """Means over seeds of the training scores of variants, with their 95 % t-intervals."""
-    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for name, variant in variants.items():
-        bands = np.array([mean_interval(column) for column in variant["score"].T]).T
-        [line] = axes.plot(variant["episode"][0], bands[0], label=name)
-        axes.fill_between(variant["episode"][0], *bands[1:], color=line.get_color(), alpha=0.2)
-    axes.set(xlabel="episode", ylabel="training score")
-    axes.legend(frameon=False)
     return figure
 
 

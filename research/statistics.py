@@ -17,15 +17,6 @@ Numbers = Sequence[float] | np.ndarray
 Effect = dict[str, Any]
 
 
-def mean_interval(values: Numbers) -> tuple[float, float, float]:
-    """Mean over seeds and its 95 % t-interval, which is empty where all values are equal."""
-    values = np.asarray(values, dtype=float)
-    if len(values) < 2 or np.ptp(values) == 0:
-        return float(values.mean()), float(values.mean()), float(values.mean())
-    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    return float(values.mean()), float(low), float(high)
-
-
 def difference(one: Numbers, other: Numbers, margin: float | None = None) -> Effect:
     """Mean of one group of seeds minus that of another, by Welch and by permutation of groups."""
     one, other = np.asarray(one, dtype=float), np.asarray(other, dtype=float)

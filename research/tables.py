@@ -14,15 +14,13 @@ from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.statistics import (
     Effect,
-    Numbers,
     detectable,
     difference,
     effect_of_seeds,
     judged,
-    mean_interval,
 )
 from tutorial.paths import CHECKPOINTS
-from tutorial.results import Variant, read_plan
+from tutorial.results import Variant, mean_and_interval, read_plan
 from tutorial.scores import first_at, solved_at
 
 Variants = Mapping[str, Variant]
@@ -36,12 +34,6 @@ def as_markdown(lines: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def with_interval(values: Numbers, digits: int = 2) -> str:
-    """Mean over seeds and its 95 % t-interval."""
-    mean, low, high = (f"{end:.{digits}f}" for end in mean_interval(values))
-    return f"{mean} ({low} to {high})"
-
-
 def median_and_range(values: Iterable[float | None]) -> str:
     """Of numbers over seeds, or None, which counts as larger than any."""
     numbers = [np.inf if value is None else value for value in values]
@@ -52,9 +44,9 @@ def median_and_range(values: Iterable[float | None]) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def told(effect: Effect, digits: int = 1) -> str:
+def told(effect: Effect) -> str:
     """An effect and its 95 % interval."""
-    middle, low, high = (f"{effect[end]:+.{digits}f}" for end in ("effect", "low", "high"))
+    middle, low, high = (f"{effect[end]:+.1f}" for end in ("effect", "low", "high"))
     return f"{middle} ({low} to {high})"
 
 
@@ -119,7 +111,7 @@ def means_table(plan: Plan, variants: Variants, low: Mapping[str, str] | None = 
         line = {
             "variant": name,
             "seeds": str(len(values)),
-            f"{title} (95 %)": with_interval(values),
+            f"{title} (95 %)": mean_and_interval(values),
         }
         if "location" not in plan.changes().get(name, {}):  # else the scores are not those of arms
             line |= columns_of_arms(variant)
@@ -133,7 +125,7 @@ def columns_of_arms(variant: Variant) -> dict[str, str]:
     """What only arms have, of which 40.04 is the largest score, as far as it is stored."""
     line, evaluations = {}, variant["evaluation"]
     if is_early(variant):
-        line["points lost, episodes 1 to 3 (95 %)"] = with_interval(EARLY(variant))
+        line["points lost, episodes 1 to 3 (95 %)"] = mean_and_interval(EARLY(variant))
         line["first evaluation of 30, episode"] = median_and_range(map(first_at, evaluations))
     if is_whole(variant):
         line["first training score of 30, episode"] = median_and_range(
@@ -141,12 +133,13 @@ def columns_of_arms(variant: Variant) -> dict[str, str]:
         )
         if variant["episode"].shape[1] >= 100:
             line["solved at"] = median_and_range(map(solved_at, variant["score"]))
-    last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
-    line["last evaluation (95 %)"] = with_interval(evaluations[:, last])
+    if np.isfinite(evaluations).any():
+        last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
+        line["last evaluation (95 %)"] = mean_and_interval(evaluations[:, last])
     ended = after_learning(variant, "evaluation")
     seeds = f", {np.isfinite(ended).sum()} of {len(ended)} seeds" * bool(np.isnan(ended).any())
     if np.isfinite(ended).any():
-        found = with_interval(ended[np.isfinite(ended)]) + seeds
+        found = mean_and_interval(ended[np.isfinite(ended)]) + seeds
         line["evaluations after learning (95 %)"] = found
         worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
         line["lowest arm there"] = f"{worst:.1f}"
@@ -249,12 +242,13 @@ def bugs_tables(variants: Variants) -> list[str]:
 
 def baselines_tables(variants: Variants) -> list[str]:
     """Seconds of the comparison, and what the tuning of each agent found."""
-    seconds, tuned, all_of = [], [], Measure()
+    seconds, tuned = [], []
     for agent, variant in variants.items():
         times = variant["seconds"]
         firsts = [first_at(row) for row in variant["evaluation"]]
         until = [row[one - 1] if one else None for one, row in zip(firsts, times, strict=True)]
-        line = {"agent": agent, "mean of all evaluations (95 %)": with_interval(all_of(variant))}
+        mean = mean_and_interval(Measure()(variant))
+        line = {"agent": agent, "mean of all evaluations (95 %)": mean}
         line["seconds until the first evaluation of 30"] = median_and_range(until)
         seconds.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
     for agent, tried in baselines.read_tuning().items():

@@ -101,7 +101,8 @@ def plot_with_and_without(
         reward_threshold: the score that counts as solved; None: no line.
     """
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
-    for (name, (episodes, scores)), color in zip(curves.items(), PALETTE, strict=False):
+    colors = itertools.cycle(PALETTE)
+    for (name, (episodes, scores)), color in zip(curves.items(), colors, strict=False):
         band(axes, episodes, scores, color, name)
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)

@@ -62,8 +62,16 @@ def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join([first, "|" + "---|" * len(head), *others])
 
 
-def mean_and_interval(values: Sequence[float]) -> str:
-    """Mean over seeds with its 95 % t-interval."""
-    ends = stats.ttest_1samp(values, 0).confidence_interval()
-    mean, low, high = (f"{end:.2f}" for end in (np.mean(values), *ends))
+def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+    """Mean over seeds and its 95 % t-interval, which is empty where all values are equal."""
+    mean = float(np.mean(values))
+    if np.ptp(values) == 0:
+        return mean, mean, mean
+    low, high = stats.ttest_1samp(values, 0).confidence_interval()
+    return mean, float(low), float(high)
+
+
+def mean_and_interval(values: Sequence[float] | np.ndarray) -> str:
+    """`mean_interval` as text."""
+    mean, low, high = (f"{end:.2f}" for end in mean_interval(values))
     return f"{mean} ({low} to {high})"

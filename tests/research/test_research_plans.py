@@ -73,7 +73,15 @@ def made_up(scores):
     seeds, episodes = scores.shape
     numbers = {name: np.zeros(scores.shape) for name in COLUMNS}
     episode = np.tile(np.arange(1, episodes + 1), (seeds, 1))
-    return numbers | {"score": scores, "evaluation": scores, "episode": episode}
+    return numbers | {"score": scores, "evaluation": scores.copy(), "episode": episode}
+
+
+def test_a_sweep_without_evaluations_has_its_table():
+    variant = made_up(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    variant["evaluation"][:] = np.nan
+    assert "| x | 2 | 2.50 (" in tables.means_table(
+        Plan("", measure=Measure("score")), {"x": variant}
+    )
 
 
 def test_measures_by_hand():
