@@ -224,11 +224,13 @@ def with_memories(cells):
 
 
 def test_an_edited_agent_goes_on_with_its_memory(small, tmp_path, capsys):
-    edit = with_memories(definitions())
+    """And with the engine that had given way, because a schedule cannot be compiled."""
+    edit = with_memories(definitions()) | {"engine": "auto"}
     one = train(tmp_path / "whole", **edit)
     train(tmp_path / "cut", environment=Stops(3), **edit)
     other = train(tmp_path / "cut", **edit)
     assert_same(left_by(tmp_path / "whole", one), left_by(tmp_path / "cut", other))
+    assert one.fast.engine == other.fast.engine == load_run(tmp_path / "cut")["engine"] == "torch"
     for name in ("log_alpha", "steps"):
         assert getattr(one.learner, name) == getattr(other.learner, name)
     assert one.learner.steps > 12 and one.replay.seen == other.replay.seen
