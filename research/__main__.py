@@ -79,13 +79,6 @@ def show(texts: Iterable[Any]) -> None:
         print(text, flush=True)
 
 
-def compare_with_unity(options: Options) -> None:
-    found = fidelity.measured(options.folder, options.episodes)
-    print(fidelity.table(found))
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
-
-
 def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
@@ -112,10 +105,10 @@ def parser() -> argparse.ArgumentParser:
     command("figures", lambda o: show(map(figures.draw, figures.FIGURES)), "draw those of doc/")
     one = command("planner", planner.run, "ask a planner that knows the simulator", True)
     one.add_argument("--goals", type=int, default=100)
-    one = command("fidelity", compare_with_unity, "play policies that were trained in Unity")
+    one = command(
+        "fidelity", lambda o: show([fidelity.table(o.folder)]), "play policies trained in Unity"
+    )
     one.add_argument("folder", type=Path)
-    one.add_argument("--episodes", type=int, default=fidelity.EPISODES)
-    one.add_argument("--out", type=Path, help="JSON file")
     return whole
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from research import baselines
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.statistics import (
@@ -241,8 +239,8 @@ def bugs_tables(variants: Variants) -> list[str]:
 
 
 def baselines_tables(variants: Variants) -> list[str]:
-    """Seconds of the comparison, and what the tuning of each agent found."""
-    seconds, tuned = [], []
+    """Seconds of the comparison."""
+    lines = []
     for agent, variant in variants.items():
         times = variant["seconds"]
         firsts = [first_at(row) for row in variant["evaluation"]]
@@ -250,20 +248,8 @@ def baselines_tables(variants: Variants) -> list[str]:
         mean = mean_and_interval(Measure()(variant))
         line = {"agent": agent, "mean of all evaluations (95 %)": mean}
         line["seconds until the first evaluation of 30"] = median_and_range(until)
-        seconds.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
-    for agent, tried in baselines.read_tuning().items():
-        best = baselines.best(tried)
-        first = [means[baselines.SEEDS[0]] for means, _ in tried.values()]
-        numbers = {
-            "the library's own settings": first[0],
-            "those of `default`": first[1],
-            "median of all trials": np.median(first),
-            "best trial, three seeds": np.mean([*tried[best][0].values()]),
-        }
-        line = {"agent": agent} | {name: f"{one:.1f}" for name, one in numbers.items()}
-        settings = json.dumps(tried[best][1]).replace('"', "")[1:-1]
-        tuned.append(line | {"its settings": f"`{settings}`"})
-    return [as_markdown(seconds), as_markdown(tuned)]
+        lines.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
+    return [as_markdown(lines)]
 
 
 MORE = {"bugs": bugs_tables, "baselines": baselines_tables}
