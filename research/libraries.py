@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from reacher.checks import actions_of_shape
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
@@ -111,10 +110,9 @@ class ArmVecEnv(VecEnv):
 def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
     """Train an agent of `research.baselines`; return a row for each episode.
 
-    What ends by numbers that are not finite gets 0 points from there on. The overrides are those of
-    the library's class, and
+    The overrides are those of the library's class, and
 
-    - `observations`: "running" if `VecNormalize` scales them, "fixed" if the notebook's scale does,
+    - `observations`: "fixed" if the notebook's scale divides them, "raw" if nothing does,
     - `reward_scale`; `noise`, the sigma of Gaussian noise on the actions; `fading`, whether it
       fades as the best score rises to 30,
     - `mirrors`: whether the agent sees each arm in its canonical mirror, as the notebook's does.
@@ -125,30 +123,26 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     options = dict(training.overrides)
     if "train_freq" in options:
         options["train_freq"] = tuple(options["train_freq"])  # which JSON does not know
-    observations, fading = options.pop("observations", "raw"), options.pop("fading", False)
     cells, evaluate = notebook.definitions(), make_evaluation(training)
+    is_scaled = options.pop("observations", "raw") == "fixed"
+    fading = options.pop("fading", False)
     arms = ArmVecEnv(
         training.arms,
         training.seed,
-        cells.OBSERVATION_SCALE if observations == "fixed" else 1.0,
+        cells.OBSERVATION_SCALE if is_scaled else 1.0,
         options.pop("reward_scale", 1),
         cells.CanonicalFrame() if options.pop("mirrors", False) else None,
         clock,
     )
-    env: VecEnv = arms
-    if observations == "running":
-        env = VecNormalize(arms, norm_reward=False)
     sigma = options.pop("noise", 0)
     if sigma:
         zeros = np.zeros(ACTION_SIZE)
         options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
-    model = kind(networks, env, seed=training.seed, device="cpu", **options)
+    model = kind(networks, arms, seed=training.seed, device="cpu", **options)
     rows: list[Row] = []
 
     def policy(observations: np.ndarray) -> np.ndarray:
-        seen: Any = arms.seen(observations)
-        if isinstance(env, VecNormalize):
-            seen = env.normalize_obs(seen)  # type: ignore[assignment]
+        seen = arms.seen(observations)
         return arms.action_signs * model.predict(seen, deterministic=True)[0]
 
     def after_step(*variables: Any) -> bool:
@@ -165,12 +159,5 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
             arms.started += clock() - began
         return episode < training.episodes
 
-    try:
-        model.learn(total_timesteps=10**9, callback=after_step)
-    except ValueError as error:  # of the arms, or of PyTorch's distributions
-        if not re.search("finite|nan", str(error)):
-            raise
-    for episode in range(len(rows) + 1, training.episodes + 1):
-        seconds = arms.seconds[-1] if arms.seconds else 0.0
-        rows.append(row(training, episode, 0.0, np.zeros(1), "", seconds))
+    model.learn(total_timesteps=10**9, callback=after_step)
     return rows
