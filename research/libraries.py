@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import time
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,15 +43,14 @@ class ArmVecEnv(VecEnv):
         scale: np.ndarray | float = 1.0,
         reward_scale: float = 1.0,
         frame: Any = None,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.clock, self.scale, self.reward_scale = clock, np.float32(scale), reward_scale
+        self.scale, self.reward_scale = np.float32(scale), reward_scale
         self.frame, self.action_signs = frame, np.float32(1)
         self.arms = Task(num_agents, seed)
         self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
-        self.started, self.score = self.clock(), 0.0
+        self.started, self.score = time.perf_counter(), 0.0
         box = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
         super().__init__(num_agents, box, spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32))
 
@@ -79,7 +77,7 @@ class ArmVecEnv(VecEnv):
         infos: list[dict] = [{} for _ in range(self.num_envs)]
         if done:
             self.scores.append(float(self.score))
-            self.seconds.append(self.clock() - self.started)
+            self.seconds.append(time.perf_counter() - self.started)
             self.score = 0.0
             infos = [
                 {"terminal_observation": last, "TimeLimit.truncated": True}
@@ -107,7 +105,7 @@ class ArmVecEnv(VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
+def train(training: Training) -> list[Row]:
     """Train an agent of `research.baselines`; return a row for each episode.
 
     The overrides are those of the library's class, and
@@ -132,7 +130,6 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         cells.OBSERVATION_SCALE if is_scaled else 1.0,
         options.pop("reward_scale", 1),
         cells.CanonicalFrame() if options.pop("mirrors", False) else None,
-        clock,
     )
     sigma = options.pop("noise", 0)
     if sigma:
@@ -149,14 +146,14 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         """Evaluate after an episode; return whether to go on."""
         episode = len(arms.scores)
         if episode > len(rows):
-            began, signs = clock(), arms.action_signs
+            began, signs = time.perf_counter(), arms.action_signs
             found = evaluate(episode, SimpleNamespace(policy=policy))
             arms.action_signs = signs  # of the arms that go on
             rows.append(row(training, episode, arms.scores[-1], found, "", arms.seconds[-1]))
             if sigma and fading:
                 for noise in model.action_noise.noises:
                     noise._sigma = sigma * (1 - min(1.0, max(arms.scores) / SOLVED_SCORE)) + zeros
-            arms.started += clock() - began
+            arms.started += time.perf_counter() - began
         return episode < training.episodes
 
     model.learn(total_timesteps=10**9, callback=after_step)

@@ -107,7 +107,7 @@ def check(training: Training) -> None:
         training.hyperparameters(notebook.definitions())
 
 
-def train(training: Training, clock: Callable[[], float] = time.perf_counter) -> list[Row]:
+def train(training: Training) -> list[Row]:
     """Train, with evaluations beside; return a row for each episode.
 
     `score` is the mean over the arms of an episode with noise, as long as the agent learns.
@@ -118,7 +118,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
     if training.library:
         from research import libraries  # whose packages few have
 
-        return libraries.train(training, clock)
+        return libraries.train(training)
     cells, learner = parts(training)
     evaluate = make_evaluation(training)
     rows: list[Row] = []
@@ -130,14 +130,14 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         settings = training.hyperparameters(cells, threshold)
         playing = LumpedRewards(environment, training.reward_every, training.clock)
         generator = seed_everything(training.seed)
-        began, evaluating = clock(), 0.0
+        began, evaluating = time.perf_counter(), 0.0
         task = scale, brain.vector_action_space_size, threshold
         agent = cells.Agent(settings, generator, learner, task)
         for episode in range(1, training.episodes + 1):
             score = cells.run_episode(playing, agent).mean()
-            seconds = clock() - began - evaluating
+            seconds = time.perf_counter() - began - evaluating
             found = evaluate(episode, agent)
-            evaluating = clock() - began - seconds
+            evaluating = time.perf_counter() - began - seconds
             rows.append(row(training, episode, score, found, agent.num_updates, seconds))
     return rows
 
