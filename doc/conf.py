@@ -38,18 +38,6 @@ CONTENTS = {  # of the sidebar; pages that no line names follow the evidence
     ],
     "The project": ["doc/layout", "CONTRIBUTING", "CHANGELOG"],
 }
-MOVED = {  # pages that are gone, and where their readers find the answer now
-    "doc/ablations.md": "doc/results.md#what-we-claim",
-    "doc/baselines.md": "doc/comparisons.md#other-peoples-agents",
-    "doc/benchmarks.md": "doc/results.md#how-fast-it-is",
-    "doc/engine.md": "tapejit/README.md",
-    "doc/mirrors.md": "doc/ingredients.md#what-do-the-mirrors-bring",
-    "doc/questions.md": "doc/ingredients.md",
-    "doc/search.md": "doc/history.md",
-    "doc/study.md": "doc/ingredients.md#the-study",
-    "doc/study_appendix.md": "doc/plans.md#the-study",
-}
-MOVED = {old: new for old, new in MOVED.items() if not (PROJECT / old).exists()}
 
 
 def repository():
@@ -185,8 +173,6 @@ def prepare(app, page, source):
 
     def published(link):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[1]))
-        if path in MOVED:
-            return f"]({posixpath.relpath(MOVED[path], posixpath.dirname(page) or '.')})"
         if path.startswith("../../"):
             return f"]({REPOSITORY}/{path[6:]})"
         if path.endswith((".md", ".ipynb", ".png", ".svg")) and (PROJECT / path).exists():
@@ -226,17 +212,8 @@ def add_preview(app, page, template, context, document):
     )
 
 
-def write_redirects(app, error):
-    """Leave a page at each old address that leads to the new one."""
-    for old, new in {} if error else MOVED.items():
-        new = posixpath.relpath(new, posixpath.dirname(old)).replace(".md", ".html")
-        text = f'<meta http-equiv="refresh" content="0; url={new}"><a href="{new}">moved</a>'
-        (Path(app.outdir) / old).with_suffix(".html").write_text(text)
-
-
 def setup(app):
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("source-read", prepare)
     app.connect("doctree-read", mark_moving_pictures)
     app.connect("html-page-context", add_preview)
-    app.connect("build-finished", write_redirects)

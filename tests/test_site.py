@@ -41,12 +41,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def site(folder):
     """All pages, by their path."""
-    pages = {
+    return {
         path.resolve(): BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
         for path in folder.rglob("*.html")
         if path not in (folder / "genindex.html", folder / "search.html")
     }
-    return {path: page for path, page in pages.items() if page.article}  # no page that leads on
 
 
 @pytest.mark.parametrize("page", EXAMPLES, ids=str)
