@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,8 +13,7 @@ from IPython import get_ipython
 from IPython.display import Markdown, display
 from matplotlib.ticker import MaxNLocator
 
-from reacher import ReacherEnvironment
-from reacher.episode import rollout
+from reacher.episode import Policy, rollout
 from tutorial.moving import moving_arms
 from tutorial.scores import SOLVED_SCORE, moving_average
 
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
-    from unityagents import UnityEnvironment
 
-    from reacher.gymnasium.unity_wrapper import UnityWrapper
     from tutorial.results import Variant
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
@@ -148,21 +145,8 @@ class GrowingCurve:
         plt.close(figure)
 
 
-def record_frames(
-    environment: ReacherEnvironment | UnityWrapper | UnityEnvironment,
-    policy: Callable[[np.ndarray], np.ndarray],
-    decisions: int,
-) -> list[np.ndarray]:
-    """Observations of every second decision while `policy` acts from a reset on.
-
-    Args:
-        environment: of arms; it is reset.
-        policy: observations (agents, 33) to actions (agents, 4).
-        decisions: how many to play.
-
-    Returns:
-        Observations (agents, 33), one array for each frame.
-    """
+def record_frames(environment: Any, policy: Policy, decisions: int) -> list[np.ndarray]:
+    """Observations (agents, 33) of every second decision while a policy acts from a reset on."""
     episode = itertools.islice(rollout(environment, policy), 0, decisions, 2)
     return [observations for observations, _, _ in episode]
 

@@ -80,8 +80,3 @@ def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160) -> byt
     options = {"save_all": True, "append_images": frames[1:], "loop": 0, "optimize": True}
     frames[0].save(file, "PNG", duration=milliseconds, blend=blend, transparency=0, **options)
     return file.getvalue()
-
-
-def still_png(picture: np.ndarray) -> bytes:
-    """One picture (height, width, 3) uint8 as a PNG."""
-    return animated_png([picture])

@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
 from tutorial.figures import plot_scores
-from tutorial.moving import animated_png, drawn_arms, moving_arms, still_png
+from tutorial.moving import animated_png, drawn_arms, moving_arms
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.randomness import seed_everything
@@ -52,7 +52,7 @@ def early_actors():
         rows.append([np.concatenate([np.asarray(label), picture], axis=1) for picture in row])
     pictures = [np.concatenate(moment) for moment in zip(*rows, strict=True)]
     (DOC / "gallery.png").write_bytes(animated_png(pictures[24:] + pictures[:24], 160))
-    (DOC / "gallery_still.png").write_bytes(still_png(pictures[24]))
+    (DOC / "gallery_still.png").write_bytes(animated_png(pictures[24:25]))
 
 
 def learning_curve():

@@ -21,9 +21,8 @@ import torch
 import tapejit
 from reacher.files import write_whole
 from tutorial.evaluation import Evaluation
-from tutorial.progress import show_progress
 from tutorial.randomness import random_states, restore_random_states, versions
-from tutorial.scores import solved_at
+from tutorial.scores import moving_average, solved_at
 from tutorial.states import pack, unpack
 
 
@@ -83,7 +82,7 @@ class TrainingRun:
         self.save_weights("last")
         if self.scores[-1] == max(self.scores):
             self.save_weights("best")
-        show_progress(self.agent, self.scores, time.perf_counter() - self.start)
+        self.show_progress()
         if self.evaluation and self.evaluation.due(number):
             began = time.perf_counter()
             found = self.evaluation.scores(self.agent.policy, number // self.evaluation.every - 1)
@@ -93,6 +92,17 @@ class TrainingRun:
             self.save_state()
         if self.after_episode:
             self.after_episode(self.agent, self.scores)
+
+    def show_progress(self) -> None:
+        """Print a line for each of the first ten episodes, and then for every tenth."""
+        number = len(self.scores)
+        if number < 10 or number % 10 == 0:
+            averages = moving_average(self.scores)
+            shown = {"score": self.scores[-1], "average": averages[-1], **self.agent.log}
+            facts = ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
+            end = "" if self.agent.learns else "; learning has ended, and noise"
+            seconds = time.perf_counter() - self.start
+            print(f"episode {number:3}: {facts}, {seconds:.0f} s{end}")
 
     def add_line(self, name: str, scores: np.ndarray, more: str = "") -> None:
         """Add the scores (arms,) of the newest episode to a table."""
