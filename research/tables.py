@@ -53,8 +53,7 @@ def report(name: str, folder: Path = CHECKPOINTS) -> str:
     plan, variants = PLANS[name], read(name, folder)
     if not variants:
         return f"## {name}\n\n{plan.question} Nothing is stored yet."
-    low = low_arms(name) if folder == CHECKPOINTS else {}
-    parts = [f"## {name}", plan.question, means_table(plan, variants, low)]
+    parts = [f"## {name}", plan.question, means_table(plan, variants)]
     if effects := effects_of(plan, variants):
         parts.append(effects_table(judged(effects), plan.planned))
     if secondary := contrasts_of(plan, variants, plan.secondary):
@@ -90,17 +89,7 @@ def at_best_rates(variants: Variants) -> dict[str, Variant]:
     return found
 
 
-def low_arms(name: str) -> dict[str, str]:
-    """The share of arms below 38.5 in evaluations after learning, where commit 6ee81e9 counted."""
-    with open(CHECKPOINTS / "arms_below_38.5.csv", newline="") as file:
-        return {
-            line["variant"]: f"{int(line['low']) / int(line['arms']):.1%}"
-            for line in csv.DictReader(file)
-            if line["plan"] == name
-        }
-
-
-def means_table(plan: Plan, variants: Variants, low: Mapping[str, str] | None = None) -> str:
+def means_table(plan: Plan, variants: Variants) -> str:
     """What each variant reached over its seeds."""
     lines = []
     title = "; ".join(map(str, (plan.measure, *plan.measures.values())))
@@ -113,8 +102,6 @@ def means_table(plan: Plan, variants: Variants, low: Mapping[str, str] | None = 
         }
         if "location" not in plan.changes().get(name, {}):  # else the scores are not those of arms
             line |= columns_of_arms(variant)
-        if low and name in low:
-            line["arms below 38.5 there"] = low[name]
         lines.append(line)
     return as_markdown(lines)
 
