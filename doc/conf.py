@@ -8,7 +8,6 @@ import html
 import os
 import posixpath
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -38,20 +37,8 @@ CONTENTS = {  # of the sidebar; pages that no line names follow the evidence
     ],
     "The project": ["doc/layout", "CONTRIBUTING", "CHANGELOG"],
 }
-
-
-def repository():
-    """The address of this repository on its host, from GitHub's workflow or from git."""
-    if name := os.environ.get("GITHUB_REPOSITORY"):
-        return f"{os.environ.get('GITHUB_SERVER_URL', 'https://github.com')}/{name}"
-    git = subprocess.run(
-        ["git", "remote", "get-url", "origin"], cwd=PROJECT, capture_output=True, text=True
-    ).stdout.strip()
-    found = re.fullmatch(r"(?:https?://|git@|ssh://git@)([\w.-]+)[:/](.+?)(?:\.git)?/?", git)
-    return f"https://{found[1]}/{found[2]}" if found else "https://github.com/OWNER/NAME"
-
-
-REPOSITORY = repository()
+SERVER = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+REPOSITORY = f"{SERVER}/{os.environ.get('GITHUB_REPOSITORY', 'OWNER/NAME')}"  # as its workflow says
 OWNER, NAME = REPOSITORY.split("/")[-2:]
 
 project = "Twenty arms learn to reach"

@@ -72,11 +72,8 @@ class ArmRenderer:
         self._places, self._camera = on_grid(arms, columns, min(goal_size, LARGEST_FRAMED), slope)
         self._model = model = mujoco.MjModel.from_xml_string(SURROUNDINGS)
         view = model.vis.global_
-        view.offwidth, view.offheight, view.fovy = (
-            width,
-            height,
-            2 * np.degrees(np.arctan(slope[1])),
-        )
+        view.offwidth, view.offheight = width, height
+        view.fovy = 2 * np.degrees(np.arctan(slope[1]))
         model.stat.center[:], model.stat.extent = 0, self._camera.distance
         model.vis.map.znear, model.vis.map.zfar, model.vis.map.shadowclip = 0.02, 8, 1
         self._data = mujoco.MjData(model)

@@ -187,45 +187,28 @@ BUGS = {
         classes={"Agent": CourseNoise},
     ),
     "biased_noise": Bug(
-        "Noise with a bias",
-        "noise_mean",
-        "course_noise",
-        classes={"Agent": BiasedNoise},
+        "Noise with a bias", "noise_mean", "course_noise", classes={"Agent": BiasedNoise}
     ),
     "broadcast": Bug(
-        "Shapes that broadcast",
-        "q_spread",
-        classes={"Critic": BroadcastCritic, "DDPG": Broadcast},
+        "Shapes that broadcast", "q_spread", classes={"Critic": BroadcastCritic, "DDPG": Broadcast}
     ),
     "terminal_at_limit": Bug(
-        "The time limit as an end",
-        "terminal_share",
-        classes={"Agent": TerminalAtLimit},
+        "The time limit as an end", "terminal_share", classes={"Agent": TerminalAtLimit}
     ),
     "stale_gradients": Bug("Stale gradients", "Q", classes={"DDPG": StaleGradients}),
     "gamma_power": Bug(
-        "Gamma to the power n + 1",
-        "Q",
-        episode=0,
-        classes={"NStepBuffer": GammaPower},
+        "Gamma to the power n + 1", "Q", episode=0, classes={"NStepBuffer": GammaPower}
     ),
     "one_noise": Bug("One noise for all arms", "noise_shared", classes={"Agent": OneNoise}),
     "weighted_priorities": Bug(
-        "Weights inside the priorities",
-        "priority_ratio",
-        classes={"DDPG": WeightedPriorities},
+        "Weights inside the priorities", "priority_ratio", classes={"DDPG": WeightedPriorities}
     ),
     "saturated_actor": Bug(
-        "A saturated actor",
-        "saturation",
-        classes={"NoisyActor": SaturatedActor},
+        "A saturated actor", "saturation", classes={"NoisyActor": SaturatedActor}
     ),
     "no_end": Bug("No end of learning", "worst_arm", overrides={"anneal_episodes": None}),
     "batch_normalization": Bug(
-        "Batch normalization",
-        "mode_gap",
-        edits=BATCH,
-        classes={"DDPG": TwoModes},
+        "Batch normalization", "mode_gap", edits=BATCH, classes={"DDPG": TwoModes}
     ),
     "training_targets": Bug(
         "Targets in training mode",

@@ -19,7 +19,7 @@ import filelock
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 from research import results
-from research.training import Training, check, train
+from research.training import Row, Training, check, train
 
 Job = TypeVar("Job")
 
@@ -106,14 +106,12 @@ def run_trainings(
     for variant in {one.variant: one for one in missing}.values():
         check(variant)
     folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(one: Training, rows: list[Row]) -> None:
+        results.store(path_of(one, folder), rows)
+
     with filelock.FileLock(folder / ".lock", timeout=0):
-        return run(
-            missing,
-            train,
-            lambda one, rows: results.store(path_of(one, folder), rows),
-            address,
-            workers,
-        )
+        return run(missing, train, keep, address, workers)
 
 
 def path_of(training: Training, folder: Path) -> Path:

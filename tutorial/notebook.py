@@ -19,27 +19,18 @@ from PIL import Image
 from tutorial.paths import EXTENSIONS, NOTEBOOK
 
 
-def cell_with_tag(notebook: nbformat.NotebookNode, tag: str) -> nbformat.NotebookNode:
-    """The one cell with this tag.
-
-    Raises:
-        ValueError: there is none, or more than one.
-    """
-    found = [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} cells of the notebook have the tag {tag!r}, not one")
-    return found[0]
-
-
 def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
-    """The values in the notebook's cell of parameters.
+    """The values in the notebook's one cell with the tag `parameters`.
 
     Raises:
-        ValueError: no such cell, or a value in it that is not a literal.
+        ValueError: no such cell, or several, or a value in it that is not a literal.
     """
+    found = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", ())]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} cells of the notebook have the tag 'parameters', not one")
     return {
         statement.targets[0].id: ast.literal_eval(statement.value)
-        for statement in ast.parse(cell_with_tag(notebook, "parameters").source).body
+        for statement in ast.parse(found[0].source).body
     }
 
 

@@ -29,16 +29,13 @@ def read_plan(plan: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
         FileNotFoundError: there is no such plan; names those there are.
         ValueError: seeds of a variant have different numbers of episodes.
     """
-    paths = [path for path in sorted((folder / plan).glob("*.csv")) if is_variant(path)]
+    paths = [
+        path for path in sorted((folder / plan).glob("*.csv")) if path.read_text().startswith(HEAD)
+    ]
     if not paths:
         plans = sorted({path.parent.name for path in folder.glob("*/*.csv")})
         raise FileNotFoundError(f"no tables of a plan {plan!r} in {folder}: there are {plans}")
     return {path.stem: read_variant(path) for path in paths}
-
-
-def is_variant(path: Path) -> bool:
-    with open(path) as file:
-        return file.readline().startswith(HEAD)
 
 
 def read_variant(path: Path) -> Variant:
