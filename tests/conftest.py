@@ -1,4 +1,4 @@
-"""Fixtures: the notebook's definitions without its training, and the folder of reference data."""
+"""Fixtures: the notebook's definitions without its training, and a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from tutorial.notebook import definitions
-from tutorial.paths import PROJECT
 from tutorial.settings import make_settings
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
@@ -48,15 +47,6 @@ def assert_same(answer, expected):
 def notebook():
     """The notebook's definitions; a missing name is an AttributeError that says which."""
     return definitions()
-
-
-@pytest.fixture(scope="session")
-def unity_policies():
-    """Folder with policies that were trained in the Unity build, and with its random scores."""
-    folder = PROJECT.parent / "shared" / "unity_policies"
-    if not folder.is_dir():
-        pytest.skip(f"no reference data in {folder}")
-    return folder
 
 
 @pytest.fixture(scope="session")
