@@ -15,14 +15,13 @@ from matplotlib.ticker import MaxNLocator
 
 from reacher.episode import Policy, rollout
 from tutorial.moving import moving_arms
+from tutorial.results import Variant, mean_interval
 from tutorial.scores import SOLVED_SCORE, moving_average
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
-
-    from tutorial.results import Variant
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -58,29 +57,18 @@ def plot_scores(
 
 
 def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -> None:
-    """Mean over seeds of curves (seeds, len(x)), its 95 % bootstrap interval, and each curve."""
+    """Mean over seeds of curves (seeds, len(x)), its 95 % t-interval, and each curve."""
     runs = np.asarray(curves)
-    picks = np.random.default_rng(0).integers(len(runs), size=(2_000, len(runs)))
+    means, low, high = np.transpose([mean_interval(scores) for scores in runs.T])
     axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
-    axes.fill_between(
-        x,
-        *np.percentile(runs[picks].mean(axis=1), [2.5, 97.5], axis=0),
-        color=color,
-        alpha=0.25,
-        linewidth=0,
-    )
-    axes.plot(x, runs.mean(axis=0), color=color, linewidth=2, label=label)
+    axes.fill_between(x, low, high, color=color, alpha=0.25, linewidth=0)
+    axes.plot(x, means, color=color, linewidth=2, label=label)
 
 
 def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
     """The dashed line of the score that counts as solved, with a name for a legend."""
-    axes.axhline(
-        reward_threshold,
-        color="0.4",
-        linestyle="--",
-        linewidth=1,
-        label=f"{reward_threshold:g}, for an average",
-    )
+    label = f"{reward_threshold:g}, for an average"
+    axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1, label=label)
 
 
 def plot_with_and_without(
