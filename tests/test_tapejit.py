@@ -146,6 +146,32 @@ def test_a_check_finds_what_no_guard_sees(monkeypatch, capsys):
     assert fast.engine == "torch" and "result 0 is not PyTorch's" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("seed", [0, 12, 14])
+def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, seed):
+    """Then all numbers are right, and a gradient is another one: with these seeds."""
+
+    class Kink:
+        def __init__(self):
+            torch.manual_seed(seed)
+            self.layer = nn.Linear(32, 1, bias=False)
+            self.optimizer = torch.optim.SGD(self.layer.parameters(), 1e-3)
+
+        def learn(self, x):
+            loss = torch.relu(self.layer(x)).sum()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            return loss.detach()
+
+    monkeypatch.setattr(checking.Schedule, "due", lambda *_: 1)
+    fast, x = tapejit.compile(Kink()), np.random.default_rng(seed).standard_normal((8, 32))
+    fast.call("learn", np.float32(x))
+    w = fast.learner.layer.weight.detach().double().numpy()[0]
+    x[0] -= x[0] @ w / (w @ w) * w  # whose value is 0 up to rounding
+    fast.call("learn", np.float32(x))
+    assert fast.engine == "compiled", fast.reason
+
+
 def test_the_learner_of_the_notebook_is_compiled(notebook):
     """With noise, in all variants, and that of section 3 on batches."""
     outcomes = []
