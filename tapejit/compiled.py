@@ -202,10 +202,12 @@ class Learner:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entry, phase, min(tried, steps))
             results = phase.run(call.arrays(), steps)
-        except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
+        except (ArithmeticError, CannotRecord) as reason:
             if chance is not None:
                 torch.set_rng_state(chance)
-            raise NotNow from None
+            if isinstance(reason, ArithmeticError):  # such as an index beyond an axis
+                raise NotNow from None  # PyTorch will tell
+            raise
         if phase.after:
             phase.write()
         for path in entry.grads:

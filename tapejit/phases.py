@@ -16,9 +16,9 @@ from tapejit.jax_setup import aligned, options
 from tapejit.private import copy_all
 from tapejit.reading import Reading
 from tapejit.recording import Node, Recorded, drawn
-from tapejit.to_jax import ALLOWED, Column, Group, Translation, check, is_wide, number_type, wide
+from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 
-__all__ = ["ALLOWED", "Phase", "check"]  # what `jax_setup.phases` gives
+__all__ = ["ALLOWED", "Phase"]  # what `jax_setup.phases` gives
 
 
 SMALL = 16_384  # bytes of an argument that JAX may copy as it likes
@@ -32,7 +32,6 @@ class Program(NamedTuple):
     singles: tuple[Node, ...]  # other tensors that are read
     numbers: tuple[int, ...]  # which arguments are arrays
     scan: bool
-    faulty: bool  # whether an operation may fail, where PyTorch raises an error
 
     def step(self, vectors, singles, rates, data, draws):
         """Vectors after one call, its results, and whether it failed."""
@@ -49,8 +48,7 @@ class Program(NamedTuple):
             for nodes, group in self.columns
         ]
         before = list(zip(self.columns, vectors, strict=True))
-        *found, failed = Translation(values, before).outputs(after, self.recorded.results)
-        return *found, [failed] if self.faulty else []
+        return Translation(values, before).outputs(self.recorded, after)
 
 
 @functools.cache
@@ -67,19 +65,18 @@ def compiled(program: Program) -> Any:
             def row(arrays):
                 return [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in arrays]
 
-            vectors, found, faults = program.step(vectors, singles, rates, row(data), row(draws))
+            vectors, found, fault = program.step(vectors, singles, rates, row(data), row(draws))
             stacks = [
                 jax.lax.dynamic_update_index_in_dim(stack, result, k, 0)
                 for stack, result in zip(stacks, found, strict=True)
             ]
-            return vectors, stacks, [a | b for a, b in zip(failed, faults, strict=True)]
+            return vectors, stacks, failed | fault
 
         stacks = [
             jnp.zeros((len(data[0]), *node.shape), number_type(node.dtype))
             for node in program.recorded.results
         ]
-        failed = [jnp.bool_(False)] * program.faulty
-        return jax.lax.fori_loop(0, steps, body, (vectors, stacks, failed))
+        return jax.lax.fori_loop(0, steps, body, (vectors, stacks, jnp.bool_(False)))
 
     # Vectors are given away: else XLA copies them all at once, in a second thread, and stays there.
     chosen = options(bool(program.columns))
@@ -133,11 +130,10 @@ class Phase:
         self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
         self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
         parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
-        self.function = compiled(Program(*parts, check(recorded)))
-        self.context = functools.partial(wide, is_wide(recorded))
+        self.function = compiled(Program(*parts))
         self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
         self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
-        with self.context():
+        with jax.enable_x64(True):
             for k, path in enumerate(single):
                 self.singles.append(same_memory(tensor := places[path].tensor.detach()))
                 if self.singles[k] is None:
@@ -165,11 +161,11 @@ class Phase:
             piece.copy_(place.now())
         if self.loaded[0]:
             copy_all(*self.loaded)
-        with self.context():
+        with jax.enable_x64(True):
             vectors, results, failed = self.function(
                 self.vectors, self.singles, rates, data, draws, np.int32(steps)
             )
-        if failed and failed[0]:
+        if failed:
             raise ArithmeticError
         for numbers, vector in zip(self.vectors, vectors, strict=True):
             numbers[...] = np.asarray(vector)

@@ -18,7 +18,7 @@ from torch import nn
 
 import tapejit
 from tapejit import checking, jax_setup, private
-from tapejit.recording import Node, record
+from tapejit.recording import Node, Recorded, record
 
 PACKAGE = Path(tapejit.__file__).parent
 ROUNDING = 2.0**-24  # relative, of float32
@@ -201,18 +201,18 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
 
 
 OPERATIONS = """
-x.gather(1, i) | x.scatter(1, i, y) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
+x.gather(1, i) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
 x.index_select(0, i[0]) | x[i[0]] | x[:, i[0]] | x.index_put((i[0],), y[0])
-x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | F.pad(x, (1, 2)) | torch.cat([x, y], 1)
+x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | torch.cat([x, y], 1)
 x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(1, 1)
-x.sort(1).values | x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
-torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.quantile(0.5) | y.pow(x)
-x.remainder(0.3) | x.fmod(0.3) | x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
+x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
+torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | y.pow(x)
+x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
 x.clamp(-y, y) | x.lerp(y, y) | x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril()
 F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
 F.leaky_relu(x) | x.cosh().log() | x.round() | n.relu() | n.clamp(0, 1) | n.sign() | n.abs()
 n.maximum(x) | n.amax(1) | n.max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
-n.sort(1).values | n.tanh() | n.sigmoid() | n.isnan() * 1.0
+n.tanh() | n.sigmoid() | n.isnan() * 1.0
 """
 
 
@@ -229,8 +229,9 @@ def test_an_operation_is_pytorchs(expression):
     library = sys.modules[jax_setup.phases().Translation.__module__]
     expected, tape = record(lambda: eval(expression, space), inputs, library.ALLOWED)
     values = {node: library.jnp.asarray(tensor.numpy()) for node, tensor in inputs}
-    with library.wide(True):
-        _, [found], failed = library.Translation(values).outputs((), [tape.read(expected)])
+    with library.jax.enable_x64(True):
+        recorded = Recorded((), (tape.read(expected),), ())
+        _, [found], failed = library.Translation(values).outputs(recorded)
     assert found.shape == expected.shape and not failed
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=64 * 20 * ROUNDING)
 
