@@ -44,6 +44,11 @@ def index_of(index: Any, size: int, least: int = 0) -> Any:
     return index
 
 
+def remainder(a, b):
+    FAULTS.append(jnp.any(jnp.equal(b, 0)))  # an error for whole numbers
+    return jnp.remainder(a, b)
+
+
 def plus(a, b, alpha=1):
     return a + b if alpha == 1 else a + alpha * b
 
@@ -74,6 +79,7 @@ for name, function in {
     "sub": lambda a, b, alpha=1: a - alpha * b,
     "mul": jnp.multiply,
     "div": jnp.divide,
+    "remainder": remainder,
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
     "lt": jnp.less,
@@ -233,6 +239,11 @@ OPERATIONS = ELEMENTWISE | {
     "max.dim": extreme(jnp.max, jnp.argmax),
     "min.dim": extreme(jnp.min, jnp.argmin),
     "argmax.default": over(jnp.argmax),
+    "cumsum.default": lambda x, dim, **_: jnp.cumsum(x, dim),
+    "sort.default": lambda x, dim=-1, descending=False: (
+        jnp.sort(x, dim, descending=descending),
+        jnp.argsort(x, dim, descending=descending),
+    ),
     "t.default": jnp.transpose,
     "permute.default": jnp.transpose,
     "transpose.int": jnp.swapaxes,

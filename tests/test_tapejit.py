@@ -205,9 +205,9 @@ x.gather(1, i) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
 x.index_select(0, i[0]) | x[i[0]] | x[:, i[0]] | x.index_put((i[0],), y[0])
 x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | torch.cat([x, y], 1)
 x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(1, 1)
-x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
-torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | y.pow(x)
-x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
+x.sort(1).values | x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
+torch.stack([x, y]).unbind(2)[1] | x.quantile(0.5) | x.repeat(2, 1).split(3, 1)[1] | y.pow(x)
+x.remainder(0.3) | x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
 x.clamp(-y, y) | x.lerp(y, y) | x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril()
 F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
 F.leaky_relu(x) | x.cosh().log() | x.round() | n.relu() | n.clamp(0, 1) | n.sign() | n.abs()

@@ -130,7 +130,7 @@ CHANCE = random.Random(0)
         if CHANCE.random() < 0.8:
             soft_update(self.target_actor, self.actor, 0.5)
         return result
-# whole numbers beyond 32 bits: torch
+# whole numbers beyond 32 bits: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
         bucket = (rows[:, 0] * 1e9).long() * 16 % 7
