@@ -12,7 +12,6 @@ thousandth away, where another difference would be found again.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import random
 from typing import Any
@@ -22,7 +21,7 @@ import torch
 
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved, differences
-from tapejit.recording import CannotRecord, NoPrinting
+from tapejit.recording import CannotRecord
 
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32
@@ -57,11 +56,11 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
     Raises:
         CannotRecord: the results differ; says which.
     """
-    reading = Reading(owner.learner, method, owner.apart)
+    reading = Reading(owner.learner, method)
     saved = Saved(reading)
 
     def state() -> dict[str, torch.Tensor]:
-        return {path: place.now() for path, place in reading.tensors.items()}
+        return {path: place.tensor for path, place in reading.tensors.items()}
 
     def expected(call: Any) -> dict[str, np.ndarray]:
         """By PyTorch, from what there is."""
@@ -74,7 +73,7 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
         old = numbers(None, state())
         result = entry.result(phase.run(call.arrays(), steps), call.steps and steps)
         found, right = old | numbers(result, phase.after), expected(call)
-        now = Reading(owner.learner, method, owner.apart)
+        now = Reading(owner.learner, method)
         if changed := differences(entry.reading.facts, now.facts):
             raise CannotRecord(f"{method} changes {changed[0]}")
         if saved.chance_is_used():
@@ -106,7 +105,7 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
                 moved = AWAY * torch.rand(place.tensor.shape, generator=chance)
                 place.tensor.data.mul_(1 + moved)
 
-    with saved.undone(), contextlib.redirect_stdout(NoPrinting()):
+    with saved.undone():
         names = wrong(0)
         for seed in range(1, ROUNDS):
             names = names and names & wrong(seed)

@@ -84,14 +84,13 @@ class Entry(NamedTuple):
     recorded: Recorded
     leaves: list  # of its result: the class of tensors for a tensor
     structure: Any
-    replaced: frozenset[str]  # tensors in whose places it puts new ones
     grads: list[str]  # tensors whose gradients it sets
     reading: Reading  # before it
     guard: Guard | None = None
 
     def bound(self, reading: Reading) -> Entry:
         """The same for a learner that has other objects in its places."""
-        return self._replace(reading=reading, guard=Guard(reading, self.replaced))
+        return self._replace(reading=reading, guard=Guard(reading))
 
     def result(self, arrays: Sequence[np.ndarray], steps: int | None) -> Any:
         """Arrays in the structure that the method returns."""
@@ -123,7 +122,6 @@ class Learner:
         self.entries: dict[tuple, list[Entry]] = {}
         self.current: dict[tuple, tuple[Entry, Any]] = {}  # with the compiled call
         self.tried: Counter[tuple] = Counter()  # how often a kind of call was recorded
-        self.apart: set[tuple] = set()
         self.schedule = checking.Schedule()
         if self.engine == "compiled" and (reason := jax_setup.why_no_jax()):
             self.give_way(reason)
@@ -194,7 +192,7 @@ class Learner:
         entry, phase = self.current.get(key, (None, None))
         if entry is None or not entry.guard.holds():
             entry = self.entry(key, method, call)
-            parts = entry.recorded, entry.reading, entry.replaced, call.numbers, call.room()
+            parts = entry.recorded, entry.reading, call.numbers, call.room()
             phase = jax_setup.phases().Phase(*parts)
             self.current[key] = entry, phase
         chance = torch.get_rng_state() if phase.draws else None
@@ -208,8 +206,7 @@ class Learner:
             if isinstance(reason, ArithmeticError):  # such as an index beyond an axis
                 raise NotNow from None  # PyTorch will tell
             raise
-        if phase.after:
-            phase.write()
+        phase.write()
         for path in entry.grads:
             entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
         return entry.result(results, call.steps)
@@ -217,7 +214,7 @@ class Learner:
     def entry(self, key: tuple, method: str, call: Given) -> Entry:
         """The recording for such a call; a new one where what it holds has changed."""
         known = self.entries.setdefault(key, [])
-        reading, changed = Reading(self.learner, method, self.apart), []
+        reading, changed = Reading(self.learner, method), []
         for k, entry in enumerate(known):
             changed = differences(entry.reading.facts, reading.facts)
             if not changed:
@@ -236,7 +233,7 @@ class Learner:
             raise CannotRecord(f"{method} changes {changed[0]}")
         if differences(reading.facts, after.facts):  # such as an optimizer before its first step
             raise NotNow
-        if one[:4] != other[:4]:
+        if one[:3] != other[:3]:
             raise CannotRecord(f"two calls of {method} one after the other do different things")
         known.append(one.bound(reading))
         return known[-1]
@@ -260,15 +257,15 @@ class Learner:
             for group, (node, rate) in zip(before.rates, rates, strict=True):
                 if group["lr"] is not rate or tape.read(rate) is not node:
                     raise CannotRecord(f"{method} itself sets a learning rate")
-        after = Reading(self.learner, method, self.apart)
-        state, replaced = {}, set()
+        after = Reading(self.learner, method)
+        state: dict[str, Node] = {}
         shares = Counter(memory_of(place.tensor) for place in after.tensors.values())
         for path, place in after.tensors.items():
             node, known = tape.read(place.tensor), tensors.get(path)
+            if known is None:  # what it reads will not be the same
+                continue
             if known is not place.tensor:
-                if place.holder is None:
-                    raise CannotRecord(f"{method} changes {path}")
-                replaced.add(path)
+                raise CannotRecord(f"{method} makes {path} another tensor: write into it instead")
             elif told([known]) != were[path][0]:
                 raise CannotRecord(f"{method} changes what {path} is")
             elif node is states[path]:
@@ -278,7 +275,7 @@ class Learner:
             if first.get(path, path) == path:
                 state[path] = node
             elif node is not state.get(first[path]):
-                self.apart.add(place.group)
+                raise CannotRecord(f"{method} counts the steps of {path} apart")
         end = torch.get_rng_state()
         torch.set_rng_state(chance)
         for node in tape.draws:
@@ -295,7 +292,6 @@ class Learner:
             Recorded(tuple(state.items()), results, tuple(tape.draws)),
             [Tensor if isinstance(one, torch.Tensor) else one for one in found],
             structure,
-            frozenset(replaced),
             [path for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
             before,
         ), after

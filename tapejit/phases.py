@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -89,7 +89,6 @@ class Phase:
     Args:
         recorded: one call.
         reading: what the learner has.
-        replaced: names of tensors in whose place a new one is put.
         numbers: which arguments are arrays.
         room: for how many calls it has room; None: it computes one.
     """
@@ -98,7 +97,6 @@ class Phase:
         self,
         recorded: Recorded,
         reading: Reading,
-        replaced: Collection[str],
         numbers: Sequence[int],
         room: int | None,
     ):
@@ -124,11 +122,9 @@ class Phase:
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
-        self.replaced = [(places[path], self.after[path]) for path in replaced]
-        kept = [path for path in self.after if path not in replaced]
-        first = [path for paths in written for path in paths if path not in replaced]
+        first = [path for paths in written for path in paths]
         self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
-        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
+        self.kept = [places[path].tensor for path in self.after], [*self.after.values()]
         parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
         self.function = compiled(Program(*parts))
         self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
@@ -157,8 +153,6 @@ class Phase:
             draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
         for k, tensor in self.copied:
             self.singles[k] = tensor.numpy().copy()
-        for place, piece in self.replaced:
-            piece.copy_(place.now())
         if self.loaded[0]:
             copy_all(*self.loaded)
         with jax.enable_x64(True):
@@ -172,13 +166,9 @@ class Phase:
         first = slice(steps) if self.room else ...
         return [np.array(np.asarray(one)[first]) for one in results]
 
-    @torch.no_grad()
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
-        for place, piece in self.replaced:
-            assert place.holder is not None
-            place.holder.put(place.key, piece.clone())
-        if self.kept[0]:
+        if self.after:
             copy_all(*self.kept)
 
 

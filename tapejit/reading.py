@@ -41,7 +41,9 @@ KNOWN = set(  # libraries whose functions depend on their arguments alone, or on
     "_operator _functools _collections _weakref typing_extensions pydantic pydantic_core "
     "difflib tapejit".split()
 )
-REFUSED = set("open input exec eval globals locals breakpoint id __import__".split())  # functions
+REFUSED = set(
+    "open print input exec eval globals locals breakpoint id __import__".split()
+)  # functions
 REFUSED_METHODS = set(  # they read or write what nobody sees
     "default_rng SeedSequence fromfile memmap loadtxt genfromtxt load save savez tofile".split()
 )
@@ -75,11 +77,11 @@ PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call somet
 }
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 HEAP = 1 << 9  # the flag of classes that Python's code has made
-MOST, LARGEST = 50_000, 1_000_000  # things that are looked at, and bytes of an array
+MOST = 50_000  # things that are looked at
 
 
 class Holder(NamedTuple):
-    """A dict, list, deque, set or class, and the keys of what counts in it."""
+    """A dict, list, deque or class, and the keys of what counts in it."""
 
     target: Any
     keys: dict[Any, None]
@@ -88,50 +90,36 @@ class Holder(NamedTuple):
     def contents(self) -> Any:
         return vars(self.target) if isinstance(self.target, type) else self.target
 
-    def put(self, key: Any, value: Any) -> None:
-        if isinstance(self.target, type):
-            setattr(self.target, key, value)
-        else:
-            self.target[key] = value
-
     def restore(self, old: Any) -> None:
         """Give it the contents that it had."""
-        now = self.contents
-        if isinstance(old, dict):
-            for key in [key for key in now if key not in old]:
-                delattr(self.target, key) if isinstance(self.target, type) else now.pop(key)
-            for key, value in old.items():
-                if now.get(key, self) is not value:
-                    self.put(key, value)
-        elif len(now) != len(old) or not all(map(operator.is_, now, old)):
-            now.clear()
-            (now.update if isinstance(now, set) else now.extend)(old)
+        if not isinstance(self.target, type):
+            self.target.clear()
+            (self.target.update if isinstance(old, dict) else self.target.extend)(old)
+            return
+        now = dict(vars(self.target))
+        for key in now.keys() - old.keys():
+            delattr(self.target, key)
+        for key, value in old.items():
+            if now.get(key, self) is not value:
+                setattr(self.target, key, value)
 
 
 class Tensor(NamedTuple):
-    """A tensor that is read, and where it lies."""
+    """A tensor that is read."""
 
     tensor: torch.Tensor
     group: tuple  # those of one network, or one kind of average of an optimizer, are alike
-    holder: Holder | None = None  # that it can be put into; None: in a tuple or a closure
-    key: Any = None
-
-    def now(self) -> torch.Tensor:
-        """What lies there now."""
-        return self.holder.contents[self.key] if self.holder else self.tensor
 
 
 class Reading:
     """All that a method of a learner reads; see above.
 
-    Args: apart, groups of numbers that do not stay equal.
-
     Raises:
         CannotRecord: it reads something whose state cannot be seen.
     """
 
-    def __init__(self, learner: Any, method: str, apart: Container[tuple] = ()):
-        self.apart, self.codes = apart, set[types.CodeType]()
+    def __init__(self, learner: Any, method: str):
+        self.codes = set[types.CodeType]()
         self.names, size = {method}, 0  # of attributes
         while size != len(self.names):
             size = len(self.names)
@@ -141,7 +129,6 @@ class Reading:
             self.holders: dict[int, Holder] = {}
             self.cells: list[types.CellType] = []
             self.rates: list[dict] = []  # groups of an optimizer whose rate is a number
-            self.arrays: list[np.ndarray] = []
             self.seen: dict[int, tuple[str, Any]] = {}
             self.visit(learner, "self", ())
 
@@ -165,7 +152,7 @@ class Reading:
             if len(self.seen) > MOST:
                 raise CannotRecord(f"{path} holds more than can be looked at")
             if isinstance(value, torch.Tensor):
-                self.see_tensor(value, path, Tensor(value, group or (path,), holder, key))
+                self.see_tensor(value, path, Tensor(value, group or (path,)))
             else:
                 self.see(value, path, group)
 
@@ -193,11 +180,6 @@ class Reading:
                 self.see_items(vars(value), path, (), self.names)
         elif isinstance(value, weakref.ref):
             self.visit(value(), f"{path}()", group)
-        elif isinstance(value, np.ndarray):
-            if value.dtype.hasobject or value.nbytes > LARGEST:
-                raise CannotRecord(f"{path} is too large an array, or one of objects")
-            self.arrays.append(value)
-            self.facts[path] = value.shape, value.dtype, value.tobytes()
         else:
             self.see_object(value, path, group, bool(library))
 
@@ -219,6 +201,8 @@ class Reading:
         for key in [key for key in held if (names is None or key in names) and key != rate]:
             if isinstance(key, str) and "_hooks" in key and not held[key]:
                 continue  # `Guard` notices when a hook is registered
+            if key == "_non_persistent_buffers_set":
+                continue
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
@@ -242,12 +226,8 @@ class Reading:
             holder = None if isinstance(value, tuple) else self.holder(value)
             for k, one in enumerate(value):
                 self.visit(one, f"{path}[{k}]", group, holder, k)
-        elif isinstance(value, (set, frozenset)):
-            if not all(isinstance(one, (*ATOMS, types.FunctionType, type)) for one in value):
-                raise CannotRecord(f"{path} is a set of objects")
-            self.facts[path] = kind, frozenset(value)
-            if isinstance(value, set):
-                self.holder(value)
+        elif isinstance(value, frozenset):
+            self.facts[path] = value
         elif (
             not hasattr(value, "__dict__")
             or isinstance(value, (*GENERATORS, functools._lru_cache_wrapper))
@@ -278,7 +258,7 @@ class Reading:
         for group, places in counts.items():
             equal = len({self.tensors[place].tensor.item() for place in places}) == 1
             self.facts[f"{path}: whether all of {group} are equal"] = equal
-            if equal and group not in self.apart:
+            if equal:
                 self.shared[places[0]] = places
 
     def see_class(self, kind: type, made: bool = False) -> None:
@@ -385,7 +365,6 @@ class Saved:
         ]
         self.cells = [(cell, cell.cell_contents) for cell in reading.cells]
         self.rates = [(group, group["lr"]) for group in reading.rates]
-        self.arrays = [(array, array.copy()) for array in reading.arrays]
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
         for place in reading.tensors.values():
@@ -406,9 +385,6 @@ class Saved:
             holder.restore(contents)
         for cell, content in self.cells:
             cell.cell_contents = content
-        for array, content in self.arrays:
-            if array.flags.writeable:
-                array[...] = content
         for tensor, memory, grad, (numbers, gradients), wanted in self.tensors:
             if tensor.data_ptr() != memory.data_ptr():
                 tensor.data = memory
@@ -431,27 +407,20 @@ class Saved:
 
 
 class Guard:
-    """Says in microseconds whether a reading still tells what is there.
+    """Says in microseconds whether a reading still tells what is there."""
 
-    Args: replaced, names of tensors in whose place another one may lie, if it is alike.
-    """
-
-    def __init__(self, reading: Reading, replaced: Collection[str]):
-        places = [reading.tensors[path] for path in replaced]
-        apart = {(id(each.holder.target), each.key) for each in places if each.holder}
+    def __init__(self, reading: Reading):
         self.sized = [each.contents for each in reading.holders.values()]
         self.sizes = list(map(len, self.sized))
-        self.sets = [(each, each.copy()) for each in self.sized if isinstance(each, set)]
-        self.items: list[tuple[operator.itemgetter, Any]] = []
-        for each in reading.holders.values():
-            if keys := [key for key in each.keys if (id(each.target), key) not in apart]:
-                self.items.append((operator.itemgetter(*keys, keys[0]), each.contents))
+        self.items = [
+            (operator.itemgetter(*each.keys, next(iter(each.keys))), each.contents)
+            for each in reading.holders.values()
+            if each.keys
+        ]
         self.cells = reading.cells
         self.held = list(self.now())
-        self.arrays = [(array, array.tobytes()) for array in reading.arrays]
-        self.tensors = [x.tensor for path, x in reading.tensors.items() if path not in replaced]
+        self.tensors = [each.tensor for each in reading.tensors.values()]
         self.told, self.hooks = told(self.tensors), hooks_so_far()
-        self.replaced = [(place, kind_of(place.tensor)) for place in places]
         self.shared = [
             [reading.tensors[place].tensor.detach().numpy() for place in places]
             for places in reading.shared.values()
@@ -469,10 +438,7 @@ class Guard:
                 and list(map(len, self.sized)) == self.sizes
                 and all(map(operator.is_, self.now(), self.held))
                 and told(self.tensors) == self.told
-                and all([target == contents for target, contents in self.sets])
-                and all([array.tobytes() == numbers for array, numbers in self.arrays])
                 and all([len(set(map(float, equal))) == 1 for equal in self.shared])
-                and all([kind_of(place.now()) == kind for place, kind in self.replaced])
             )
         except Exception:  # what is there now cannot even be compared
             return False
@@ -486,8 +452,3 @@ def told(tensors: Collection[torch.Tensor]) -> tuple:
         list(map(torch.Tensor.numel, tensors)),
         [tensor.requires_grad for tensor in tensors],
     )
-
-
-def kind_of(tensor: torch.Tensor) -> tuple:
-    """What must be the same of two tensors for one to take the other's place."""
-    return type(tensor), tensor.shape, tensor.dtype, tensor.requires_grad, tensor.grad_fn

@@ -8,12 +8,10 @@ place become new values, and views are taken anew from what was changed, as
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -127,8 +125,7 @@ def record(
     tape = Tape(allowed, {id(x.grad) for _, x in inputs if x.is_leaf and x.grad is not None})
     for node, tensor in inputs:
         tape.know(tensor, node)
-    no_printing = contextlib.redirect_stdout(NoPrinting())
-    with numbers_stay_tensors(), no_printing, NumbersStayTensors(), tape:
+    with numbers_stay_tensors(), NumbersStayTensors(), tape:
         return function(), tape
 
 
@@ -191,9 +188,12 @@ class Tape(DispatchMode):
             return func(*args, **kwargs)
         if name in ("_local_scalar_dense", "equal", "nonzero", "masked_select"):
             raise CannotRecord(f"a tensor's numbers are looked at ({name}) in {where()}")
-        if name.startswith("_foreach_"):
+        if name.startswith("_foreach_"):  # tensor by tensor
+            one, each = getattr(torch.Tensor, name.removeprefix("_foreach_")), range(len(args[0]))
+            at = [[x[k] if isinstance(x, (list, tuple)) else x for x in args] for k in each]
             with self:
-                return one_by_one(name.removeprefix("_foreach_"), args, kwargs)
+                found = [one(*values, **kwargs) for values in at]
+            return None if written else found
         if name in ("detach", "alias", "lift", "lift_fresh"):  # another tensor with this memory
             result = func(*args, **kwargs)
             if not name.startswith("lift"):
@@ -241,7 +241,9 @@ class Tape(DispatchMode):
         if name not in DRAWS or kwargs.get("generator") is not None:
             raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
         result = func(*args, **kwargs)
-        node = Node("draw", (len(self.draws), func, *tree_map(like, (tuple(args), kwargs))), result)
+        node = Node(
+            "draw", (len(self.draws), func, *tree_map(shape_of, (tuple(args), kwargs))), result
+        )
         self.draws.append(node)
         if written:
             self.write(args[0], node)
@@ -260,25 +262,17 @@ DRAWS = set(  # random operations that need no numbers of a tensor, but at most 
 )
 
 
-class Like(NamedTuple):
-    """A tensor of which only this is used."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-
-
-def like(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return Like(tuple(value.shape), value.stride(), value.dtype)
-    return value
+def shape_of(value: Any) -> Any:
+    """A tensor without numbers."""
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
 def drawn(node: Node) -> torch.Tensor:
     """New random numbers of a recording, from PyTorch's generator."""
 
     def made(value: Any) -> Any:
-        return torch.empty_strided(*value[:2], dtype=value[2]) if isinstance(value, Like) else value
+        is_shape = isinstance(value, torch.Tensor)
+        return torch.empty_like(value, device="cpu") if is_shape else value
 
     _, func, args, kwargs = node.args
     return func(*map(made, args), **{name: made(value) for name, value in kwargs.items()})
@@ -317,21 +311,6 @@ class NumbersStayTensors(TorchFunctionMode):
             if name == "addcdiv_":
                 return first.add_(others[0] / others[1] * factor)
         return func(*args, **kwargs)
-
-
-class NoPrinting(io.StringIO):
-    def write(self, text):
-        raise CannotRecord(f"something is printed in {where()}")
-
-
-def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:
-    """An operation on lists of tensors (torch._foreach_...), tensor by tensor."""
-
-    def at(k):
-        return [value[k] if isinstance(value, (list, tuple)) else value for value in args]
-
-    found = [getattr(torch.Tensor, name)(*at(k), **kwargs) for k in range(len(args[0]))]
-    return None if name.endswith("_") else found
 
 
 PATHS = sysconfig.get_paths()
