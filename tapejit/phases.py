@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from tapejit.jax_setup import aligned, options
+from tapejit import jax_setup
 from tapejit.private import copy_all
-from tapejit.reading import Reading
 from tapejit.recording import Node, Recorded, drawn
 from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 
@@ -79,27 +78,23 @@ def compiled(program: Program) -> Any:
         return jax.lax.fori_loop(0, steps, body, (vectors, stacks, jnp.bool_(False)))
 
     # Vectors are given away: else XLA copies them all at once, in a second thread, and stays there.
-    chosen = options(bool(program.columns))
-    return jax.jit(call, donate_argnums=0, compiler_options=chosen)
+    options = dict(jax_setup.COMPILER_OPTIONS)
+    if not program.columns:  # then matrices lie as PyTorch has them
+        options.pop("xla_cpu_experimental_ynn_fusion_type", None)
+    return jax.jit(call, donate_argnums=0, compiler_options=options)
 
 
 class Phase:
     """A call of a method, or several in succession, compiled for the tensors of one learner.
 
     Args:
-        recorded: one call.
-        reading: what the learner has.
+        entry: the recording of one call.
         numbers: which arguments are arrays.
         room: for how many calls it has room; None: it computes one.
     """
 
-    def __init__(
-        self,
-        recorded: Recorded,
-        reading: Reading,
-        numbers: Sequence[int],
-        room: int | None,
-    ):
+    def __init__(self, entry: Any, numbers: Sequence[int], room: int | None):
+        recorded, reading = entry.recorded, entry.reading
         self.room, self.rates, self.draws = room, reading.rates, recorded.draws
         places, changed = reading.tensors, dict(recorded.state)
         groups: dict[tuple, list[str]] = {}
@@ -170,6 +165,18 @@ class Phase:
         """Let the learner's tensors have the numbers that the last run has left."""
         if self.after:
             copy_all(*self.kept)
+
+
+def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
+    """A copy in memory of PyTorch's, which begins at a multiple of 64 bytes, with room for rows.
+
+    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
+    which the computation then goes on, on a core that has none of its numbers in its cache.
+    """
+    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+    copied = torch.empty((length or len(array), *array.shape[1:]), dtype=kind).numpy()
+    copied[: len(array)] = array
+    return copied
 
 
 def same_memory(tensor: torch.Tensor) -> Any:

@@ -41,13 +41,14 @@ KNOWN = set(  # libraries whose functions depend on their arguments alone, or on
     "_operator _functools _collections _weakref typing_extensions pydantic pydantic_core "
     "difflib tapejit".split()
 )
-REFUSED = set(
-    "open print input exec eval globals locals breakpoint id __import__".split()
-)  # functions
-REFUSED_METHODS = set(  # they read or write what nobody sees
-    "default_rng SeedSequence fromfile memmap loadtxt genfromtxt load save savez tofile".split()
+REFUSED = set(  # functions: they do or read what nobody sees, or attributes that nobody names
+    "open print input exec eval globals locals breakpoint id __import__ "
+    "getattr setattr delattr hasattr vars dir".split()
 )
-DYNAMIC = {"getattr", "setattr", "delattr", "hasattr", "vars", "__dict__", "attrgetter", "dir"}
+REFUSED_METHODS = set(  # they read or write what nobody sees
+    "default_rng SeedSequence fromfile memmap loadtxt genfromtxt load save savez tofile "
+    "__dict__ attrgetter".split()
+)
 IMPLICIT = {"forward", "backward", "setup_context", "jvp"}  # methods that PyTorch calls
 MAKING = {"__init__", "__new__", "__post_init__"}  # methods of a class that is called
 SHOWING = set(  # and those that no computation needs
@@ -57,7 +58,7 @@ SHOWING = set(  # and those that no computation needs
 ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
-    *(np.generic, range, slice, re.Pattern, operator.itemgetter, operator.attrgetter),
+    *(np.generic, range, slice, re.Pattern, operator.itemgetter),
 )
 LISTS = (list, collections.deque)
 PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call something else
@@ -66,15 +67,14 @@ PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call somet
     classmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
     functools.partial: ("func", "args", "keywords"),
-    types.BuiltinMethodType: ("__self__",),
     types.CellType: ("cell_contents",),
-    types.GetSetDescriptorType: (),
-    types.MemberDescriptorType: (),
-    types.WrapperDescriptorType: (),
-    types.MethodDescriptorType: (),
-    type(collections.namedtuple("Any", "field").field): (),  # type: ignore[attr-defined]
-    np.ufunc: (),
+    types.BuiltinMethodType: ("__self__",),
 }
+IN_C = (  # by which they are known
+    *(types.BuiltinMethodType, types.GetSetDescriptorType, types.MemberDescriptorType, np.ufunc),
+    *(types.WrapperDescriptorType, types.MethodDescriptorType),
+    type(collections.namedtuple("Any", "field").field),  # type: ignore[attr-defined]
+)
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 HEAP = 1 << 9  # the flag of classes that Python's code has made
 MOST = 50_000  # things that are looked at
@@ -160,13 +160,13 @@ class Reading:
         library = library_of(value)
         if library and library not in KNOWN:
             raise CannotRecord(f"{path} is read, and what it does depends on more than can be seen")
-        parts = [names for kind, names in PARTS.items() if isinstance(value, kind)]
+        parts = next((PARTS[kind] for kind in PARTS if isinstance(value, kind)), ())
         if isinstance(value, types.CellType):
             self.cells.append(value)
-        if parts:
-            if parts[0] in ((), ("__self__",)):  # written in C
-                self.facts[path] = value
-            for name in parts[0]:
+        if isinstance(value, IN_C):
+            self.facts[path] = value
+        if parts or isinstance(value, IN_C):
+            for name in parts:
                 with contextlib.suppress(ValueError):  # an empty cell
                     self.visit(getattr(value, name), f"{path}.{name}", group)
         elif isinstance(value, types.FunctionType):
@@ -238,9 +238,8 @@ class Reading:
             self.see_averages(value, path)
         if hasattr(value, "__dict__"):
             module = isinstance(value, torch.nn.Module)
-            whole = module or library or not DYNAMIC.isdisjoint(self.names)
             group = group or (path,) if module else group
-            self.see_items(vars(value), path, group, None if whole else self.names)
+            self.see_items(vars(value), path, group, None if module or library else self.names)
         self.see_class(kind)
 
     def see_averages(self, optimizer: torch.optim.Optimizer, path: str) -> None:
@@ -263,29 +262,23 @@ class Reading:
 
     def see_class(self, kind: type, made: bool = False) -> None:
         """The functions of a class that the code names, and its attributes likewise."""
-        dynamic = not DYNAMIC.isdisjoint(self.names)
+        skipped = SHOWING if made else SHOWING | MAKING
         for each in own_classes(kind):
+            holder = self.holder(each)
             for name, value in [*vars(each).items()]:
-                if name[:2] == "__" and name not in self.names:
-                    wanted = isinstance(value, types.FunctionType)
-                else:
-                    wanted = dynamic or name in self.names | IMPLICIT
-                holder = self.holder(each)
-                if (
-                    wanted
-                    and name not in holder.keys.keys() | SHOWING
-                    and (made or name not in MAKING)
-                ):
+                special = name[:2] == "__" and isinstance(value, types.FunctionType)
+                wanted = special or name in self.names | IMPLICIT
+                if wanted and name not in holder.keys.keys() | skipped:
                     self.visit(value, f"{each.__qualname__}.{name}", (), holder, name)
 
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
         self.facts[path], name = function.__code__, function.__qualname__
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        defaults: dict[Any, Any] = {
-            **dict(enumerate(function.__defaults__ or ())),
-            **(function.__kwdefaults__ or {}),
-        }
-        for key, value in [*cells, *defaults.items()]:
+        parts = [
+            *zip(function.__code__.co_freevars, function.__closure__ or (), strict=True),
+            *enumerate(function.__defaults__ or ()),
+            *(function.__kwdefaults__ or {}).items(),
+        ]
+        for key, value in parts:
             if key != "__class__":  # which `super` needs; the object has led to it
                 self.visit(value, f"{key} of {name}", ())
         if library:
@@ -295,7 +288,7 @@ class Reading:
         for code in codes_of(function.__code__):
             self.codes.add(code)
             variables, attributes = names_in(code)
-            self.names |= attributes | (variables & DYNAMIC)
+            self.names |= attributes
             if bad := (variables - space.keys()) & REFUSED | attributes & REFUSED_METHODS:
                 raise CannotRecord(f"{min(bad)} is called in {code.co_qualname}")
             self.see_items(space, "", (), variables - self.holder(space).keys.keys())
@@ -306,17 +299,13 @@ def names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     """Names of variables, and of all that may be attributes, in a function's code."""
     variables, attributes = set(), set()
     for instruction in dis.get_instructions(code):
-        name, (_, _, kind) = instruction.argval, instruction.opname.partition("_")
-        if (
-            kind == "NAME"
-            and name.partition(".")[0] not in KNOWN
-            and "IMPORT" in instruction.opname
-        ):
+        name, kind = instruction.argval, instruction.opname
+        if kind == "IMPORT_NAME" and name.partition(".")[0] not in KNOWN:
             raise CannotRecord(f"{name} is imported in {code.co_qualname}")
-        if kind in ("GLOBAL", "NAME") and "IMPORT" not in instruction.opname:
+        if kind.endswith(("_GLOBAL", "_NAME")) and "IMPORT" not in kind:
             variables.add(name)
         elif isinstance(name, str) and name.isidentifier() and "FAST" not in kind:
-            attributes.add(name)  # also a constant, as getattr takes it
+            attributes.add(name)  # also a constant, as `asdict` may use it
     return frozenset(variables), frozenset(attributes)
 
 
@@ -364,7 +353,6 @@ class Saved:
             for each in reading.holders.values()
         ]
         self.cells = [(cell, cell.cell_contents) for cell in reading.cells]
-        self.rates = [(group, group["lr"]) for group in reading.rates]
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
         for place in reading.tensors.values():
@@ -379,8 +367,6 @@ class Saved:
 
     @torch.no_grad()
     def restore(self) -> None:
-        for group, rate in self.rates:
-            group["lr"] = rate
         for holder, contents in self.held:
             holder.restore(contents)
         for cell, content in self.cells:

@@ -129,13 +129,6 @@ def record(
         return function(), tape
 
 
-class Known:
-    """A tensor with its newest value, or a view: of what, and by which operation."""
-
-    def __init__(self, node, base=None, how=None):
-        self.node, self.base, self.how = node, base, how
-
-
 class Tape(DispatchMode):
     """Notes the operations of a context."""
 
@@ -144,42 +137,42 @@ class Tape(DispatchMode):
         self.allowed, self.gradients = allowed, gradients
         self.draws: list[Node] = []
         self.constants: set[int] = set()
-        self.known: dict[int, Known] = {}
-        self.kept: list[torch.Tensor] = []
+        self.nodes: dict[int, Node] = {}  # the newest values of tensors, by id
+        self.views: dict[int, tuple[torch.Tensor, Callable]] = {}  # of what, and taken how
+        self.kept: list[torch.Tensor] = []  # or an id might be that of another one
 
-    def know(self, tensor: torch.Tensor, *what: Any) -> Known:
-        self.known[id(tensor)] = entry = Known(*what)
-        self.kept.append(tensor)  # or its id might be that of another one
-        return entry
+    def know(self, tensor: torch.Tensor, node: Node) -> None:
+        self.nodes[id(tensor)] = node
+        self.kept.append(tensor)
 
-    def entry(self, tensor: torch.Tensor) -> Known:
-        if id(tensor) not in self.known:  # from outside
+    def know_view(self, tensor: torch.Tensor, base: torch.Tensor, taken: Callable) -> None:
+        self.views[id(tensor)] = base, taken
+        self.kept.append(tensor)
+
+    def read(self, tensor: torch.Tensor) -> Node:
+        """The node of a tensor's value now."""
+        if id(tensor) in self.views:
+            base, taken = self.views[id(tensor)]
+            return taken(self.read(base))
+        if id(tensor) not in self.nodes:  # from outside
             if id(tensor) in self.gradients:
                 raise CannotRecord(f"a gradient of the call before is used in {where()}")
             self.know(tensor, Node("constant", (tensor.detach().clone(),), tensor))
             self.constants.add(id(tensor))
-        return self.known[id(tensor)]
-
-    def read(self, tensor: torch.Tensor) -> Node:
-        """The node of a tensor's value now."""
-        entry = self.entry(tensor)
-        if entry.base is None:
-            return entry.node
-        whole = self.read(entry.base)
-        return entry.how(whole) if entry.how else whole
+        return self.nodes[id(tensor)]
 
     def write(self, tensor: torch.Tensor, node: Node) -> None:
         """Give a tensor a new value, and with it all that it is a view of."""
-        entry = self.entry(tensor)
-        if entry.base is not None:
-            whole = self.read(entry.base)
-            self.write(entry.base, with_part(whole, node, self.read(tensor)))
+        before = self.read(tensor)
+        if id(tensor) in self.views:
+            base, _ = self.views[id(tensor)]
+            self.write(base, with_part(self.read(base), node, before))
         elif id(tensor) in self.constants:
             raise CannotRecord(
                 f"a tensor outside of the networks and optimizers is changed in {where()}"
             )
         else:
-            entry.node = node
+            self.nodes[id(tensor)] = node
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -197,8 +190,8 @@ class Tape(DispatchMode):
         if name in ("detach", "alias", "lift", "lift_fresh"):  # another tensor with this memory
             result = func(*args, **kwargs)
             if not name.startswith("lift"):
-                self.know(result, None, args[0])
-            elif id(result) not in self.known:  # that of a number
+                self.know_view(result, args[0], lambda whole: whole)
+            elif id(result) not in self.nodes:  # that of a number
                 self.know(result, Node("constant", (result.detach().clone(),), result))
             return result
         if torch.Tag.nondeterministic_seeded in func.tags:
@@ -231,7 +224,7 @@ class Tape(DispatchMode):
 
             base = args[0] if args and isinstance(args[0], torch.Tensor) else None
             if base is not None and memory_of(base) == memory_of(tensor):
-                self.know(tensor, None, base, taken)
+                self.know_view(tensor, base, taken)
             else:
                 self.know(tensor, taken())
         return result
@@ -241,9 +234,8 @@ class Tape(DispatchMode):
         if name not in DRAWS or kwargs.get("generator") is not None:
             raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
         result = func(*args, **kwargs)
-        node = Node(
-            "draw", (len(self.draws), func, *tree_map(shape_of, (tuple(args), kwargs))), result
-        )
+        shapes = tree_map(shape_of, (tuple(args), kwargs))
+        node = Node("draw", (len(self.draws), func, *shapes), result)
         self.draws.append(node)
         if written:
             self.write(args[0], node)
@@ -283,8 +275,6 @@ def with_part(whole: Node, part: Node, view: Node) -> Node:
     name, place = view.target.partition(".")[0], where()
     if view is whole:  # detached
         return part
-    if name in ("t", "transpose"):
-        return Node(view.target, (part, *view.args[1:]), whole, place)
     if name in ("view", "_unsafe_view", "unsqueeze", "squeeze"):
         return Node("view.default", (part, list(whole.shape)), whole, place)
     if name in ("select", "slice"):

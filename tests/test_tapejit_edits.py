@@ -522,7 +522,7 @@ class Config:
 def after(d, k):
     if k == 3:
         d.config.scale = 3.0
-# a name that is put together: compiled
+# a name that is put together: torch
 class Edited(DDPG):
     scale_of_critic = 1.0
     ~ getattr(self, "scale_of_" + "critic")
