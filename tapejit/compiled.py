@@ -179,6 +179,9 @@ class Learner:
     def compiled(self, method: str, call: Given) -> Any:
         torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
         key, steps = (method, call.kind(), torchs), call.steps or 1
+        entry: Any
+        guard: Any
+        phase: Any
         entry, guard, phase = self.current.get(key, (None, None, None))
         if entry is None or not guard.holds():
             entry = self.entry(key, method, call)
