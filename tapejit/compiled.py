@@ -18,7 +18,7 @@ import torch
 
 from tapejit import checking, jax_setup
 from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
-from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences, told
+from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences
 from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
 TRIES = 4  # recordings of one kind of call, as something has changed; the first may be too early
@@ -45,7 +45,7 @@ class Given(NamedTuple):
             value = leaves[k] if self.steps is None else leaves[k][step]
             known = isinstance(value, torch.Tensor)
             leaves[k] = value.detach().clone() if known else torch.from_numpy(np.array(value))
-        return leaves, leaves if self.structure is None else tree_unflatten(leaves, self.structure)
+        return leaves, tree_unflatten(leaves, self.structure)
 
     def arrays(self) -> list[np.ndarray]:
         found = [self.leaves[k] for k in self.numbers]
@@ -66,8 +66,7 @@ class Given(NamedTuple):
 
 
 def given(arguments: tuple, scan: bool) -> Given:
-    plain = all([isinstance(x, (*ARRAYS, *ATOMS)) for x in arguments])
-    leaves, structure = (list(arguments), None) if plain else tree_flatten(arguments)
+    leaves, structure = tree_flatten(arguments)
     numbers = [k for k, x in enumerate(leaves) if isinstance(x, ARRAYS)]
     if not scan:
         return Given(leaves, structure, numbers, None)
@@ -84,19 +83,11 @@ class Entry(NamedTuple):
     recorded: Recorded
     leaves: list  # of its result: the class of tensors for a tensor
     structure: Any
-    replaced: frozenset[str]  # tensors in whose places it puts new ones
     grads: list[str]  # tensors whose gradients it sets
     reading: Reading  # before it
-    guard: Guard | None = None
-
-    def bound(self, reading: Reading) -> Entry:
-        """The same for a learner that has other objects in its places."""
-        return self._replace(reading=reading, guard=Guard(reading, self.replaced))
 
     def result(self, arrays: Sequence[np.ndarray], steps: int | None) -> Any:
         """Arrays in the structure that the method returns."""
-        if self.structure is None:
-            return arrays[0]
         waiting = iter(arrays)
         leaves = [
             next(waiting) if leaf is Tensor else stacked([leaf] * steps) if steps else leaf
@@ -121,9 +112,8 @@ class Learner:
         self.engine = "torch" if engine == "torch" else "compiled"
         self.reason: str | None = None
         self.entries: dict[tuple, list[Entry]] = {}
-        self.current: dict[tuple, tuple[Entry, Any]] = {}  # with the compiled call
+        self.current: dict[tuple, tuple[Entry, Guard, Any]] = {}  # with the compiled call
         self.tried: Counter[tuple] = Counter()  # how often a kind of call was recorded
-        self.apart: set[tuple] = set()
         self.schedule = checking.Schedule()
         if self.engine == "compiled" and (reason := jax_setup.why_no_jax()):
             self.give_way(reason)
@@ -190,24 +180,25 @@ class Learner:
         torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
         key, steps = (method, call.kind(), torchs), call.steps or 1
         entry: Any
+        guard: Any
         phase: Any
-        entry, phase = self.current.get(key, (None, None))
-        if entry is None or not entry.guard.holds():
+        entry, guard, phase = self.current.get(key, (None, None, None))
+        if entry is None or not guard.holds():
             entry = self.entry(key, method, call)
-            parts = entry.recorded, entry.reading, entry.replaced, call.numbers, call.room()
-            phase = jax_setup.phases().Phase(*parts)
-            self.current[key] = entry, phase
+            phase = jax_setup.phases().Phase(entry, call.numbers, call.room())
+            self.current[key] = entry, Guard(entry.reading), phase
         chance = torch.get_rng_state() if phase.draws else None
         try:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entry, phase, min(tried, steps))
             results = phase.run(call.arrays(), steps)
-        except ArithmeticError:  # such as an index beyond an axis: PyTorch will tell
+        except (ArithmeticError, CannotRecord) as reason:
             if chance is not None:
                 torch.set_rng_state(chance)
-            raise NotNow from None
-        if phase.after:
-            phase.write()
+            if isinstance(reason, ArithmeticError):  # such as an index beyond an axis
+                raise NotNow from None  # PyTorch will tell
+            raise
+        phase.write()
         for path in entry.grads:
             entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
         return entry.result(results, call.steps)
@@ -215,12 +206,11 @@ class Learner:
     def entry(self, key: tuple, method: str, call: Given) -> Entry:
         """The recording for such a call; a new one where what it holds has changed."""
         known = self.entries.setdefault(key, [])
-        reading, changed = Reading(self.learner, method, self.apart), []
-        for k, entry in enumerate(known):
+        reading, changed = Reading(self.learner, method), []
+        for entry in known:
             changed = differences(entry.reading.facts, reading.facts)
-            if not changed:
-                known[k] = entry.bound(reading)
-                return known[k]
+            if not changed:  # but there may be other objects
+                return entry._replace(reading=reading)
         self.tried[key] += 1
         if self.tried[key] > TRIES:
             what = changed[0] if changed else "what it reads"
@@ -234,16 +224,16 @@ class Learner:
             raise CannotRecord(f"{method} changes {changed[0]}")
         if differences(reading.facts, after.facts):  # such as an optimizer before its first step
             raise NotNow
-        if one[:4] != other[:4]:
+        if one[:3] != other[:3]:
             raise CannotRecord(f"two calls of {method} one after the other do different things")
-        known.append(one.bound(reading))
-        return known[-1]
+        known.append(one)
+        return one
 
     def trial(self, before: Reading, method: str, call: Given):
         """Record one call, and read what there is afterwards."""
         first = {path: each[0] for each in before.shared.values() for path in each}
         tensors = {path: place.tensor for path, place in before.tensors.items()}
-        were = {path: (told([x]), x.grad) for path, x in tensors.items()}
+        grads = {path: x.grad for path, x in tensors.items()}
         states = {
             path: Node("input", ("state", first.get(path, path)), x) for path, x in tensors.items()
         }
@@ -258,33 +248,30 @@ class Learner:
             for group, (node, rate) in zip(before.rates, rates, strict=True):
                 if group["lr"] is not rate or tape.read(rate) is not node:
                     raise CannotRecord(f"{method} itself sets a learning rate")
-        after = Reading(self.learner, method, self.apart)
-        state, replaced = {}, set()
+        after = Reading(self.learner, method)
+        state: dict[str, Node] = {}
         shares = Counter(memory_of(place.tensor) for place in after.tensors.values())
         for path, place in after.tensors.items():
             node, known = tape.read(place.tensor), tensors.get(path)
-            if known is not place.tensor:
-                if place.holder is None:
-                    raise CannotRecord(f"{method} changes {path}")
-                replaced.add(path)
-            elif told([known]) != were[path][0]:
-                raise CannotRecord(f"{method} changes what {path} is")
-            elif node is states[path]:
+            if known is None:  # the facts will tell
                 continue
-            elif shares[memory_of(known)] > 1:
+            if known is not place.tensor:
+                raise CannotRecord(f"{method} makes {path} another tensor: write into it instead")
+            if node is states[path]:
+                continue
+            if shares[memory_of(known)] > 1:
                 raise CannotRecord(f"{path} shares memory with another tensor, and is changed")
             if first.get(path, path) == path:
                 state[path] = node
             elif node is not state.get(first[path]):
-                self.apart.add(place.group)
+                raise CannotRecord(f"{method} counts the steps of {path} apart")
         end = torch.get_rng_state()
         torch.set_rng_state(chance)
         for node in tape.draws:
             drawn(node)
         if not torch.equal(torch.get_rng_state(), end):
             raise CannotRecord(f"{method} uses PyTorch's generator in a way of its own")
-        alone = isinstance(result, torch.Tensor)
-        found, structure = ([result], None) if alone else tree_flatten(result)
+        found, structure = tree_flatten(result)
         for one in found:
             if not isinstance(one, (torch.Tensor, *ATOMS)):
                 raise CannotRecord(f"{method} returns a {type(one).__name__}")
@@ -293,8 +280,7 @@ class Learner:
             Recorded(tuple(state.items()), results, tuple(tape.draws)),
             [Tensor if isinstance(one, torch.Tensor) else one for one in found],
             structure,
-            frozenset(replaced),
-            [path for path, tensor in tensors.items() if tensor.grad is not were[path][1]],
+            [path for path, tensor in tensors.items() if tensor.grad is not grads[path]],
             before,
         ), after
 

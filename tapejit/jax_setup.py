@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
-import numpy as np
-import torch
 from platformdirs import user_cache_dir
 
 COMPILER_OPTIONS: dict[str, Any] = {
@@ -24,11 +22,9 @@ def why_no_jax() -> str | None:
     """Why JAX cannot be used here, in one line, or None. The first call imports it: a second."""
     try:
         phases()
-    except ModuleNotFoundError as error:
-        return f"JAX is not installed (no module named {error.name!r}): pip install jax"
     except Exception as error:  # a broken installation fails in any way
         first = str(error).strip().partition("\n")[0]
-        return f"JAX is installed but does not work: {type(error).__name__}: {first}"
+        return f"JAX cannot be used ({type(error).__name__}: {first}): pip install jax"
     return None
 
 
@@ -45,42 +41,8 @@ def phases() -> ModuleType:
         config.update("jax_compilation_cache_dir", user_cache_dir("tapejit"))
         config.update("jax_persistent_cache_min_compile_time_secs", 0)
         config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    present = "NPROC" in os.environ
-    os.environ.setdefault("NPROC", "1")  # of which XLA makes the number of its threads
-    try:
+    with mock.patch.dict(os.environ, NPROC=os.environ.get("NPROC", "1")):  # XLA's threads
         jax.devices()
-    finally:
-        if not present:
-            del os.environ["NPROC"]
     from tapejit import phases
 
     return phases
-
-
-@functools.cache
-def options(learns: bool = True) -> dict[str, Any]:
-    """Those of COMPILER_OPTIONS that this version of JAX's compiler knows.
-
-    Args: learns, whether matrices lie as JAX likes it; else YNNPACK's products are faster.
-    """
-    import jax
-
-    known = {}
-    for name, value in COMPILER_OPTIONS.items():
-        if learns or "ynn" not in name:
-            with contextlib.suppress(Exception):
-                jax.jit(abs, compiler_options={name: value}).lower(0.0).compile()
-                known[name] = value
-    return known
-
-
-def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
-    """A copy in memory of PyTorch's, which begins at a multiple of 64 bytes, with room for rows.
-
-    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
-    which the computation then goes on, on a core that has none of its numbers in its cache.
-    """
-    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
-    copied = torch.empty((length or len(array), *array.shape[1:]), dtype=kind).numpy()
-    copied[: len(array)] = array
-    return copied

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,13 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from tapejit.jax_setup import aligned, options
+from tapejit import jax_setup
 from tapejit.private import copy_all
-from tapejit.reading import Reading
 from tapejit.recording import Node, Recorded, drawn
-from tapejit.to_jax import ALLOWED, Column, Group, Translation, check, is_wide, number_type, wide
+from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 
-__all__ = ["ALLOWED", "Phase", "check"]  # what `jax_setup.phases` gives
+__all__ = ["ALLOWED", "Phase"]  # what `jax_setup.phases` gives
 
 
 SMALL = 16_384  # bytes of an argument that JAX may copy as it likes
@@ -32,7 +31,6 @@ class Program(NamedTuple):
     singles: tuple[Node, ...]  # other tensors that are read
     numbers: tuple[int, ...]  # which arguments are arrays
     scan: bool
-    faulty: bool  # whether an operation may fail, where PyTorch raises an error
 
     def step(self, vectors, singles, rates, data, draws):
         """Vectors after one call, its results, and whether it failed."""
@@ -49,8 +47,7 @@ class Program(NamedTuple):
             for nodes, group in self.columns
         ]
         before = list(zip(self.columns, vectors, strict=True))
-        *found, failed = Translation(values, before).outputs(after, self.recorded.results)
-        return *found, [failed] if self.faulty else []
+        return Translation(values, before).outputs(self.recorded, after)
 
 
 @functools.cache
@@ -67,44 +64,37 @@ def compiled(program: Program) -> Any:
             def row(arrays):
                 return [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in arrays]
 
-            vectors, found, faults = program.step(vectors, singles, rates, row(data), row(draws))
+            vectors, found, fault = program.step(vectors, singles, rates, row(data), row(draws))
             stacks = [
                 jax.lax.dynamic_update_index_in_dim(stack, result, k, 0)
                 for stack, result in zip(stacks, found, strict=True)
             ]
-            return vectors, stacks, [a | b for a, b in zip(failed, faults, strict=True)]
+            return vectors, stacks, failed | fault
 
         stacks = [
             jnp.zeros((len(data[0]), *node.shape), number_type(node.dtype))
             for node in program.recorded.results
         ]
-        failed = [jnp.bool_(False)] * program.faulty
-        return jax.lax.fori_loop(0, steps, body, (vectors, stacks, failed))
+        return jax.lax.fori_loop(0, steps, body, (vectors, stacks, jnp.bool_(False)))
 
     # Vectors are given away: else XLA copies them all at once, in a second thread, and stays there.
-    chosen = options(bool(program.columns))
-    return jax.jit(call, donate_argnums=0, compiler_options=chosen)
+    options = dict(jax_setup.COMPILER_OPTIONS)
+    if not program.columns:  # then matrices lie as PyTorch has them
+        options.pop("xla_cpu_experimental_ynn_fusion_type", None)
+    return jax.jit(call, donate_argnums=0, compiler_options=options)
 
 
 class Phase:
     """A call of a method, or several in succession, compiled for the tensors of one learner.
 
     Args:
-        recorded: one call.
-        reading: what the learner has.
-        replaced: names of tensors in whose place a new one is put.
+        entry: the recording of one call.
         numbers: which arguments are arrays.
         room: for how many calls it has room; None: it computes one.
     """
 
-    def __init__(
-        self,
-        recorded: Recorded,
-        reading: Reading,
-        replaced: Collection[str],
-        numbers: Sequence[int],
-        room: int | None,
-    ):
+    def __init__(self, entry: Any, numbers: Sequence[int], room: int | None):
+        recorded, reading = entry.recorded, entry.reading
         self.room, self.rates, self.draws = room, reading.rates, recorded.draws
         places, changed = reading.tensors, dict(recorded.state)
         groups: dict[tuple, list[str]] = {}
@@ -127,17 +117,14 @@ class Phase:
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
-        self.replaced = [(places[path], self.after[path]) for path in replaced]
-        kept = [path for path in self.after if path not in replaced]
-        first = [path for paths in written for path in paths if path not in replaced]
+        first = [path for paths in written for path in paths]
         self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
-        self.kept = [places[path].tensor for path in kept], [self.after[path] for path in kept]
+        self.kept = [places[path].tensor for path in self.after], [*self.after.values()]
         parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
-        self.function = compiled(Program(*parts, check(recorded)))
-        self.context = functools.partial(wide, is_wide(recorded))
+        self.function = compiled(Program(*parts))
         self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
         self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
-        with self.context():
+        with jax.enable_x64(True):
             for k, path in enumerate(single):
                 self.singles.append(same_memory(tensor := places[path].tensor.detach()))
                 if self.singles[k] is None:
@@ -161,29 +148,35 @@ class Phase:
             draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
         for k, tensor in self.copied:
             self.singles[k] = tensor.numpy().copy()
-        for place, piece in self.replaced:
-            piece.copy_(place.now())
         if self.loaded[0]:
             copy_all(*self.loaded)
-        with self.context():
+        with jax.enable_x64(True):
             vectors, results, failed = self.function(
                 self.vectors, self.singles, rates, data, draws, np.int32(steps)
             )
-        if failed and failed[0]:
+        if failed:
             raise ArithmeticError
         for numbers, vector in zip(self.vectors, vectors, strict=True):
             numbers[...] = np.asarray(vector)
         first = slice(steps) if self.room else ...
         return [np.array(np.asarray(one)[first]) for one in results]
 
-    @torch.no_grad()
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
-        for place, piece in self.replaced:
-            assert place.holder is not None
-            place.holder.put(place.key, piece.clone())
-        if self.kept[0]:
+        if self.after:
             copy_all(*self.kept)
+
+
+def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
+    """A copy in memory of PyTorch's, which begins at a multiple of 64 bytes, with room for rows.
+
+    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
+    which the computation then goes on, on a core that has none of its numbers in its cache.
+    """
+    kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
+    copied = torch.empty((length or len(array), *array.shape[1:]), dtype=kind).numpy()
+    copied[: len(array)] = array
+    return copied
 
 
 def same_memory(tensor: torch.Tensor) -> Any:

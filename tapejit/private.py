@@ -1,15 +1,11 @@
-"""All that tapejit uses of PyTorch without a promise that it stays; a test calls each of these.
-
-Looked up in PyTorch 2.13. The same names are in the sources from 2.6 on as far as we know; only
-2.13 was run.
-"""
+"""All that tapejit uses of PyTorch without a promise that it stays; PyTorch 2.13 was run."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
@@ -19,15 +15,9 @@ from torch.utils.hooks import RemovableHandle
 __all__ = ["DispatchMode", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"]
 
 
-@contextlib.contextmanager
-def numbers_stay_tensors() -> Iterator[None]:
-    """Optimizers compute with tensors, such as their count of steps, where else they read them."""
-    before = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = True
-    try:
-        yield
-    finally:
-        torch.compiler._is_compiling_flag = before
+def numbers_stay_tensors() -> Any:
+    """A context in which optimizers compute with tensors, such as their count of steps."""
+    return mock.patch.object(torch.compiler, "_is_compiling_flag", True)
 
 
 def schema_of(operation: Any) -> tuple[str, str, str, list[str]]:

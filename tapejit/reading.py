@@ -41,11 +41,14 @@ KNOWN = set(  # libraries whose functions depend on their arguments alone, or on
     "_operator _functools _collections _weakref typing_extensions pydantic pydantic_core "
     "difflib tapejit".split()
 )
-REFUSED = set("open input exec eval globals locals breakpoint id __import__".split())  # functions
-REFUSED_METHODS = set(  # they read or write what nobody sees
-    "default_rng SeedSequence fromfile memmap loadtxt genfromtxt load save savez tofile".split()
+REFUSED = set(  # functions: they do or read what nobody sees, or attributes that nobody names
+    "open print input exec eval globals locals breakpoint id __import__ "
+    "getattr setattr delattr hasattr vars dir".split()
 )
-DYNAMIC = {"getattr", "setattr", "delattr", "hasattr", "vars", "__dict__", "attrgetter", "dir"}
+REFUSED_METHODS = set(  # they read or write what nobody sees
+    "default_rng SeedSequence fromfile memmap loadtxt genfromtxt load save savez tofile "
+    "__dict__ attrgetter".split()
+)
 IMPLICIT = {"forward", "backward", "setup_context", "jvp"}  # methods that PyTorch calls
 MAKING = {"__init__", "__new__", "__post_init__"}  # methods of a class that is called
 SHOWING = set(  # and those that no computation needs
@@ -55,7 +58,7 @@ SHOWING = set(  # and those that no computation needs
 ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
-    *(np.generic, range, slice, re.Pattern, operator.itemgetter, operator.attrgetter),
+    *(np.generic, range, slice, re.Pattern, operator.itemgetter),
 )
 LISTS = (list, collections.deque)
 PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call something else
@@ -64,22 +67,21 @@ PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call somet
     classmethod: ("__func__",),
     property: ("fget", "fset", "fdel"),
     functools.partial: ("func", "args", "keywords"),
-    types.BuiltinMethodType: ("__self__",),
     types.CellType: ("cell_contents",),
-    types.GetSetDescriptorType: (),
-    types.MemberDescriptorType: (),
-    types.WrapperDescriptorType: (),
-    types.MethodDescriptorType: (),
-    type(collections.namedtuple("Any", "field").field): (),  # type: ignore[attr-defined]
-    np.ufunc: (),
+    types.BuiltinMethodType: ("__self__",),
 }
+IN_C = (  # by which they are known
+    *(types.BuiltinMethodType, types.GetSetDescriptorType, types.MemberDescriptorType, np.ufunc),
+    *(types.WrapperDescriptorType, types.MethodDescriptorType),
+    type(collections.namedtuple("Any", "field").field),  # type: ignore[attr-defined]
+)
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, torch.Generator)
 HEAP = 1 << 9  # the flag of classes that Python's code has made
-MOST, LARGEST = 50_000, 1_000_000  # things that are looked at, and bytes of an array
+MOST = 50_000  # things that are looked at
 
 
 class Holder(NamedTuple):
-    """A dict, list, deque, set or class, and the keys of what counts in it."""
+    """A dict, list, deque or class, and the keys of what counts in it."""
 
     target: Any
     keys: dict[Any, None]
@@ -88,50 +90,36 @@ class Holder(NamedTuple):
     def contents(self) -> Any:
         return vars(self.target) if isinstance(self.target, type) else self.target
 
-    def put(self, key: Any, value: Any) -> None:
-        if isinstance(self.target, type):
-            setattr(self.target, key, value)
-        else:
-            self.target[key] = value
-
     def restore(self, old: Any) -> None:
         """Give it the contents that it had."""
-        now = self.contents
-        if isinstance(old, dict):
-            for key in [key for key in now if key not in old]:
-                delattr(self.target, key) if isinstance(self.target, type) else now.pop(key)
-            for key, value in old.items():
-                if now.get(key, self) is not value:
-                    self.put(key, value)
-        elif len(now) != len(old) or not all(map(operator.is_, now, old)):
-            now.clear()
-            (now.update if isinstance(now, set) else now.extend)(old)
+        if not isinstance(self.target, type):
+            self.target.clear()
+            (self.target.update if isinstance(old, dict) else self.target.extend)(old)
+            return
+        now = dict(vars(self.target))
+        for key in now.keys() - old.keys():
+            delattr(self.target, key)
+        for key, value in old.items():
+            if now.get(key, self) is not value:
+                setattr(self.target, key, value)
 
 
 class Tensor(NamedTuple):
-    """A tensor that is read, and where it lies."""
+    """A tensor that is read."""
 
     tensor: torch.Tensor
     group: tuple  # those of one network, or one kind of average of an optimizer, are alike
-    holder: Holder | None = None  # that it can be put into; None: in a tuple or a closure
-    key: Any = None
-
-    def now(self) -> torch.Tensor:
-        """What lies there now."""
-        return self.holder.contents[self.key] if self.holder else self.tensor
 
 
 class Reading:
     """All that a method of a learner reads; see above.
 
-    Args: apart, groups of numbers that do not stay equal.
-
     Raises:
         CannotRecord: it reads something whose state cannot be seen.
     """
 
-    def __init__(self, learner: Any, method: str, apart: Container[tuple] = ()):
-        self.apart, self.codes = apart, set[types.CodeType]()
+    def __init__(self, learner: Any, method: str):
+        self.codes = set[types.CodeType]()
         self.names, size = {method}, 0  # of attributes
         while size != len(self.names):
             size = len(self.names)
@@ -141,7 +129,6 @@ class Reading:
             self.holders: dict[int, Holder] = {}
             self.cells: list[types.CellType] = []
             self.rates: list[dict] = []  # groups of an optimizer whose rate is a number
-            self.arrays: list[np.ndarray] = []
             self.seen: dict[int, tuple[str, Any]] = {}
             self.visit(learner, "self", ())
 
@@ -165,7 +152,7 @@ class Reading:
             if len(self.seen) > MOST:
                 raise CannotRecord(f"{path} holds more than can be looked at")
             if isinstance(value, torch.Tensor):
-                self.see_tensor(value, path, Tensor(value, group or (path,), holder, key))
+                self.see_tensor(value, path, Tensor(value, group or (path,)))
             else:
                 self.see(value, path, group)
 
@@ -173,13 +160,13 @@ class Reading:
         library = library_of(value)
         if library and library not in KNOWN:
             raise CannotRecord(f"{path} is read, and what it does depends on more than can be seen")
-        parts = [names for kind, names in PARTS.items() if isinstance(value, kind)]
+        parts = next((PARTS[kind] for kind in PARTS if isinstance(value, kind)), ())
         if isinstance(value, types.CellType):
             self.cells.append(value)
-        if parts:
-            if parts[0] in ((), ("__self__",)):  # written in C
-                self.facts[path] = value
-            for name in parts[0]:
+        if isinstance(value, IN_C):
+            self.facts[path] = value
+        if parts or isinstance(value, IN_C):
+            for name in parts:
                 with contextlib.suppress(ValueError):  # an empty cell
                     self.visit(getattr(value, name), f"{path}.{name}", group)
         elif isinstance(value, types.FunctionType):
@@ -193,11 +180,6 @@ class Reading:
                 self.see_items(vars(value), path, (), self.names)
         elif isinstance(value, weakref.ref):
             self.visit(value(), f"{path}()", group)
-        elif isinstance(value, np.ndarray):
-            if value.dtype.hasobject or value.nbytes > LARGEST:
-                raise CannotRecord(f"{path} is too large an array, or one of objects")
-            self.arrays.append(value)
-            self.facts[path] = value.shape, value.dtype, value.tobytes()
         else:
             self.see_object(value, path, group, bool(library))
 
@@ -219,6 +201,8 @@ class Reading:
         for key in [key for key in held if (names is None or key in names) and key != rate]:
             if isinstance(key, str) and "_hooks" in key and not held[key]:
                 continue  # `Guard` notices when a hook is registered
+            if key == "_non_persistent_buffers_set":
+                continue
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
@@ -242,12 +226,8 @@ class Reading:
             holder = None if isinstance(value, tuple) else self.holder(value)
             for k, one in enumerate(value):
                 self.visit(one, f"{path}[{k}]", group, holder, k)
-        elif isinstance(value, (set, frozenset)):
-            if not all(isinstance(one, (*ATOMS, types.FunctionType, type)) for one in value):
-                raise CannotRecord(f"{path} is a set of objects")
-            self.facts[path] = kind, frozenset(value)
-            if isinstance(value, set):
-                self.holder(value)
+        elif isinstance(value, frozenset):
+            self.facts[path] = value
         elif (
             not hasattr(value, "__dict__")
             or isinstance(value, (*GENERATORS, functools._lru_cache_wrapper))
@@ -258,9 +238,8 @@ class Reading:
             self.see_averages(value, path)
         if hasattr(value, "__dict__"):
             module = isinstance(value, torch.nn.Module)
-            whole = module or library or not DYNAMIC.isdisjoint(self.names)
             group = group or (path,) if module else group
-            self.see_items(vars(value), path, group, None if whole else self.names)
+            self.see_items(vars(value), path, group, None if module or library else self.names)
         self.see_class(kind)
 
     def see_averages(self, optimizer: torch.optim.Optimizer, path: str) -> None:
@@ -278,34 +257,28 @@ class Reading:
         for group, places in counts.items():
             equal = len({self.tensors[place].tensor.item() for place in places}) == 1
             self.facts[f"{path}: whether all of {group} are equal"] = equal
-            if equal and group not in self.apart:
+            if equal:
                 self.shared[places[0]] = places
 
     def see_class(self, kind: type, made: bool = False) -> None:
         """The functions of a class that the code names, and its attributes likewise."""
-        dynamic = not DYNAMIC.isdisjoint(self.names)
+        skipped = SHOWING if made else SHOWING | MAKING
         for each in own_classes(kind):
+            holder = self.holder(each)
             for name, value in [*vars(each).items()]:
-                if name[:2] == "__" and name not in self.names:
-                    wanted = isinstance(value, types.FunctionType)
-                else:
-                    wanted = dynamic or name in self.names | IMPLICIT
-                holder = self.holder(each)
-                if (
-                    wanted
-                    and name not in holder.keys.keys() | SHOWING
-                    and (made or name not in MAKING)
-                ):
+                special = name[:2] == "__" and isinstance(value, types.FunctionType)
+                wanted = special or name in self.names | IMPLICIT
+                if wanted and name not in holder.keys.keys() | skipped:
                     self.visit(value, f"{each.__qualname__}.{name}", (), holder, name)
 
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
         self.facts[path], name = function.__code__, function.__qualname__
-        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        defaults: dict[Any, Any] = {
-            **dict(enumerate(function.__defaults__ or ())),
-            **(function.__kwdefaults__ or {}),
-        }
-        for key, value in [*cells, *defaults.items()]:
+        parts = [
+            *zip(function.__code__.co_freevars, function.__closure__ or (), strict=True),
+            *enumerate(function.__defaults__ or ()),
+            *(function.__kwdefaults__ or {}).items(),
+        ]
+        for key, value in parts:
             if key != "__class__":  # which `super` needs; the object has led to it
                 self.visit(value, f"{key} of {name}", ())
         if library:
@@ -315,7 +288,7 @@ class Reading:
         for code in codes_of(function.__code__):
             self.codes.add(code)
             variables, attributes = names_in(code)
-            self.names |= attributes | (variables & DYNAMIC)
+            self.names |= attributes
             if bad := (variables - space.keys()) & REFUSED | attributes & REFUSED_METHODS:
                 raise CannotRecord(f"{min(bad)} is called in {code.co_qualname}")
             self.see_items(space, "", (), variables - self.holder(space).keys.keys())
@@ -326,17 +299,13 @@ def names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     """Names of variables, and of all that may be attributes, in a function's code."""
     variables, attributes = set(), set()
     for instruction in dis.get_instructions(code):
-        name, (_, _, kind) = instruction.argval, instruction.opname.partition("_")
-        if (
-            kind == "NAME"
-            and name.partition(".")[0] not in KNOWN
-            and "IMPORT" in instruction.opname
-        ):
+        name, kind = instruction.argval, instruction.opname
+        if kind == "IMPORT_NAME" and name.partition(".")[0] not in KNOWN:
             raise CannotRecord(f"{name} is imported in {code.co_qualname}")
-        if kind in ("GLOBAL", "NAME") and "IMPORT" not in instruction.opname:
+        if kind.endswith(("_GLOBAL", "_NAME")) and "IMPORT" not in kind:
             variables.add(name)
         elif isinstance(name, str) and name.isidentifier() and "FAST" not in kind:
-            attributes.add(name)  # also a constant, as getattr takes it
+            attributes.add(name)  # also a constant, as `asdict` may use it
     return frozenset(variables), frozenset(attributes)
 
 
@@ -384,8 +353,6 @@ class Saved:
             for each in reading.holders.values()
         ]
         self.cells = [(cell, cell.cell_contents) for cell in reading.cells]
-        self.rates = [(group, group["lr"]) for group in reading.rates]
-        self.arrays = [(array, array.copy()) for array in reading.arrays]
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
         for place in reading.tensors.values():
@@ -400,15 +367,10 @@ class Saved:
 
     @torch.no_grad()
     def restore(self) -> None:
-        for group, rate in self.rates:
-            group["lr"] = rate
         for holder, contents in self.held:
             holder.restore(contents)
         for cell, content in self.cells:
             cell.cell_contents = content
-        for array, content in self.arrays:
-            if array.flags.writeable:
-                array[...] = content
         for tensor, memory, grad, (numbers, gradients), wanted in self.tensors:
             if tensor.data_ptr() != memory.data_ptr():
                 tensor.data = memory
@@ -431,27 +393,20 @@ class Saved:
 
 
 class Guard:
-    """Says in microseconds whether a reading still tells what is there.
+    """Says in microseconds whether a reading still tells what is there."""
 
-    Args: replaced, names of tensors in whose place another one may lie, if it is alike.
-    """
-
-    def __init__(self, reading: Reading, replaced: Collection[str]):
-        places = [reading.tensors[path] for path in replaced]
-        apart = {(id(each.holder.target), each.key) for each in places if each.holder}
+    def __init__(self, reading: Reading):
         self.sized = [each.contents for each in reading.holders.values()]
         self.sizes = list(map(len, self.sized))
-        self.sets = [(each, each.copy()) for each in self.sized if isinstance(each, set)]
-        self.items: list[tuple[operator.itemgetter, Any]] = []
-        for each in reading.holders.values():
-            if keys := [key for key in each.keys if (id(each.target), key) not in apart]:
-                self.items.append((operator.itemgetter(*keys, keys[0]), each.contents))
+        self.items = [
+            (operator.itemgetter(*each.keys, next(iter(each.keys))), each.contents)
+            for each in reading.holders.values()
+            if each.keys
+        ]
         self.cells = reading.cells
         self.held = list(self.now())
-        self.arrays = [(array, array.tobytes()) for array in reading.arrays]
-        self.tensors = [x.tensor for path, x in reading.tensors.items() if path not in replaced]
+        self.tensors = [each.tensor for each in reading.tensors.values()]
         self.told, self.hooks = told(self.tensors), hooks_so_far()
-        self.replaced = [(place, kind_of(place.tensor)) for place in places]
         self.shared = [
             [reading.tensors[place].tensor.detach().numpy() for place in places]
             for places in reading.shared.values()
@@ -469,10 +424,7 @@ class Guard:
                 and list(map(len, self.sized)) == self.sizes
                 and all(map(operator.is_, self.now(), self.held))
                 and told(self.tensors) == self.told
-                and all([target == contents for target, contents in self.sets])
-                and all([array.tobytes() == numbers for array, numbers in self.arrays])
                 and all([len(set(map(float, equal))) == 1 for equal in self.shared])
-                and all([kind_of(place.now()) == kind for place, kind in self.replaced])
             )
         except Exception:  # what is there now cannot even be compared
             return False
@@ -486,8 +438,3 @@ def told(tensors: Collection[torch.Tensor]) -> tuple:
         list(map(torch.Tensor.numel, tensors)),
         [tensor.requires_grad for tensor in tensors],
     )
-
-
-def kind_of(tensor: torch.Tensor) -> tuple:
-    """What must be the same of two tensors for one to take the other's place."""
-    return type(tensor), tensor.shape, tensor.dtype, tensor.requires_grad, tensor.grad_fn

@@ -8,12 +8,10 @@ place become new values, and views are taken anew from what was changed, as
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -127,16 +125,8 @@ def record(
     tape = Tape(allowed, {id(x.grad) for _, x in inputs if x.is_leaf and x.grad is not None})
     for node, tensor in inputs:
         tape.know(tensor, node)
-    no_printing = contextlib.redirect_stdout(NoPrinting())
-    with numbers_stay_tensors(), no_printing, NumbersStayTensors(), tape:
+    with numbers_stay_tensors(), NumbersStayTensors(), tape:
         return function(), tape
-
-
-class Known:
-    """A tensor with its newest value, or a view: of what, and by which operation."""
-
-    def __init__(self, node, base=None, how=None):
-        self.node, self.base, self.how = node, base, how
 
 
 class Tape(DispatchMode):
@@ -147,42 +137,42 @@ class Tape(DispatchMode):
         self.allowed, self.gradients = allowed, gradients
         self.draws: list[Node] = []
         self.constants: set[int] = set()
-        self.known: dict[int, Known] = {}
-        self.kept: list[torch.Tensor] = []
+        self.nodes: dict[int, Node] = {}  # the newest values of tensors, by id
+        self.views: dict[int, tuple[torch.Tensor, Callable]] = {}  # of what, and taken how
+        self.kept: list[torch.Tensor] = []  # or an id might be that of another one
 
-    def know(self, tensor: torch.Tensor, *what: Any) -> Known:
-        self.known[id(tensor)] = entry = Known(*what)
-        self.kept.append(tensor)  # or its id might be that of another one
-        return entry
+    def know(self, tensor: torch.Tensor, node: Node) -> None:
+        self.nodes[id(tensor)] = node
+        self.kept.append(tensor)
 
-    def entry(self, tensor: torch.Tensor) -> Known:
-        if id(tensor) not in self.known:  # from outside
+    def know_view(self, tensor: torch.Tensor, base: torch.Tensor, taken: Callable) -> None:
+        self.views[id(tensor)] = base, taken
+        self.kept.append(tensor)
+
+    def read(self, tensor: torch.Tensor) -> Node:
+        """The node of a tensor's value now."""
+        if id(tensor) in self.views:
+            base, taken = self.views[id(tensor)]
+            return taken(self.read(base))
+        if id(tensor) not in self.nodes:  # from outside
             if id(tensor) in self.gradients:
                 raise CannotRecord(f"a gradient of the call before is used in {where()}")
             self.know(tensor, Node("constant", (tensor.detach().clone(),), tensor))
             self.constants.add(id(tensor))
-        return self.known[id(tensor)]
-
-    def read(self, tensor: torch.Tensor) -> Node:
-        """The node of a tensor's value now."""
-        entry = self.entry(tensor)
-        if entry.base is None:
-            return entry.node
-        whole = self.read(entry.base)
-        return entry.how(whole) if entry.how else whole
+        return self.nodes[id(tensor)]
 
     def write(self, tensor: torch.Tensor, node: Node) -> None:
         """Give a tensor a new value, and with it all that it is a view of."""
-        entry = self.entry(tensor)
-        if entry.base is not None:
-            whole = self.read(entry.base)
-            self.write(entry.base, with_part(whole, node, self.read(tensor)))
+        before = self.read(tensor)
+        if id(tensor) in self.views:
+            base, _ = self.views[id(tensor)]
+            self.write(base, with_part(self.read(base), node, before))
         elif id(tensor) in self.constants:
             raise CannotRecord(
                 f"a tensor outside of the networks and optimizers is changed in {where()}"
             )
         else:
-            entry.node = node
+            self.nodes[id(tensor)] = node
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -191,14 +181,17 @@ class Tape(DispatchMode):
             return func(*args, **kwargs)
         if name in ("_local_scalar_dense", "equal", "nonzero", "masked_select"):
             raise CannotRecord(f"a tensor's numbers are looked at ({name}) in {where()}")
-        if name.startswith("_foreach_"):
+        if name.startswith("_foreach_"):  # tensor by tensor
+            one, each = getattr(torch.Tensor, name.removeprefix("_foreach_")), range(len(args[0]))
+            at = [[x[k] if isinstance(x, (list, tuple)) else x for x in args] for k in each]
             with self:
-                return one_by_one(name.removeprefix("_foreach_"), args, kwargs)
+                found = [one(*values, **kwargs) for values in at]
+            return None if written else found
         if name in ("detach", "alias", "lift", "lift_fresh"):  # another tensor with this memory
             result = func(*args, **kwargs)
             if not name.startswith("lift"):
-                self.know(result, None, args[0])
-            elif id(result) not in self.known:  # that of a number
+                self.know_view(result, args[0], lambda whole: whole)
+            elif id(result) not in self.nodes:  # that of a number
                 self.know(result, Node("constant", (result.detach().clone(),), result))
             return result
         if torch.Tag.nondeterministic_seeded in func.tags:
@@ -231,7 +224,7 @@ class Tape(DispatchMode):
 
             base = args[0] if args and isinstance(args[0], torch.Tensor) else None
             if base is not None and memory_of(base) == memory_of(tensor):
-                self.know(tensor, None, base, taken)
+                self.know_view(tensor, base, taken)
             else:
                 self.know(tensor, taken())
         return result
@@ -241,7 +234,8 @@ class Tape(DispatchMode):
         if name not in DRAWS or kwargs.get("generator") is not None:
             raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
         result = func(*args, **kwargs)
-        node = Node("draw", (len(self.draws), func, *tree_map(like, (tuple(args), kwargs))), result)
+        shapes = tree_map(shape_of, (tuple(args), kwargs))
+        node = Node("draw", (len(self.draws), func, *shapes), result)
         self.draws.append(node)
         if written:
             self.write(args[0], node)
@@ -260,25 +254,17 @@ DRAWS = set(  # random operations that need no numbers of a tensor, but at most 
 )
 
 
-class Like(NamedTuple):
-    """A tensor of which only this is used."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-
-
-def like(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return Like(tuple(value.shape), value.stride(), value.dtype)
-    return value
+def shape_of(value: Any) -> Any:
+    """A tensor without numbers."""
+    return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
 def drawn(node: Node) -> torch.Tensor:
     """New random numbers of a recording, from PyTorch's generator."""
 
     def made(value: Any) -> Any:
-        return torch.empty_strided(*value[:2], dtype=value[2]) if isinstance(value, Like) else value
+        is_shape = isinstance(value, torch.Tensor)
+        return torch.empty_like(value, device="cpu") if is_shape else value
 
     _, func, args, kwargs = node.args
     return func(*map(made, args), **{name: made(value) for name, value in kwargs.items()})
@@ -289,8 +275,6 @@ def with_part(whole: Node, part: Node, view: Node) -> Node:
     name, place = view.target.partition(".")[0], where()
     if view is whole:  # detached
         return part
-    if name in ("t", "transpose"):
-        return Node(view.target, (part, *view.args[1:]), whole, place)
     if name in ("view", "_unsafe_view", "unsqueeze", "squeeze"):
         return Node("view.default", (part, list(whole.shape)), whole, place)
     if name in ("select", "slice"):
@@ -317,21 +301,6 @@ class NumbersStayTensors(TorchFunctionMode):
             if name == "addcdiv_":
                 return first.add_(others[0] / others[1] * factor)
         return func(*args, **kwargs)
-
-
-class NoPrinting(io.StringIO):
-    def write(self, text):
-        raise CannotRecord(f"something is printed in {where()}")
-
-
-def one_by_one(name: str, args: Sequence, kwargs: Mapping) -> list | None:
-    """An operation on lists of tensors (torch._foreach_...), tensor by tensor."""
-
-    def at(k):
-        return [value[k] if isinstance(value, (list, tuple)) else value for value in args]
-
-    found = [getattr(torch.Tensor, name)(*at(k), **kwargs) for k in range(len(args[0]))]
-    return None if name.endswith("_") else found
 
 
 PATHS = sysconfig.get_paths()

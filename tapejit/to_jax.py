@@ -8,11 +8,9 @@ step, is then done once with the vector (`Translation.join`).
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,19 +24,6 @@ NUMBERS: dict[torch.dtype, Any] = {
     getattr(torch, name): getattr(jnp, name)
     for name in "float32 float64 int8 int16 int32 int64 uint8".split()
 } | {torch.bool: jnp.bool_}
-WIDE = (torch.float64, torch.int64)  # which JAX has only where it is told to
-
-
-def is_wide(recorded: Recorded) -> bool:
-    return any(node.dtype in WIDE for node in recorded.nodes())
-
-
-def wide(needed: bool) -> Any:
-    """A context in which JAX has numbers of 64 bits, if they are needed."""
-    return jax.enable_x64(True) if needed else NOTHING
-
-
-NOTHING = contextlib.nullcontext()
 
 
 def number_type(dtype: torch.dtype | None) -> Any:
@@ -50,27 +35,18 @@ def number_type(dtype: torch.dtype | None) -> Any:
 # ----------------------------------------------------------------------------- operations by name
 
 
-class Faults(list):
-    """Where PyTorch would have raised an error: bool arrays, collected while JAX traces."""
-
-    current: Any = None
-
-    @classmethod
-    def note(cls, wrong: Any) -> None:
-        cls.current.append(jnp.any(wrong))
+FAULTS: list[Any] = []  # where PyTorch would have raised an error: of the evaluation under way
 
 
 def index_of(index: Any, size: int, least: int = 0) -> Any:
     """An index that must be from `least` up to a size."""
-    Faults.note((index < least) | (index >= size))
+    FAULTS.append(jnp.any((index < least) | (index >= size)))
     return index
 
 
-def divisor(b: Any, a: Any = 0) -> Any:
-    """A divisor, which must not be 0 where numbers are whole."""
-    if not (jnp.issubdtype(jnp.result_type(a, b), jnp.inexact)):
-        Faults.note(jnp.equal(b, 0))
-    return b
+def remainder(a, b):
+    FAULTS.append(jnp.any(jnp.equal(b, 0)))  # an error for whole numbers
+    return jnp.remainder(a, b)
 
 
 def plus(a, b, alpha=1):
@@ -103,8 +79,7 @@ for name, function in {
     "sub": lambda a, b, alpha=1: a - alpha * b,
     "mul": jnp.multiply,
     "div": jnp.divide,
-    "remainder": lambda a, b: jnp.remainder(a, divisor(b, a)),
-    "fmod": lambda a, b: jnp.fmod(a, divisor(b, a)),
+    "remainder": remainder,
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
     "lt": jnp.less,
@@ -209,22 +184,13 @@ def expand(x, shape, **_):
 
 
 def places(x, indices):
-    found = []
-    for index in indices:
-        if index is None:
-            found.append(slice(None))
-        else:
-            if index.dtype != bool:
-                size = x.shape[len(found)]
-                index_of(index, size, -size)
-            found.append(index)
-    return tuple(found)
+    return tuple(
+        slice(None) if index is None else index_of(index, size, -size)
+        for size, index in zip(x.shape, indices, strict=False)
+    )
 
 
 def index_put(x, indices, values, accumulate=False):
-    if len(indices) == 1 and indices[0].dtype == bool and not values.ndim and not accumulate:
-        mask = indices[0].reshape(indices[0].shape + (1,) * (x.ndim - indices[0].ndim))
-        return jnp.where(mask, values, x)
     at = x.at[places(x, indices)]
     return at.add(values) if accumulate else at.set(values)
 
@@ -236,15 +202,10 @@ def along(x, index, dim):
     return tuple(at)
 
 
-def within(source, index):
-    return source[tuple(slice(size) for size in index.shape)]
-
-
 def typed(x, dtype=None, **_):
     new = x.dtype if dtype is None else number_type(dtype)
     if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
-        largest = float(jnp.iinfo(new).max)
-        Faults.note(~(jnp.abs(x) < largest))  # what comes out is nobody's promise
+        FAULTS.append(jnp.any(~(jnp.abs(x) < float(jnp.iinfo(new).max))))
     return x.astype(new)
 
 
@@ -299,19 +260,11 @@ OPERATIONS = ELEMENTWISE | {
     "split_with_sizes.default": split,
     "cat.default": jnp.concatenate,
     "index.Tensor": lambda x, indices: x[places(x, indices)],
-    "index_select.default": lambda x, dim, index: jnp.take(x, index_of(index, x.shape[dim]), dim),
-    "embedding.default": lambda x, index, *_: x[index_of(index, len(x))],
     "index_put.default": index_put,
     "gather.default": lambda x, dim, index, **_: x[along(x, index, dim)],
-    "scatter.src": lambda x, dim, index, y: x.at[along(x, index, dim)].set(within(y, index)),
     "scatter.value": lambda x, dim, index, value: x.at[along(x, index, dim)].set(value),
     "scatter_add.default": lambda x, dim, index, y: x.at[along(x, index, dim)].add(
-        within(y, index)
-    ),
-    "constant_pad_nd.default": lambda x, pad, value=0: jnp.pad(
-        x,
-        [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1],
-        constant_values=value,
+        y[tuple(map(slice, index.shape))]
     ),
     "arange.start_step": lambda start, end, step=1, dtype=None, **_: jnp.arange(
         start, end, step, None if dtype is None else number_type(dtype)
@@ -332,7 +285,6 @@ OPERATIONS["empty.memory_format"] = OPERATIONS["empty.default"]
 
 
 ALLOWED = OPERATIONS.keys()
-
 
 # --------------------------------------------------------------------------- tensors in a vector
 
@@ -368,6 +320,10 @@ class Group(NamedTuple):
         )
 
 
+def shapes_of(column: Sequence) -> tuple:
+    return tuple(getattr(value, "shape", None) for value in column)
+
+
 Column = tuple[tuple[Node, ...], Group]  # one node for each tensor of a group
 
 
@@ -384,22 +340,20 @@ class Translation:
         self.vectors: dict[tuple[Node, ...], Any] = {}
         self.plans: dict[tuple[Node, ...], Callable] = {}
         self.members: dict[Node, Column] = {}
-        self.faults = Faults()
         for (nodes, group), vector in vectors:
             self.plan(nodes, group, lambda vector=vector: vector)
 
-    def outputs(self, columns: Sequence[Column], nodes: Sequence[Node]) -> tuple[list, list, Any]:
-        """A vector for each column, an array for each node, and whether PyTorch had failed."""
-        before, Faults.current = Faults.current, self.faults
-        try:
-            with deep_recursion():
-                for column in columns:
-                    self.join(*column)
-                vectors = [self.vector(*column) for column in columns]
-                arrays = [self.value(node) for node in nodes]
-        finally:
-            Faults.current = before
-        return vectors, arrays, functools.reduce(jnp.logical_or, self.faults, jnp.bool_(False))
+    def outputs(self, recorded: Recorded, columns: Sequence[Column] = ()) -> tuple[list, list, Any]:
+        """A vector for each column, an array for each result, and whether PyTorch had failed."""
+        FAULTS.clear()
+        for column in columns:
+            self.join(*column)
+        for node in recorded.nodes():  # each after those that it needs
+            if node not in self.members:
+                self.value(node)
+        vectors = [self.vector(*column) for column in columns]
+        arrays = [self.value(node) for node in recorded.results]
+        return vectors, arrays, functools.reduce(jnp.logical_or, FAULTS, jnp.bool_(False))
 
     def plan(self, nodes: tuple[Node, ...], group: Group, compute: Callable) -> None:
         self.plans[nodes] = compute
@@ -408,42 +362,33 @@ class Translation:
     def join(self, nodes: tuple[Node, ...], group: Group) -> None:
         """Plan to compute nodes, one for each tensor of a group, as one vector if possible."""
         first = nodes[0]
+        kinds = {(node.target, len(node.args), repr(node.kwargs)) for node in nodes}
         if (
-            nodes in self.plans
-            or len(nodes) == 1
+            len(nodes) == 1
+            or len(kinds) > 1
             or first.target not in ELEMENTWISE
-            or any(
-                node in self.members
-                or node.shape != shape
-                or (node.target, len(node.args), node.kwargs)
-                != (first.target, len(first.args), first.kwargs)
-                for node, shape in zip(nodes, group.shapes, strict=True)
-            )
+            or shapes_of(nodes) != group.shapes
+            or not self.members.keys().isdisjoint(nodes)
         ):
             return
         columns = list(zip(*(node.args for node in nodes), strict=True))
-        whole = [
-            tuple(getattr(value, "shape", None) for value in column) == group.shapes
+        whole = [column for column in columns if shapes_of(column) == group.shapes]
+        if any(
+            column not in whole and (len(set(column)) > 1 or getattr(column[0], "shape", None))
             for column in columns
-        ]
-        if all(
-            yes or (len(set(column)) == 1 and not getattr(column[0], "shape", None))
-            for yes, column in zip(whole, columns, strict=True)
         ):
-            self.plan(
-                nodes,
-                group,
-                lambda: self.apply(
-                    first,
-                    [
-                        self.vector(column, group) if yes else self.argument(column[0])
-                        for yes, column in zip(whole, columns, strict=True)
-                    ],
-                ),
-            )
-            for yes, column in zip(whole, columns, strict=True):
-                if yes:
-                    self.join(column, group)
+            return
+
+        def compute():
+            args = [
+                self.vector(column, group) if column in whole else self.argument(column[0])
+                for column in columns
+            ]
+            return self.apply(first, args)
+
+        self.plan(nodes, group, compute)
+        for column in whole:
+            self.join(column, group)
 
     def vector(self, nodes: tuple[Node, ...], group: Group):
         """The vector that holds the values of nodes, one for each tensor of a group."""
@@ -488,37 +433,3 @@ class Translation:
                 f"the operation {node.target} in {node.where} has no translation "
                 f"for its arguments ({reason})"
             ) from None
-
-
-@functools.cache
-def check(recorded: Recorded) -> bool:
-    """Whether an operation may fail in PyTorch, such as an index beyond an axis.
-
-    Raises:
-        CannotRecord: an operation cannot be compiled with its arguments.
-    """
-    given = [node for node in recorded.nodes() if node.target in ("input", "draw")]
-    wanted = [*(node for _, node in recorded.state), *recorded.results]
-    faults: list[Any] = []
-
-    def run(arrays):
-        translation = Translation(dict(zip(given, arrays, strict=True)))
-        found = translation.outputs((), wanted)
-        faults.extend(translation.faults)
-        return found
-
-    with wide(is_wide(recorded)):
-        jax.eval_shape(
-            run, [jax.ShapeDtypeStruct(tuple(x.shape), number_type(x.dtype)) for x in given]
-        )
-    return bool(faults)
-
-
-@contextlib.contextmanager
-def deep_recursion():
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 100_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)

@@ -17,8 +17,8 @@ from tapejit_training import make
 from torch import nn
 
 import tapejit
-from tapejit import checking, jax_setup, private
-from tapejit.recording import Node, record
+from tapejit import checking, jax_setup
+from tapejit.recording import Node, Recorded, record
 
 PACKAGE = Path(tapejit.__file__).parent
 ROUNDING = 2.0**-24  # relative, of float32
@@ -146,6 +146,32 @@ def test_a_check_finds_what_no_guard_sees(monkeypatch, capsys):
     assert fast.engine == "torch" and "result 0 is not PyTorch's" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("seed", [0, 12, 14])
+def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, seed):
+    """Then all numbers are right, and a gradient is another one: with these seeds."""
+
+    class Kink:
+        def __init__(self):
+            torch.manual_seed(seed)
+            self.layer = nn.Linear(32, 1, bias=False)
+            self.optimizer = torch.optim.SGD(self.layer.parameters(), 1e-3)
+
+        def learn(self, x):
+            loss = torch.relu(self.layer(x)).sum()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            return loss.detach()
+
+    monkeypatch.setattr(checking.Schedule, "due", lambda *_: 1)
+    fast, x = tapejit.compile(Kink()), np.random.default_rng(seed).standard_normal((8, 32))
+    fast.call("learn", np.float32(x))
+    w = fast.learner.layer.weight.detach().double().numpy()[0]
+    x[0] -= x[0] @ w / (w @ w) * w  # whose value is 0 up to rounding
+    fast.call("learn", np.float32(x))
+    assert fast.engine == "compiled", fast.reason
+
+
 def test_the_learner_of_the_notebook_is_compiled(notebook):
     """With noise, in all variants, and that of section 3 on batches."""
     outcomes = []
@@ -175,18 +201,18 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
 
 
 OPERATIONS = """
-x.gather(1, i) | x.scatter(1, i, y) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
+x.gather(1, i) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
 x.index_select(0, i[0]) | x[i[0]] | x[:, i[0]] | x.index_put((i[0],), y[0])
-x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | F.pad(x, (1, 2)) | torch.cat([x, y], 1)
+x.masked_fill(x > 0, 2) | x.index_add(0, i[0], y[:3]) | torch.cat([x, y], 1)
 x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(1, 1)
 x.sort(1).values | x.max(1).values | x.min(0).indices * 1.0 | x.argmax(1) * 1.0 | x.amin((0, 1))
-torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.quantile(0.5) | y.pow(x)
-x.remainder(0.3) | x.fmod(0.3) | x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
+torch.stack([x, y]).unbind(2)[1] | x.quantile(0.5) | x.repeat(2, 1).split(3, 1)[1] | y.pow(x)
+x.remainder(0.3) | x.frac() | x.sinh().atan() | x.hypot(y) | x.atan2(y) | 2**x
 x.clamp(-y, y) | x.lerp(y, y) | x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril()
 F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
 F.leaky_relu(x) | x.cosh().log() | x.round() | n.relu() | n.clamp(0, 1) | n.sign() | n.abs()
 n.maximum(x) | n.amax(1) | n.max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
-n.sort(1).values | n.tanh() | n.sigmoid() | n.isnan() * 1.0
+n.tanh() | n.sigmoid() | n.isnan() * 1.0
 """
 
 
@@ -203,33 +229,11 @@ def test_an_operation_is_pytorchs(expression):
     library = sys.modules[jax_setup.phases().Translation.__module__]
     expected, tape = record(lambda: eval(expression, space), inputs, library.ALLOWED)
     values = {node: library.jnp.asarray(tensor.numpy()) for node, tensor in inputs}
-    with library.wide(True):
-        _, [found], failed = library.Translation(values).outputs((), [tape.read(expected)])
+    with library.jax.enable_x64(True):
+        recorded = Recorded((), (tape.read(expected),), ())
+        _, [found], failed = library.Translation(values).outputs(recorded)
     assert found.shape == expected.shape and not failed
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=64 * 20 * ROUNDING)
-
-
-def test_private_parts_of_pytorch():
-    """Each is there, and does what it says."""
-    flag = torch.compiler.is_compiling
-    with private.numbers_stay_tensors():
-        assert flag()
-    assert not flag()
-    add = torch.ops.aten.add_.Tensor
-    assert private.schema_of(add) == ("aten", "add_", "Tensor", ["self"])
-    x = torch.ones(2, requires_grad=True)
-    assert private.decomposed(torch.ops.aten.silu.default, (x,), {}).shape == (2,)
-    assert private.memory_of(x) == private.memory_of(x[:1]) != private.memory_of(x + 1)
-    assert not getattr(x, private.HOOKS)
-    x.register_hook(lambda gradient: gradient)
-    assert getattr(x, private.HOOKS)
-    targets = [torch.zeros(2)]
-    private.copy_all(targets, [x.detach()])
-    assert targets[0].tolist() == [1, 1]
-    leaves, structure = private.tree_flatten((1, Pair(2, None), {"a": [3]}))
-    assert leaves == [1, 2, None, 3] == private.tree_leaves((1, Pair(2, None), {"a": [3]}))
-    assert private.tree_unflatten(leaves, structure)[1] == Pair(2, None)
-    assert private.tree_map(lambda x: x, [1]) == [1] and private.DispatchMode.__torch_dispatch__
 
 
 def run(code, **environment):
@@ -260,4 +264,4 @@ def test_without_jax_pytorch_computes_and_a_line_says_so():
         fast = tapejit.compile(object())
         assert fast.engine == "torch" and "pip install jax" in fast.reason
     """
-    assert run(code).startswith("engine: torch, because JAX is not installed")
+    assert run(code).startswith("engine: torch, because JAX cannot be used")

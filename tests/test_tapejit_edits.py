@@ -168,7 +168,7 @@ OPTIONS = {"scale": 1.0}
 ~ OPTIONS["scale"]
 def before(d, k):
     OPTIONS["scale"] = 1.0 + (k > 3)
-# a layer is frozen from a phase on: compiled
+# a layer is frozen from a phase on: torch
 def before(d, k):
     if k == 4:
         for parameter in d.critic.layers[:2].parameters():
@@ -299,7 +299,7 @@ def after(d, k):
         result = super().learn(*arguments)
         self.schedule.step()
         return result
-# a running normalizer that learn updates, a new tensor each time: compiled
+# a running normalizer that learn updates, a new tensor each time: torch
 class Normalizer:
     def __init__(self):
         self.mean, self.square = torch.zeros(3), torch.ones(3)
@@ -522,7 +522,7 @@ class Config:
 def after(d, k):
     if k == 3:
         d.config.scale = 3.0
-# a name that is put together: compiled
+# a name that is put together: torch
 class Edited(DDPG):
     scale_of_critic = 1.0
     ~ getattr(self, "scale_of_" + "critic")
@@ -592,7 +592,7 @@ class Edited(DDPG):
         result = super().learn(*arguments)
         self.history.append(result[1])
         return result
-# the last loss is kept: compiled
+# the last loss is kept: torch
 class Edited(DDPG):
     last = None
     def learn(self, *arguments):
@@ -601,7 +601,7 @@ class Edited(DDPG):
         return result
 def act(d, fast, observations):
     return d.last.numpy()
-# a loss that depends on the one before: compiled
+# a loss that depends on the one before: torch
 {INIT}
         self.scale = torch.ones(())
     def learn(self, rows, weights, *others):
