@@ -21,7 +21,6 @@ import tapejit
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns
-from reacher.compiling import njit
 from reacher.episode import evaluate_policy, rollout
 from reacher.task import SOLVED_SCORE
 
