@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS
-from research.plans import FACTORS, STUDY
+from research.plans import FACTORS, PLANS, STUDY
 from research.results import Variant
-from research.statistics import mean_interval
+from research.statistics import difference, mean_interval
 from research.tables import read
 from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
@@ -97,6 +97,27 @@ def baselines() -> Figure:
     return figure
 
 
+def sensitivity() -> Figure:
+    """What each value of a setting changes in the mean of the first evaluations."""
+    plan, variants, names = PLANS["sensitivity"], read("sensitivity"), {}
+    figure, axes = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
+    base, settings = plan.values("default", variants["default"]), plan.one_at_a_time
+    for k, (setting, values) in enumerate(settings.items()):
+        for value in values:
+            row, name = len(names) + 0.6 * k, f"{setting}_{value}"
+            found = difference(plan.values(name, variants[name]), base)
+            color = COLORS[1 + k % 2]
+            axes.plot([found["low"], found["high"]], [row, row], color=color, linewidth=2)
+            axes.plot(found["effect"], row, "o", color=color, markersize=5)
+            names[row] = f"{setting.replace('_', ' ')} = {value:g}"
+    axes.axvline(0, color="0.6", linewidth=1)
+    axes.set_yticks([*names], [*names.values()], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("points more than default in episodes 1 to 5, without noise")
+    axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
 def curves(variants: Mapping[str, Variant]) -> Figure:
     """Means over seeds of the training scores of variants, with their 95 % t-intervals."""
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
@@ -118,6 +139,7 @@ def quiz_order() -> Sequence[str]:
 FIGURES = {
     "study": study,
     "baselines": baselines,
+    "sensitivity": sensitivity,
     "bugs": lambda: plot_bugs(read("bugs"), {name: BUGS[name].title for name in MUSEUM}),
     "bugs_quiz": lambda: plot_bugs(read("bugs"), dict(zip(quiz_order(), LETTERS, strict=True))),
 }
