@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS
-from research.plans import FACTORS, STUDY
+from research.plans import FACTORS, PLANS, STUDY
+from research.statistics import difference
 from research.tables import read
 from tutorial.figures import BLUE, GREEN, ORANGE, plot_bugs
 from tutorial.paths import DOC
@@ -96,6 +97,28 @@ def baselines() -> Figure:
     return figure
 
 
+def sensitivity() -> Figure:
+    """What each value of a setting changes in the mean of the first evaluations."""
+    plan, variants = PLANS["sensitivity"], read("sensitivity")
+    names: dict[float, str] = {}  # by row
+    figure, axes = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
+    base, settings = plan.values("default", variants["default"]), plan.one_at_a_time
+    for k, (setting, values) in enumerate(settings.items()):
+        for value in values:
+            row, name = len(names) + 0.6 * k, f"{setting}_{value}"
+            found = difference(plan.values(name, variants[name]), base)
+            color = COLORS[1 + k % 2]
+            axes.plot([found["low"], found["high"]], [row, row], color=color, linewidth=2)
+            axes.plot(found["effect"], row, "o", color=color, markersize=5)
+            names[row] = f"{setting.replace('_', ' ')} = {value:g}"
+    axes.axvline(0, color="0.6", linewidth=1)
+    axes.set_yticks([*names], [*names.values()], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("points more than default in episodes 1 to 5, without noise")
+    axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
 def quiz_order() -> Sequence[str]:
     """The bugs in the order of the page's quiz, the same in every process."""
     names = [name for name, bug in BUGS.items() if bug.number]
@@ -105,6 +128,7 @@ def quiz_order() -> Sequence[str]:
 FIGURES = {
     "study": study,
     "baselines": baselines,
+    "sensitivity": sensitivity,
     "bugs": lambda: plot_bugs(read("bugs"), {name: BUGS[name].title for name in MUSEUM}),
     "bugs_quiz": lambda: plot_bugs(read("bugs"), dict(zip(quiz_order(), LETTERS, strict=True))),
 }

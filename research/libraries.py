@@ -19,6 +19,23 @@ from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
 from research.baselines import AGENTS
 from research.training import Row, Training, make_evaluation, row
 from tutorial import notebook
+from tutorial.environments import open_environment
+
+
+class OneEnvironment:
+    """An environment of Gymnasium that ends by a time limit only, with the methods of `Task`."""
+
+    def __init__(self, location: str, seed: int) -> None:
+        self.environment = open_environment(location, 1, seed)
+        [self.brain] = self.environment.brains.values()
+
+    def reset(self) -> np.ndarray:
+        [answer] = self.environment.reset(train_mode=True).values()
+        return answer.vector_observations
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        [answer] = self.environment.step(actions).values()
+        return answer.vector_observations, np.array(answer.rewards), any(answer.max_reached)
 
 
 class ArmVecEnv(VecEnv):
@@ -30,6 +47,7 @@ class ArmVecEnv(VecEnv):
         scale: by which the observations (33,) are divided.
         reward_scale: by which rewards are multiplied. Scores are not.
         frame: the notebook's canonical frame, through which an agent sees and acts; or None.
+        location: of an environment of Gymnasium instead of the arms.
 
     Attributes:
         scores: mean over the arms of each whole episode; `seconds`: when it ended.
@@ -43,16 +61,22 @@ class ArmVecEnv(VecEnv):
         scale: np.ndarray | float = 1.0,
         reward_scale: float = 1.0,
         frame: Any = None,
+        location: str = "",
     ) -> None:
         self.scale, self.reward_scale = np.float32(scale), reward_scale
         self.frame, self.action_signs = frame, np.float32(1)
-        self.arms = Task(num_agents, seed)
-        self.actions = np.zeros((num_agents, ACTION_SIZE), np.float32)
+        self.arms: Any = Task(num_agents, seed)
+        seen, acted = OBSERVATION_SIZE, ACTION_SIZE
+        if location:
+            self.arms = OneEnvironment(location, seed)
+            brain = self.arms.brain
+            seen, acted = brain.vector_observation_space_size, brain.vector_action_space_size
+        self.actions = np.zeros((num_agents, acted), np.float32)
         self.scores: list[float] = []
         self.seconds: list[float] = []
         self.started, self.score = time.perf_counter(), 0.0
-        box = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
-        super().__init__(num_agents, box, spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32))
+        box = spaces.Box(-np.inf, np.inf, (seen,), np.float32)
+        super().__init__(num_agents, box, spaces.Box(-1.0, 1.0, (acted,), np.float32))
 
     def seen(self, observations: np.ndarray) -> np.ndarray:
         """Observations as an agent sees them, float32."""
@@ -70,7 +94,7 @@ class ArmVecEnv(VecEnv):
         self.actions = actions
 
     def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict]]:
-        torques = actions_of_shape(self.action_signs * self.actions, (self.num_envs, ACTION_SIZE))
+        torques = actions_of_shape(self.action_signs * self.actions, self.actions.shape)
         observations, rewards, done = self.arms.step(torques)
         rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
         self.score += rewards.mean()
@@ -130,10 +154,11 @@ def train(training: Training) -> list[Row]:
         cells.OBSERVATION_SCALE if is_scaled else 1.0,
         options.pop("reward_scale", 1),
         cells.CanonicalFrame() if options.pop("mirrors", False) else None,
+        training.location,
     )
     sigma = options.pop("noise", 0)
     if sigma:
-        zeros = np.zeros(ACTION_SIZE)
+        zeros = np.zeros_like(arms.actions[0], dtype=float)
         options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
     model = kind(networks, arms, seed=training.seed, device="cpu", **options)
     rows: list[Row] = []
