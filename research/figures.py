@@ -101,7 +101,7 @@ def sensitivity() -> Figure:
     """What each value of a setting changes in the mean of the first evaluations."""
     plan, variants = PLANS["sensitivity"], read("sensitivity")
     names: dict[float, str] = {}  # by row
-    figure, axes = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
     base, settings = plan.values("default", variants["default"]), plan.one_at_a_time
     for k, (setting, values) in enumerate(settings.items()):
         for value in values:
@@ -112,7 +112,7 @@ def sensitivity() -> Figure:
             axes.plot(found["effect"], row, "o", color=color, markersize=5)
             names[row] = f"{setting.replace('_', ' ')} = {value:g}"
     axes.axvline(0, color="0.6", linewidth=1)
-    axes.set_yticks([*names], [*names.values()], fontsize=8)
+    axes.set_yticks([*names], [*names.values()], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("points more than default in episodes 1 to 5, without noise")
     axes.grid(axis="x", alpha=0.3)
