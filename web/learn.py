@@ -17,7 +17,6 @@ from reacher.task import ACTION_SIZE
 from web.page import page
 
 MACHINE = Path(tapejit.__file__).parent / "machine"
-MODULES = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
 SETTINGS = {  # of the notebook's PlainAgent, by their names in its Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
@@ -97,10 +96,7 @@ def learning(
         "programs": tapejit.export(learner, calls, exact),
         "arms": arms,
         "settings": settings,
-        "modules": {
-            name: base64.b64encode((MACHINE / file).read_bytes()).decode()
-            for name, file in MODULES.items()
-        },
+        "module": base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode(),
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
 
