@@ -38,38 +38,34 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         ValueError: something cannot be recorded, or the machine does not have it; all that is
             missing is named.
     """
-    recorder, memory, programs, read = Learner(learner, "compiled"), Memory(), {}, []
+    recorder, memory = Learner(learner, "compiled"), Memory()
+    read = [Reading(learner, method) for method in calls]
     with contextlib.ExitStack() as undone:
-        for method in calls:
-            read.append(Reading(learner, method))
-            undone.enter_context(Saved(read[-1]).undone())
-        before = {id(each.tensor): each for reading in read for each in reading.tensors.values()}
-        for method, arguments in calls.items():
-            programs[method] = program(recorder, method, arguments, memory)
+        for reading in read:
+            undone.enter_context(Saved(reading).undone())
+        made = {name: program(recorder, name, given, memory) for name, given in calls.items()}
     if memory.missing:
         raise Missing("the machine does not have " + ", ".join(dict.fromkeys(memory.missing)))
+    things = [thing for reading in read for _, thing in reading.seen.values()]
+    optimizers = [x for x in things if isinstance(x, torch.optim.Optimizer)]
+    before = {id(each.tensor) for reading in read for each in reading.tensors.values()}
     for _, tensor, value in memory.state.values():
         if id(tensor) in before:
             numbers = tensor.detach().T if tensor.ndim == 2 else tensor.detach()
-            memory.first[value.buffer.place] = numbers.to(torch.float32).numpy().ravel().copy()
-    if any(id(tensor) not in before for _, tensor, _ in memory.state.values()):
-        for _, each in (one for reading in read for one in reading.seen.values()):
-            if isinstance(each, torch.optim.Optimizer) and type(each).__name__ not in FROM_ZERO:
-                raise Missing(f"a fresh {type(each).__name__}: let the learner learn once before")
-    found, end = {}, memory.top
-    for name, (made, told) in programs.items():
-        words, top = made.words(memory.top)
-        told["words"] = base64.b64encode(np.array(words, np.int32).tobytes()).decode()
-        found[name], end = told, max(end, top)
+            memory.first[value.place] = numbers.to(torch.float32).numpy().ravel().copy()
+        elif fresh := [x for x in optimizers if type(x).__name__ not in FROM_ZERO]:
+            raise Missing(f"a fresh {type(fresh[0]).__name__}: let the learner learn once before")
+    first, end = first_numbers(memory, things, exact), memory.top
+    for made_program, told in made.values():
+        words, top = made_program.words(memory.top)
+        told["words"], end = packed(np.array(words, np.int32)), max(end, top)
     return {
-        "programs": found,
+        "programs": {name: told for name, (_, told) in made.items()},
         "math": MATH,
         "top": end,
-        "rates": [
-            [value.buffer.place, float(group["lr"])] for group, value in memory.rates.values()
-        ],
+        "rates": [[value.place, float(group["lr"])] for group, value in memory.rates.values()],
         "state": {path: lies(value) for path, _, value in memory.state.values()},
-        "first": first_numbers(memory, read, exact),
+        "first": first,
     }
 
 
@@ -100,8 +96,7 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
         inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
     for k in recorded.used("rate"):
         inputs["rate", k] = memory.rate(reading.rates[k])
-    homes = {path: inputs["state", path] for path, _ in recorded.state}
-    made = Program(recorded, inputs, homes, memory)
+    made = Program(recorded, inputs, memory)
     return made, {
         "inputs": [{"name": names[k], **lies(value)} for k, value in data.items()],
         "outputs": [lies(value) for value in made.outputs],
@@ -111,38 +106,41 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
 
 def lies(value: Value) -> dict:
     """Where a value lies; of a matrix of the learner, by columns."""
-    return {"place": value.buffer.place, "shape": list(value.shape)}
+    return {"place": value.place, "shape": list(value.shape)}
 
 
-def first_numbers(memory: Memory, read: Sequence[Reading], exact: bool) -> list[list]:
-    """What is in the memory at first: places, sizes, kinds and numbers."""
-    layers = [x for each in read for _, x in each.seen.values() if isinstance(x, torch.nn.Linear)]
+def packed(numbers: np.ndarray) -> str:
+    return base64.b64encode(numbers.tobytes()).decode()
+
+
+def first_numbers(memory: Memory, things: Sequence, exact: bool) -> list[list]:
+    """What is in the memory at first, where it is not 0: places, sizes, kinds and numbers."""
     bounds = {
-        id(x): layer.in_features**-0.5 for layer in layers for x in (layer.weight, layer.bias)
+        id(x): layer.in_features**-0.5
+        for layer in things
+        if isinstance(layer, torch.nn.Linear)
+        for x in (layer.weight, layer.bias)
     }
-    places = {value.buffer.place: key for key, (_, _, value) in memory.state.items()}
+    drawn = {value.place: bounds.get(key) for key, (_, _, value) in memory.state.items()}
     found: list[list] = []
     known: dict[bytes, int] = {}
     for place, numbers in sorted(memory.first.items()):
-        key, size = numbers.tobytes(), len(numbers)
-        bound = bounds.get(places.get(place, 0))
-        is_constant = (numbers == numbers[0]).all() and np.isfinite(numbers[0])
-        if key in known and (bound or not is_constant):
+        key, size, bound = numbers.tobytes(), len(numbers), drawn.get(place)
+        if key in known:
             found.append([place, size, "copy", known[key]])
         elif bound and not exact and is_uniform(numbers, bound):
             found.append([place, size, "uniform", bound])
-        elif is_constant and not numbers.any():
-            continue  # so it begins
-        elif is_constant:
-            found.append([place, size, "constant", float(numbers[0])])
+        elif numbers.any():
+            found.append([place, size, "numbers", packed(numbers)])
         else:
-            found.append([place, size, "numbers", base64.b64encode(key).decode()])
+            continue
         known.setdefault(key, place)
     return found
 
 
 def is_uniform(numbers: np.ndarray, bound: float) -> bool:
     """Whether they may be uniform in +- bound: five standard errors of their mean square."""
-    far = abs((numbers**2).mean() / bound**2 - 1 / 3) / (4 / 45 / len(numbers)) ** 0.5
+    share = (numbers**2).mean() / bound**2
     is_one = len(numbers) > 1 and (numbers == numbers[0]).all()
-    return bool(numbers.any() and not is_one and abs(numbers).max() <= bound * 1.001 and far < 5)
+    inside = numbers.any() and abs(numbers).max() <= 1.001 * bound and not is_one
+    return bool(inside and abs(share - 1 / 3) < 5 * (4 / 45 / len(numbers)) ** 0.5)

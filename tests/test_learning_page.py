@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 import time
 
 import numpy as np
@@ -122,8 +124,8 @@ def test_schedules_are_the_notebooks(notebook):
 
 
 TRAIN = """
-    const { programs, settings, modules, arms } = given.about, random = new Random(given.seed);
-    const machine = await Machine.load(programs, modules, random), taken = machine.taken("act");
+    const { programs, settings, module, arms } = given.about, random = new Random(given.seed);
+    const machine = await Machine.load(programs, module, random), taken = machine.taken("act");
     const agent = new Agent(machine, { ...settings, ...given.choices }, random, 1 << 15);
     const random2 = new Random(1), count = given.choices.arms ?? arms;
     const training = new Training(agent, count, random2, TRAINED_WORLD, given.every);
@@ -172,6 +174,25 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
     assert learning_of(agent)["programs"]["first"] == before
     first = learning_of(agent, exact=True)["programs"]["first"]
     assert max(size for _, size, kind, _ in first if kind == "numbers") == 128 * 128
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_training_goes_on_as_without_the_page(notebook, exact, tmp_path):
+    """Neither generators nor the agent are others afterwards."""
+    agent = notebook.Agent(notebook.Hyperparameters(engine="torch"), np.random.default_rng(0))
+    agent.learner.set_learning_rates(0.5)
+
+    def left():
+        learner = {key: value for key, value in vars(agent.learner).items() if key != "settings"}
+        states = [each.state_dict() for each in learner.values() if hasattr(each, "state_dict")]
+        chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
+        everything = states, chance, agent.generator.bit_generator.state
+        told = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.tolist, everything)
+        return pickle.dumps(told)
+
+    before = left()
+    learning_page(agent, tmp_path / "page.html", exact)
+    assert left() == before
 
 
 def test_what_a_page_cannot_train_is_said():

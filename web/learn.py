@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import inspect
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 import tapejit
 from reacher.files import write_whole
@@ -17,7 +20,6 @@ from reacher.task import ACTION_SIZE
 from web.page import page
 
 MACHINE = Path(tapejit.__file__).parent / "machine"
-MODULES = {"simd": "machine.wasm", "relaxed": "machine_relaxed.wasm"}
 SETTINGS = {  # of the notebook's PlainAgent, by their names in its Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
@@ -97,23 +99,38 @@ def learning(
         "programs": tapejit.export(learner, calls, exact),
         "arms": arms,
         "settings": settings,
-        "modules": {
-            name: base64.b64encode((MACHINE / file).read_bytes()).decode()
-            for name, file in MODULES.items()
-        },
+        "module": base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode(),
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
 
 
 def learning_of(agent: Any, exact: bool = False) -> dict:
-    """`learning` of the notebook's agent, also of a plain one, with its settings."""
+    """`learning` of the notebook's agent, also of a plain one, with its settings.
+
+    A training of the agent goes on afterwards as if nothing had been.
+    """
     phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
     settings = phases | dict(getattr(agent, "settings", ()))
-    return learning(agent.learner if exact else untrained(agent), settings, exact=exact)
+    with generators_stay():
+        learner = copy.deepcopy(agent.learner) if exact else untrained(agent)
+        return learning(learner, settings, exact=exact)
+
+
+@contextlib.contextmanager
+def generators_stay() -> Iterator[None]:
+    """Random numbers that are drawn in a context are drawn again after it."""
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
+        yield
+    finally:
+        for restore, state in zip(
+            (random.setstate, np.random.set_state, torch.set_rng_state), states, strict=True
+        ):
+            restore(state)
 
 
 def untrained(agent: Any) -> Any:
-    """A learner like the agent's, made as the notebook makes it; another kind is taken as it is."""
+    """A learner like the agent's, made as the notebook makes it; another kind is copied."""
     learner = agent.learner
     try:
         if hasattr(learner, "settings"):
@@ -125,7 +142,7 @@ def untrained(agent: Any) -> Any:
             getattr(module, "reset_parameters", int)()
         return type(learner)(*networks, learner.tau)
     except (AttributeError, TypeError):
-        return learner
+        return copy.deepcopy(learner)
 
 
 def learning_page(agent: Any, path: Path | str, exact: bool = False, **options: Any) -> None:

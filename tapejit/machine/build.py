@@ -1,7 +1,6 @@
 """machine.c as WebAssembly: `python -m tapejit.machine.build`, with `pip install ziglang`.
 
-machine.wasm runs where WebAssembly has SIMD, machine_relaxed.wasm where it also has fused
-multiply-add (relaxed SIMD). Both are committed, so that only who edits machine.c needs a compiler.
+machine.wasm is committed, so that only who edits machine.c needs a compiler.
 """
 
 from __future__ import annotations
@@ -11,21 +10,16 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VARIANTS = {
-    "machine.wasm": ["-mcpu=generic+simd128"],
-    "machine_relaxed.wasm": ["-mcpu=generic+simd128+relaxed_simd", "-DRELAXED"],
-}
-OPTIONS = "--target=wasm32-freestanding -O3 -ffp-contract=off -nostdlib"
-LINKER = "--no-entry --export=run --export=heap --import-symbols --strip-all -z stack-size=65536"
+OPTIONS = "--target=wasm32-freestanding -mcpu=generic+simd128 -O3 -ffp-contract=off -nostdlib"
+LINKER = "--no-entry --export=run --export=heap --import-symbols --strip-all -z,stack-size=65536"
 
 
-def build(folder: Path = HERE) -> None:
-    """Write both variants into a folder."""
-    linker = [f"-Wl,{option}" for option in LINKER.replace("-z ", "-z,").split()]
-    for name, options in VARIANTS.items():
-        command = [sys.executable, "-m", "ziglang", "cc", *OPTIONS.split(), *linker, *options]
-        subprocess.run([*command, "-o", str(folder / name), str(HERE / "machine.c")], check=True)
-        (folder / name).chmod(0o644)
+def build(file: Path = HERE / "machine.wasm") -> None:
+    """Write the machine into a file."""
+    options = [*OPTIONS.split(), *(f"-Wl,{option}" for option in LINKER.split())]
+    command = [sys.executable, "-m", "ziglang", "cc", *options, "-o", file, HERE / "machine.c"]
+    subprocess.run(command, check=True)
+    file.chmod(0o644)
 
 
 if __name__ == "__main__":

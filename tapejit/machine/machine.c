@@ -5,11 +5,6 @@ typedef int i4 __attribute__((vector_size(16)));
 extern float math(int function, float x, float y);  // tapejit/machine/machine.js
 extern unsigned char __heap_base;
 
-#ifdef RELAXED
-#define FMA(a, b, c) __builtin_wasm_relaxed_madd_f32x4(a, b, c)
-#else
-#define FMA(a, b, c) ((a) * (b) + (c))
-#endif
 #define SPLAT(x) ((f4){(x), (x), (x), (x)})
 #define LOAD(p) (*(const f4 *)(p))
 #define STORE(p, v) (*(f4 *)(p) = (v))
@@ -27,7 +22,7 @@ int heap(void) { return (int)&__heap_base; }
 // ------------------------------------------------------------------------------- number by number
 #define ELEMENTWISE(OP) \
   OP(0, x) OP(1, x + y) OP(2, x - y) OP(3, x * y) OP(4, x / y) OP(5, SQRT(x)) \
-  OP(6, FMA(z, y - x, x)) OP(7, FMA(u, y * z, x)) OP(8, FMA(u, y / z, x)) OP(9, FMA(z, y, x)) \
+  OP(6, x + z * (y - x)) OP(7, x + u * (y * z)) OP(8, x + u * (y / z)) OP(9, x + z * y) \
   OP(10, SELECT(x <= 0, SPLAT(0), x)) OP(11, SELECT(x != 0, y, z)) \
   OP(12, SELECT(y <= z, SPLAT(0), x)) OP(13, -x) OP(14, y - x) OP(15, x * (1 - y * y)) \
   OP(16, MASK(x > 0) - MASK(x < 0)) OP(17, SELECT(x < 0, -x, x)) OP(18, SELECT(y < x, y, x)) \
@@ -105,7 +100,7 @@ static void pack(const float *b, int bk, int bn, int K, int columns) {
     f4 u = LOAD(w), v = LOAD(w + 4); \
     _Pragma("unroll") for (int r = 0; r < R; r++) { \
       f4 s = SPLAT(x[r * am]); \
-      c[r][0] = FMA(s, u, c[r][0]); c[r][1] = FMA(s, v, c[r][1]); } } \
+      c[r][0] += s * u; c[r][1] += s * v; } } \
   for (int r = 0; r < R; r++) { float *o = out + (i + r) * N + j; \
     if (columns == 8) STORE(o, c[r][0]), STORE(o + 4, c[r][1]); \
     else for (int q = 0; q < columns; q++) o[q] = c[r][q / 4][q % 4]; } \
@@ -126,92 +121,32 @@ static const int *product(const int *p) {  // out, M, N, K, a and its strides, b
   return p + 11;
 }
 
-// ---------------------------------------------------------------------- sums, layer normalization
-static float total(f4 x) { return (x[0] + x[1]) + (x[2] + x[3]); }
-
-// kind (0 sum, 1 largest, 2 smallest, 3 and 4 their indices), out, kept, summed, in, strides, factor
-static const int *reduce(const int *p) {
-  int kind = p[0], kept = p[2], many = p[3], ks = p[5], ss = p[6], j = 0;
-  float factor = *(const float *)(p + 7);
-  if (!kind && ks == 1) for (; j + 4 <= kept; j += 4) {
-    f4 sum = SPLAT(0);
-    for (int i = 0; i < many; i++) sum += LOAD(memory + p[4] + j + i * ss);
-    STORE(memory + p[1] + j, sum * factor);
+// -------------------------------------------------------------------------------------- sums
+static const int *sum(const int *p) {  // out, kept, summed, in, its strides, factor
+  float *out = memory + p[0], factor = *(const float *)(p + 6);
+  int kept = p[1], summed = p[2], ks = p[4], ss = p[5], j = 0;
+  const float *in = memory + p[3];
+  if (ks == 1) for (; j + 4 <= kept; j += 4) {
+    f4 s = SPLAT(0);
+    for (int i = 0; i < summed; i++) s += LOAD(in + j + i * ss);
+    STORE(out + j, s * factor);
   }
   for (; j < kept; j++) {
-    const float *x = memory + p[4] + j * ks;
-    float sum = kind ? x[0] : 0, at = 0;
-    for (int i = 0; i < many; i++) {
-      float y = x[i * ss];
-      if (!kind) sum += y;
-      else if (kind % 2 ? y > sum : y < sum) sum = y, at = i;
-    }
-    memory[p[1] + j] = kind > 2 ? at : factor * sum;
+    const float *x = in + j * ks;
+    f4 s = SPLAT(0);
+    int i = 0;
+    if (ss == 1) for (; i + 4 <= summed; i += 4) s += LOAD(x + i);
+    for (; i < summed; i++) s[0] += x[i * ss];
+    out[j] = factor * ((s[0] + s[1]) + (s[2] + s[3]));
   }
-  return p + 8;
-}
-
-static f4 load(const float *p, int left) {  // what is left of a row, and zeros
-  return left > 3 ? LOAD(p) : (f4){p[0], left > 1 ? p[1] : 0, left > 2 ? p[2] : 0, 0};
-}
-static void store(float *p, f4 v, int left) {
-  if (left > 3) STORE(p, v);
-  else for (int j = 0; j < left; j++) p[j] = v[j];
-}
-#define ROW for (int i = 0; i < n; i += 4)
-
-static const int *normalize(const int *p) {  // y, mean, scale, x, factor, shift, rows, n, epsilon
-  int n = p[7];
-  for (int row = 0; row < p[6]; row++) {
-    const float *x = memory + p[3] + row * n;
-    f4 sum = SPLAT(0), squares = SPLAT(0);
-    ROW sum += load(x + i, n - i);
-    float mean = total(sum) / n;
-    ROW { f4 d = load(x + i, n - i) - mean; squares = FMA(d, d, squares); }
-    float extra = (-n & 3) * mean * mean;  // of the zeros behind the row
-    float scale = 1 / __builtin_sqrtf((total(squares) - extra) / n + *(const float *)(p + 8));
-    ROW {
-      f4 normal = (load(x + i, n - i) - mean) * scale, factor = load(memory + p[4] + i, n - i);
-      store(memory + p[0] + row * n + i, FMA(normal, factor, load(memory + p[5] + i, n - i)), n - i);
-    }
-    memory[p[1] + row] = mean;
-    memory[p[2] + row] = scale;
-  }
-  return p + 9;
-}
-
-static const int *normalize_back(const int *p) {  // gx, gfactor, gshift (or -1), g, x, mean, scale, factor, rows, n
-  int n = p[9];
-  for (int k = 1; k < 3; k++) if (p[k] >= 0) for (int i = 0; i < n; i++) memory[p[k] + i] = 0;
-  for (int row = 0; row < p[8]; row++) {
-    const float *g = memory + p[3] + row * n, *x = memory + p[4] + row * n, *factor = memory + p[7];
-    float mean = memory[p[5] + row], scale = memory[p[6] + row];
-    f4 a = SPLAT(0), b = SPLAT(0);
-    ROW {
-      f4 normal = (load(x + i, n - i) - mean) * scale, grad = load(g + i, n - i);
-      f4 inner = grad * load(factor + i, n - i);
-      a += inner;
-      b = FMA(inner, normal, b);
-      float *o = memory + p[1] + i, *s = memory + p[2] + i;
-      if (p[1] >= 0) store(o, FMA(grad, normal, load(o, n - i)), n - i);
-      if (p[2] >= 0) store(s, load(s, n - i) + grad, n - i);
-    }
-    float ma = total(a) / n, mb = total(b) / n;
-    ROW {
-      f4 normal = (load(x + i, n - i) - mean) * scale, inner = load(g + i, n - i) * load(factor + i, n - i);
-      store(memory + p[0] + row * n + i, scale * (inner - ma - normal * mb), n - i);
-    }
-  }
-  return p + 10;
+  return p + 7;
 }
 
 void run(const int *p, const int *end) {
   while (p < end) switch (*p++) {
     case 0: p = elementwise(p); break;
     case 1: p = product(p); break;
-    case 2: p = reduce(p); break;
-    case 3: p = normalize(p); break;
-    case 4: p = normalize_back(p); break;
+    case 2: p = sum(p); break;
     default: __builtin_trap();
   }
 }

@@ -1,9 +1,7 @@
 // The machine (machine.c as WebAssembly) with the programs of a learner, as tapejit/program.py exports it.
 const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-// Modules with one instruction: whether there is SIMD, and a fused multiply-add (relaxed SIMD).
+// A module with one instruction: whether there is SIMD.
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 17, 26, 11);
-const RELAXED = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 20, 1, 18, 0,
-  65, 0, 253, 17, 65, 0, 253, 17, 65, 0, 253, 17, 253, 133, 2, 26, 11);
 const RARE = { // functions that Math does not have
   exp2: (x) => 2 ** x, sigmoid: (x) => 1 / (1 + Math.exp(-x)), fmod: (x, y) => x % y, remainder: (x, y) => x - Math.floor(x / y) * y,
   round: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; }, // halves to even numbers
@@ -17,22 +15,21 @@ const RARE = { // functions that Math does not have
 };
 
 class Machine {
-  // learner: of tapejit.export; modules: { simd, relaxed } in base64; random: { uniform(), normal() }
-  static async load(learner, modules, random) {
+  // learner: of tapejit.export; module: machine.wasm in base64; random: { uniform(), normal() }
+  static async load(learner, module, random) {
     if (!WebAssembly.validate(SIMD)) throw new Error("this browser has no WebAssembly SIMD");
-    const isFused = !!modules.relaxed && WebAssembly.validate(RELAXED);
     const functions = learner.math.map((name) => random[name]?.bind(random) ?? RARE[name] ?? Math[name]);
     const env = { math: (number, x, y) => functions[number - 64](x, y) };
-    const { instance } = await WebAssembly.instantiate(decode(isFused ? modules.relaxed : modules.simd), { env });
-    return new Machine(learner, instance.exports, isFused, random);
+    const { instance } = await WebAssembly.instantiate(decode(module), { env });
+    return new Machine(learner, instance.exports, random);
   }
 
-  constructor(learner, { memory, run, heap }, isFused, random) {
+  constructor(learner, { memory, run, heap }, random) {
     const codes = Object.entries(learner.programs).map(([name, { words }]) => [name, new Int32Array(decode(words).buffer)]);
     const size = codes.reduce((sum, [, words]) => sum + words.length, learner.top), start = Math.min(...learner.first.map(([place]) => place));
     if (heap() > 4 * start) throw new Error("the machine's own memory is larger than its programs know");
     memory.grow(Math.max(0, Math.ceil((4 * size - memory.buffer.byteLength) / 65536)));
-    Object.assign(this, { learner, isFused, run, floats: new Float32Array(memory.buffer), programs: {} });
+    Object.assign(this, { learner, run, floats: new Float32Array(memory.buffer), programs: {} });
     let end = learner.top;
     for (const [name, words] of codes) {
       new Int32Array(memory.buffer).set(words, end);
@@ -44,8 +41,7 @@ class Machine {
       const room = this.floats.subarray(place, place + size);
       if (kind === "uniform") for (let k = 0; k < size; k++) room[k] = value * (2 * random.uniform() - 1);
       else if (kind === "copy") room.set(this.floats.subarray(value, value + size));
-      else if (kind === "numbers") room.set(new Float32Array(decode(value).buffer));
-      else room.fill(value);
+      else room.set(new Float32Array(decode(value).buffer));
     }
     this.setRate(1);
   }

@@ -16,8 +16,8 @@ const EPISODES = 14; // at most
 const encode = (numbers) => btoa(Array.from(new Uint8Array(numbers.slice().buffer), (byte) => String.fromCharCode(byte)).join(""));
 
 function player(failed) { // a machine that plays actors, once it is loaded; it holds the numbers of one at a time
-  const { modules, programs } = data.learning, made = { machine: null, held: null };
-  Machine.load(programs, modules, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
+  const { module, programs } = data.learning, made = { machine: null, held: null };
+  Machine.load(programs, module, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
   return made;
 }
 function acting(player, taken) { // an actor with these numbers; null: with those that the machine began with
@@ -39,8 +39,7 @@ class Pupil { // a learner in a thread of its own, and the actors that it had
     URL.revokeObjectURL(url);
     this.worker.onerror = (event) => heard({ error: event.message ?? "no thread" });
     this.worker.onmessage = ({ data: news }) => { if (this.worker) heard(news, news.actor && this.take(news)); };
-    const { modules, ...about } = data.learning;
-    this.worker.postMessage({ learning: about, modules, seed, choices, episodes: EPISODES });
+    this.worker.postMessage({ learning: data.learning, seed, choices, episodes: EPISODES });
   }
 
   take({ score, decision, actor: numbers, sum }) { // whether these news have another actor for the slider

@@ -1,4 +1,4 @@
-// Learns in a thread of its own. It takes { learning, modules, seed, choices, episodes } and then { isPaused, speed } or { isSaved },
+// Learns in a thread of its own. It takes { learning, seed, choices, episodes } and then { isPaused, speed } or { isSaved },
 // and posts news with the newest actor; the last news of an episode has its score.
 let isPaused = false, speed = Infinity, wake = () => {}, machine = null;
 const state = () => Object.values(machine.learner.state).map((place) => machine.room(place).slice());
@@ -9,15 +9,15 @@ onmessage = ({ data }) => {
   wake();
 };
 async function learn(data) {
-  const { learning, modules, seed, choices, episodes } = data, random = new Random(seed);
+  const { learning, seed, choices, episodes } = data, random = new Random(seed);
   const settings = { ...learning.settings, ...choices }, world = { ...TRAINED_WORLD, size: choices.size ?? TRAINED_WORLD.size };
-  machine = await Machine.load(learning.programs, modules, random);
+  machine = await Machine.load(learning.programs, learning.module, random);
   const agent = new Agent(machine, settings, random), training = new Training(agent, choices.arms, new Random(seed + 1000), world, choices.every);
   let seconds = 0, told = -1, owed = 0;
   const tell = (score = null) => {
     told = seconds;
     postMessage({ score, episode: agent.schedules.scores.length + (score === null), decision: training.decision, sum: training.score,
-      updates: agent.updates, seconds, isFused: machine.isFused, actor: machine.taken("act") });
+      updates: agent.updates, seconds, actor: machine.taken("act") });
   };
   tell();
   for (let last = performance.now(); agent.schedules.scores.length < episodes && agent.learns;) {
