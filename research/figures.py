@@ -99,7 +99,8 @@ def baselines() -> Figure:
 
 def sensitivity() -> Figure:
     """What each value of a setting changes in the mean of the first evaluations."""
-    plan, variants, names = PLANS["sensitivity"], read("sensitivity"), {}
+    plan, variants = PLANS["sensitivity"], read("sensitivity")
+    names: dict[float, str] = {}
     figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
     base, settings = plan.values("default", variants["default"]), plan.one_at_a_time
     for k, (setting, values) in enumerate(settings.items()):

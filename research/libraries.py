@@ -165,7 +165,7 @@ def train(training: Training, clock: Callable[[], float] = time.perf_counter) ->
         env = VecNormalize(arms, norm_reward=False)
     sigma = options.pop("noise", 0)
     if sigma:
-        zeros = np.zeros(arms.action_space.shape)
+        zeros = np.zeros(arms.actions.shape[1])
         options["action_noise"] = NormalActionNoise(zeros, sigma + zeros)
     model = kind(networks, env, seed=training.seed, device="cpu", **options)
     rows: list[Row] = []
