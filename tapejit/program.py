@@ -115,32 +115,28 @@ def packed(numbers: np.ndarray) -> str:
 
 def first_numbers(memory: Memory, things: Sequence, exact: bool) -> list[list]:
     """What is in the memory at first, where it is not 0: places, sizes, kinds and numbers."""
-    bounds = {
-        id(x): layer.in_features**-0.5
-        for layer in things
-        if isinstance(layer, torch.nn.Linear)
-        for x in (layer.weight, layer.bias)
-    }
+    layers = [x for x in things if isinstance(x, torch.nn.Linear) and not exact]
+    bounds = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     drawn = {value.place: bounds.get(key) for key, (_, _, value) in memory.state.items()}
     found: list[list] = []
     known: dict[bytes, int] = {}
     for place, numbers in sorted(memory.first.items()):
-        key, size, bound = numbers.tobytes(), len(numbers), drawn.get(place)
+        key, bound = numbers.tobytes(), drawn.get(place)
         if key in known:
-            found.append([place, size, "copy", known[key]])
-        elif bound and not exact and is_uniform(numbers, bound):
-            found.append([place, size, "uniform", bound])
+            found.append([place, len(numbers), "copy", known[key]])
+        elif bound and is_uniform(numbers, bound):
+            found.append([place, len(numbers), "uniform", bound])
         elif numbers.any():
-            found.append([place, size, "numbers", packed(numbers)])
+            some = numbers[:1] if (numbers == numbers[0]).all() else numbers  # repeated there
+            found.append([place, len(numbers), "numbers", packed(some)])
         else:
             continue
-        known.setdefault(key, place)
+        known[key] = place
     return found
 
 
 def is_uniform(numbers: np.ndarray, bound: float) -> bool:
     """Whether they may be uniform in +- bound: five standard errors of their mean square."""
-    share = (numbers**2).mean() / bound**2
-    is_one = len(numbers) > 1 and (numbers == numbers[0]).all()
-    inside = numbers.any() and abs(numbers).max() <= 1.001 * bound and not is_one
-    return bool(inside and abs(share - 1 / 3) < 5 * (4 / 45 / len(numbers)) ** 0.5)
+    share, is_one = (numbers**2).mean() / bound**2, len(numbers) > 1 and np.ptp(numbers) == 0
+    near = abs(share - 1 / 3) < 5 * (4 / 45 / len(numbers)) ** 0.5
+    return bool(numbers.any() and not is_one and abs(numbers).max() <= 1.001 * bound and near)

@@ -69,7 +69,7 @@ class Value:
 
     @property
     def place(self) -> int:
-        return self.buffer.place + self.lies.storage_offset()
+        return self.buffer.place + int(self.lies.storage_offset())
 
 
 def empty(*shape: int) -> torch.Tensor:
@@ -167,7 +167,7 @@ class Program:
         if len(axes) > 2:  # the machine does two axes at a time
             axis = next(k for k in order if shape[k] > 1)
             for k in range(shape[axis]):
-                parts = [x.seen(lambda x, k=k: x.select(axis, k)) for x in (out, *values)]
+                parts = [Value(x.buffer, x.lies.select(axis, k)) for x in (out, *values)]
                 self.each(name, *parts[1:], out=parts[0])
             return out
         rows, row = axes if len(axes) == 2 else ([1, 0, *(0 for _ in values)], *axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import numpy as np
 import helpers
 cells = helpers.definitions()
 agent = cells.Agent(cells.Hyperparameters(), np.random.default_rng(0))
+helpers.show_agent(agent, [1.0], 3)
 with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
     after_episode(agent, [1.0])
     time.sleep(1000)
@@ -100,4 +102,23 @@ def test_arms_are_live_while_the_cell_runs(lab):
     lab.switch_to.frame(lab.find_elements("css selector", frames)[-1])
     drawn = "return Math.max(0, ...[...document.querySelectorAll('canvas')].map(it => it.width))"
     wait_for(lambda: lab.execute_script(drawn) > 100, "a picture of them")
+    lab.switch_to.default_content()
+
+
+def test_the_agent_learns_in_a_frame(lab):
+    """In the last cell's first one; a hidden page waits."""
+    frames = "panel.content.widgets.at(-1).node.querySelectorAll('iframe')"
+    wait_for(lambda: lab.execute_script(f"{PANEL} return {frames}.length") > 1, "the page")
+    lab.switch_to.frame(lab.execute_script(f"{PANEL} return {frames}[0]"))
+    told = "return document.querySelector('#progress').innerText"
+    lab.execute_script("document.querySelector('#begin').click()")
+    wait_for(lambda: re.search(r"[1-9][\d,]* gradient", lab.execute_script(told)), "gradient steps")
+    lab.execute_script(
+        "Object.defineProperty(document, 'hidden', { get: () => true });"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    time.sleep(1)  # what it was doing ends
+    before = lab.execute_script(told)
+    time.sleep(1)
+    assert lab.execute_script(told) == before
     lab.switch_to.default_content()

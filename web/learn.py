@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import copy
 import inspect
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,22 +110,14 @@ def learning_of(agent: Any, exact: bool = False) -> dict:
     """
     phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
     settings = phases | dict(getattr(agent, "settings", ()))
-    with generators_stay():
+    chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
         learner = copy.deepcopy(agent.learner) if exact else untrained(agent)
         return learning(learner, settings, exact=exact)
-
-
-@contextlib.contextmanager
-def generators_stay() -> Iterator[None]:
-    """Random numbers that are drawn in a context are drawn again after it."""
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    try:
-        yield
     finally:
-        for restore, state in zip(
-            (random.setstate, np.random.set_state, torch.set_rng_state), states, strict=True
-        ):
-            restore(state)
+        random.setstate(chance[0])
+        np.random.set_state(chance[1])
+        torch.set_rng_state(chance[2])
 
 
 def untrained(agent: Any) -> Any:

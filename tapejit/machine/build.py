@@ -17,8 +17,8 @@ LINKER = "--no-entry --export=run --export=heap --import-symbols --strip-all -z,
 def build(file: Path = HERE / "machine.wasm") -> None:
     """Write the machine into a file."""
     options = [*OPTIONS.split(), *(f"-Wl,{option}" for option in LINKER.split())]
-    command = [sys.executable, "-m", "ziglang", "cc", *options, "-o", file, HERE / "machine.c"]
-    subprocess.run(command, check=True)
+    files = ["-o", str(file), str(HERE / "machine.c")]
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *options, *files], check=True)
     file.chmod(0o644)
 
 

@@ -41,7 +41,7 @@ class Machine {
       const room = this.floats.subarray(place, place + size);
       if (kind === "uniform") for (let k = 0; k < size; k++) room[k] = value * (2 * random.uniform() - 1);
       else if (kind === "copy") room.set(this.floats.subarray(value, value + size));
-      else room.set(new Float32Array(decode(value).buffer));
+      else { const numbers = new Float32Array(decode(value).buffer); room.forEach((_, k) => { room[k] = numbers[k % numbers.length]; }); }
     }
     this.setRate(1);
   }

@@ -480,10 +480,10 @@ function endHint() {
 }
 
 let last = performance.now();
-const frames = { count: 0, since: last, rate: 0 };
+const frames = { count: 0, since: last, rate: 0, spent: 0 };
 function loop(now) {
-  if (learning?.isRunning && now - last < 31) return requestAnimationFrame(loop); // its thread needs the processor
-  const passed = clamp((now - last) / 1000, 0, 0.1); // a hidden tab waits
+  if (learning?.isRunning && now - last < Math.max(31, 4 * frames.spent)) return requestAnimationFrame(loop); // its thread needs the processor
+  const passed = clamp((now - last) / 1000, 0, 0.1), begin = performance.now(); // a hidden tab waits
   last = now;
   if (resize()) { arrange(); frame(); }
   scene.move(passed);
@@ -495,6 +495,7 @@ function loop(now) {
   landscape();
   byId("all").disabled = !chosen() && !isTurned();
   frames.count++;
+  frames.spent = performance.now() - begin;
   requestAnimationFrame(loop);
 }
 function resize() {
