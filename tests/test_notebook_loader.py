@@ -15,22 +15,17 @@ def write(path, *cells):
 
 
 def test_only_definitions_are_executed(tmp_path):
-    module = load_definitions(
-        write(
-            tmp_path / "tiny.ipynb",
-            "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4",
-            "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))",
-        )
-    )
+    first = "import math\nLIMIT = 3\nvalue = 1 / 0\nLIMIT_OF_ALL: int = 4"
+    second = "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))"
+    module = load_definitions(write(tmp_path / "tiny.ipynb", first, second))
     assert module.area(1) == module.math.pi and (module.LIMIT, module.LIMIT_OF_ALL) == (3, 4)
     with pytest.raises(AttributeError, match=r"tiny\.ipynb does not define 'value'"):
         module.value
 
 
 def test_edits_change_a_copy_and_must_match_exactly_once(tmp_path):
-    path = write(
-        tmp_path / "tiny.ipynb", "LIMIT = 3\n\n\ndef area(r):\n    return r * r", "OTHER = 3"
-    )
+    first = "LIMIT = 3\n\n\ndef area(r):\n    return r * r"
+    path = write(tmp_path / "tiny.ipynb", first, "OTHER = 3")
     before = path.read_bytes()
     edited = load_definitions(path, [("r * r", "r * r * LIMIT"), ("LIMIT = 3", "LIMIT = 4")])
     assert edited.area(2) == 16 and load_definitions(path).area(2) == 4
