@@ -29,7 +29,7 @@ ROOM = 32  # roundings, one after the other in a step; and growths of one, as se
 TRIES = 2  # neighbours
 ROUNDS = 4  # different states: a difference must be found in each
 AWAY = 2.0**-10  # of each number, in all but the first of these
-EVERY = 5000  # compiled steps for one check at most: together they take about a hundredth
+EVERY = 5000  # compiled steps for one check at most: together they take two or three hundredths
 
 
 class Schedule:

@@ -92,16 +92,16 @@ class Holder(NamedTuple):
 
     def restore(self, old: Any) -> None:
         """Give it the contents that it had."""
-        if not isinstance(self.target, type):
+        if not isinstance(old, dict):
             self.target.clear()
-            (self.target.update if isinstance(old, dict) else self.target.extend)(old)
+            self.target.extend(old)
             return
-        now = dict(vars(self.target))
+        is_class, now = isinstance(self.target, type), dict(self.contents)
         for key in now.keys() - old.keys():
-            delattr(self.target, key)
-        for key, value in old.items():
+            delattr(self.target, key) if is_class else self.target.pop(key)
+        for key, value in old.items():  # one by one: an interrupt loses nothing of a namespace
             if now.get(key, self) is not value:
-                setattr(self.target, key, value)
+                setattr(self.target, key, value) if is_class else self.target.update({key: value})
 
 
 class Tensor(NamedTuple):

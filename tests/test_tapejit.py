@@ -200,6 +200,12 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
 
 
+def test_a_namespace_is_never_empty_while_its_names_are_put_back():  # an interrupt would lose it
+    names, old = type("Names", (dict,), {"clear": None})(a=2, new=3), {"a": 1, "gone": 0}
+    tapejit.reading.Holder(names, {}).restore(old)
+    assert names == old
+
+
 OPERATIONS = """
 x.gather(1, i) | x.scatter(1, i, 0.5) | x.scatter_add(1, i, y) | x.cumsum(1)
 x.index_select(0, i[0]) | x[i[0]] | x[:, i[0]] | x.index_put((i[0],), y[0])
@@ -236,14 +242,9 @@ def test_an_operation_is_pytorchs(expression):
     np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=64 * 20 * ROUNDING)
 
 
-def run(code, **environment):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        env={**__import__("os").environ, **environment},
-        cwd=PACKAGE.parent,
-    )
+def run(code):
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE.parent)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
