@@ -173,7 +173,7 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     step, update = agent.learner.learn, agent.replay.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    notebook.learning_phase(agent)
+    agent.learning_phase()
     assert not agent.waiting and len(agent.replay) == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
@@ -190,7 +190,7 @@ def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
     for samples, steps in ((2.0, 14), (128.0, 40)):
         agent = make_agent(notebook, defaults, max_samples_per_insert=samples)
         fill(agent)
-        notebook.learning_phase(agent)
+        agent.learning_phase()
         assert agent.num_updates == steps
 
 

@@ -53,8 +53,8 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
             return points
 
     theirs = notebook.PrioritizedReplay(8, 3, Given(), 0.6)
-    theirs.add(rows[:6], errors[:6])
-    theirs.add(rows[6:], errors[6:])
+    for part in (slice(6), slice(6, 11)):
+        theirs.update(theirs.add(rows[part]), errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
     mine = in_node(
         """

@@ -82,7 +82,9 @@ def test_the_ring_keeps_the_newest(notebook, kind, capacity, sizes):
         replay = notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
     for size in sizes:
         rows = np.arange(added, added + size, dtype=np.float32)[:, None]
-        replay.add(rows) if kind == "uniform" else replay.add(rows, np.ones(size))
+        indices = replay.add(rows)
+        if kind == "prioritized":
+            replay.update(indices, np.ones(size))
         added += size
         newest = np.arange(max(0, added - capacity), added)
         np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
@@ -99,7 +101,7 @@ def test_frequencies_follow_the_priorities(notebook, alpha):
     """P(i) = p_i^alpha / sum, p_i = |delta_i| + epsilon, for TD errors of either sign."""
     replay = memory(notebook, 50, alpha, epsilon=0.01)
     td_errors = np.random.default_rng(1).normal(size=37)
-    replay.add(np.zeros((37, 1), np.float32), td_errors)
+    replay.update(replay.add(np.zeros((37, 1), np.float32)), td_errors)
     draws = replay.sample((5_000, 16), beta=0.4)[0].ravel()
     priority = (np.abs(td_errors) + 0.01) ** alpha
     expected = priority / priority.sum()
@@ -116,7 +118,7 @@ def test_each_batch_is_stratified(notebook):
     """
     replay = memory(notebook, 8, alpha=1.0, epsilon=1e-9)
     priority = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
-    replay.add(np.zeros((8, 1), np.float32), priority)
+    replay.update(replay.add(np.zeros((8, 1), np.float32)), priority)
     for batch in replay.sample((200, 144), beta=0.4)[0]:
         assert (np.abs(np.bincount(batch, minlength=8) - 4 * priority) < 2).all()
     first = replay.sample((200, 2), beta=0.4)[0]  # but random within a stratum
@@ -128,7 +130,7 @@ def test_importance_weights_follow_their_formula(notebook, beta):
     """w_i = (1 / N / P(i))^beta, divided by the largest of the batch; N what is held, not room."""
     replay = memory(notebook, 100, alpha=0.7)
     td_errors = np.linspace(0.01, 3, 60)
-    replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
+    replay.update(replay.add(np.arange(60, dtype=np.float32)[:, None]), td_errors)
     priority = (td_errors + 1e-4) ** 0.7
     indices, rows, weights = replay.sample((5, 32), beta)
     np.testing.assert_array_equal(rows[..., 0], indices)
