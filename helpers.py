@@ -47,6 +47,30 @@ def require_finite(what: str, values: np.ndarray) -> None:
         raise FloatingPointError(f"{what} is not finite")
 
 
+def flush(windows: Any, max_reached: Sequence[bool]) -> list[np.ndarray]:
+    """End an episode of an n-step buffer, in a world that may really end for some arms.
+
+    Args:
+        windows: the notebook's `NStepBuffer`.
+        max_reached: (arms,), where the time limit ended the episode; elsewhere nothing follows.
+
+    Returns:
+        Rows (k, width) of the windows that were left.
+    """
+    if all(max_reached):
+        return windows.flush()
+    steps, in_time, ready = list(windows.steps), np.array(max_reached, bool), []
+    last = steps[-1][0]
+    for k in range(len(steps)):
+        rows = windows.window(steps[k:], last)[~in_time]
+        rows[:, -last.shape[1] - 1] = 0.0  # the discount
+        ready.append(rows)
+        if k < len(steps) - 1:
+            ready.append(windows.window(steps[k:-1], last)[in_time])
+    windows.steps.clear()
+    return [rows for rows in ready if len(rows)]
+
+
 def new_agent(preset: str = "default", seed: int = 0) -> Any:
     """An untrained agent of the notebook's cells."""
     cells = definitions()

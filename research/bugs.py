@@ -100,9 +100,9 @@ class StaleGradients:
 
 
 class GammaPower:
-    def window(self, steps, final_observations, goes_on=True):
+    def window(self, steps, final_observations):
         whole = len(steps) == self.n_step
-        rows = super().window(steps, final_observations, goes_on)
+        rows = super().window(steps, final_observations)
         rows[:, -final_observations.shape[1] - 1] *= self.discount if whole else 1
         return rows
 
