@@ -165,10 +165,8 @@ def check_probe(probe: Callable, buffer: type) -> None:
     """Exercise 9: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
-        def window(
-            self, steps: list, final_observations: np.ndarray, goes_on: bool = True
-        ) -> np.ndarray:
-            rows = super().window(steps, final_observations, goes_on)
+        def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
+            rows = super().window(steps, final_observations)
             rows[:, -1 - final_observations.shape[1]] *= self.discount
             return rows
 
