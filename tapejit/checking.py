@@ -59,18 +59,15 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
     reading = Reading(owner.learner, method)
     saved = Saved(reading)
 
-    def state() -> dict[str, torch.Tensor]:
-        return {path: place.tensor for path, place in reading.tensors.items()}
-
     def expected(call: Any) -> dict[str, np.ndarray]:
         """By PyTorch, from what there is."""
         torch.set_rng_state(saved.torch)
-        return numbers(owner.by_torch(method, call, steps), state())
+        return numbers(owner.by_torch(method, call, steps), reading.tensors)
 
     def wrong(seed: int) -> set[str]:
         """Names of what differs, from a state that is the learner's (0) or away from it."""
         start(seed)
-        old = numbers(None, state())
+        old = numbers(None, reading.tensors)
         result = entry.result(phase.run(call.arrays(), steps), call.steps and steps)
         found, right = old | numbers(result, phase.after), expected(call)
         now = Reading(owner.learner, method)
@@ -90,8 +87,8 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
             start(seed)
             chance = torch.Generator().manual_seed(neighbour)
             leaves = [beside(x, chance) for x in call.leaves]
-            for place in reading.tensors.values():
-                place.tensor.data.copy_(beside(place.tensor.data, chance))
+            for tensor in reading.tensors.values():
+                tensor.data.copy_(beside(tensor.data, chance))
             other = expected(call._replace(leaves=leaves))
             for name in far:
                 reached[name] = max(reached[name], distance(other[name], right[name]))
@@ -100,10 +97,10 @@ def check(owner: Any, method: str, call: Any, entry: Any, phase: Any, steps: int
     def start(seed: int) -> None:
         saved.restore()
         chance = torch.Generator().manual_seed(seed)
-        for place in reading.tensors.values() if seed else ():
-            if place.tensor.is_floating_point() and place.tensor.ndim:
-                moved = AWAY * torch.rand(place.tensor.shape, generator=chance)
-                place.tensor.data.mul_(1 + moved)
+        for tensor in reading.tensors.values() if seed else ():
+            if tensor.is_floating_point() and tensor.ndim:
+                moved = AWAY * torch.rand(tensor.shape, generator=chance)
+                tensor.data.mul_(1 + moved)
 
     with saved.undone():
         names = wrong(0)
