@@ -125,13 +125,8 @@ class Phase:
         self.kept = [reading.tensors[path] for path in self.after], [*self.after.values()]
         parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
         self.function = compiled(Program(*parts))
-        self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
-        self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
         with jax.enable_x64(True):
-            for k, path in enumerate(single):
-                self.singles.append(same_memory(tensor := places[path].detach()))
-                if self.singles[k] is None:
-                    self.copied.append((k, tensor))
+            self.singles = [same_memory(places[path].detach()) for path in single]
 
     def run(self, leaves: Sequence, steps: int) -> list[np.ndarray]:
         """Results; what the tensors would be is then in `after`, and the learner as it was.
@@ -149,8 +144,6 @@ class Phase:
         draws = rows[0]
         if self.room:
             draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
-        for k, tensor in self.copied:
-            self.singles[k] = tensor.numpy().copy()
         if self.loaded[0]:
             copy_all(*self.loaded)
         with jax.enable_x64(True):
@@ -183,9 +176,9 @@ def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
 
 
 def same_memory(tensor: torch.Tensor) -> Any:
-    """JAX's array in the memory of a tensor, or None where JAX cannot take it as it lies there."""
+    """JAX's array in the memory of a tensor; NumPy's where JAX cannot take it as it lies there."""
     with contextlib.suppress(Exception):
         array = jax.dlpack.from_dlpack(tensor)
         if array.unsafe_buffer_pointer() == tensor.data_ptr() and tensor.numel():
             return array
-    return None
+    return tensor.numpy()  # which each call takes anew

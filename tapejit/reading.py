@@ -348,9 +348,9 @@ class Saved:
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
         for tensor in reading.tensors.values():
-            memory, grad = tensor.detach(), tensor.grad
-            numbers = memory.clone(), None if grad is None else grad.clone()
-            self.tensors.append((tensor, memory, grad, numbers, tensor.requires_grad))
+            grad = tensor.grad
+            numbers = tensor.detach().clone(), None if grad is None else grad.clone()
+            self.tensors.append((tensor, grad, numbers, tensor.requires_grad))
 
     def chance_is_used(self) -> bool:
         """Whether a generator other than PyTorch's own has moved since."""
@@ -363,9 +363,7 @@ class Saved:
             holder.restore(contents)
         for cell, content in self.cells:
             cell.cell_contents = content
-        for tensor, memory, grad, (numbers, gradients), wanted in self.tensors:
-            if tensor.data_ptr() != memory.data_ptr():
-                tensor.data = memory
+        for tensor, grad, (numbers, gradients), wanted in self.tensors:
             tensor.copy_(numbers)
             tensor.requires_grad_(wanted)
             tensor.grad = grad
