@@ -24,6 +24,7 @@ from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, r
 TRIES = 4  # recordings of one kind of call, as something has changed; the first may be too early
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 ARRAYS = (np.ndarray, torch.Tensor)
+GENERATED = ("<string>", "<_remote_module")  # files of code that libraries write as they run
 
 
 class NotNow(Exception):
@@ -316,7 +317,7 @@ def watched(codes: set[types.CodeType]) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(before)
-    if strange := [code for code in ran - codes if code.co_filename != "<string>"]:
+    if strange := [x for x in ran - codes if not x.co_filename.startswith(GENERATED)]:
         raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
 
 

@@ -213,9 +213,6 @@ class Mine(nn.Module):
 {ACTOR}
 def before(d, k):
     d.actor.mean += 0.1
-# the learner acts, called directly: compiled
-def act(d, fast, observations):
-    return d.act(torch.from_numpy(observations)).numpy()
 # a loop over learn of one's own: compiled
 PHASES = []
 def learn(d, fast, rows, weights, noise):
@@ -259,13 +256,6 @@ COUNT = 0
 
 # Other things that people do to a learner.
 OWN = """
-# targets follow at every third step, by a counter of the learner: torch
-class Edited(DDPG):
-    steps = 0
-    def update_targets(self):
-        self.steps += 1
-        if self.steps % 3 == 0:
-            super().update_targets()
 # a schedule outside of the learner: compiled
 {INIT}
         self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.5)
@@ -668,7 +658,7 @@ def learn(d, fast, *arguments):
         self.counts.scatter_add_(0, index, torch.ones(len(index)))
         self.sums.index_put_((index,), rows[:, 5], accumulate=True)
         return super().learn(rows, weights * (1 + self.sums / self.counts)[index], *others)
-# rewards are cut by a mask: compiled
+# rewards are cut by a mask: torch
 class Edited(DDPG):
     def learn(self, rows, *others):
         rows[rows[:, 5] > 0.5, 5] = 0.5
@@ -676,7 +666,7 @@ class Edited(DDPG):
 # a mask takes rows of a batch: torch
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
-        return super().learn(rows[rows[:, 5] > 0], weights[rows[:, 5] > 0], *others)
+        return super().learn(rows[rows[:, 5] > 0], weights[rows[:, 5] > 0], *others)[1:]
 # numbers of double precision: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
