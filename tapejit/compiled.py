@@ -18,12 +18,13 @@ import torch
 
 from tapejit import checking, jax_setup
 from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
-from tapejit.reading import ATOMS, Guard, Reading, Saved, Tensor, differences
+from tapejit.reading import ATOMS, Guard, Reading, Saved, differences
 from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
 
 TRIES = 4  # recordings of one kind of call, as something has changed; the first may be too early
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 ARRAYS = (np.ndarray, torch.Tensor)
+GENERATED = ("<string>", "<_remote_module")  # files of code that libraries write as they run
 
 
 class NotNow(Exception):
@@ -90,7 +91,7 @@ class Entry(NamedTuple):
         """Arrays in the structure that the method returns."""
         waiting = iter(arrays)
         leaves = [
-            next(waiting) if leaf is Tensor else stacked([leaf] * steps) if steps else leaf
+            next(waiting) if leaf is torch.Tensor else stacked([leaf] * steps) if steps else leaf
             for leaf in self.leaves
         ]
         return tree_unflatten(leaves, self.structure)
@@ -200,7 +201,7 @@ class Learner:
             raise
         phase.write()
         for path in entry.grads:
-            entry.reading.tensors[path].tensor.grad = None  # PyTorch's would be newer
+            entry.reading.tensors[path].grad = None  # PyTorch's would be newer
         return entry.result(results, call.steps)
 
     def entry(self, key: tuple, method: str, call: Given) -> Entry:
@@ -232,7 +233,7 @@ class Learner:
     def trial(self, before: Reading, method: str, call: Given):
         """Record one call, and read what there is afterwards."""
         first = {path: each[0] for each in before.shared.values() for path in each}
-        tensors = {path: place.tensor for path, place in before.tensors.items()}
+        tensors = before.tensors
         grads = {path: x.grad for path, x in tensors.items()}
         states = {
             path: Node("input", ("state", first.get(path, path)), x) for path, x in tensors.items()
@@ -250,12 +251,12 @@ class Learner:
                     raise CannotRecord(f"{method} itself sets a learning rate")
         after = Reading(self.learner, method)
         state: dict[str, Node] = {}
-        shares = Counter(memory_of(place.tensor) for place in after.tensors.values())
-        for path, place in after.tensors.items():
-            node, known = tape.read(place.tensor), tensors.get(path)
+        shares = Counter(map(memory_of, after.tensors.values()))
+        for path, tensor in after.tensors.items():
+            node, known = tape.read(tensor), tensors.get(path)
             if known is None:  # the facts will tell
                 continue
-            if known is not place.tensor:
+            if known is not tensor:
                 raise CannotRecord(f"{method} makes {path} another tensor: write into it instead")
             if node is states[path]:
                 continue
@@ -278,7 +279,7 @@ class Learner:
         results = tuple(tape.read(one) for one in found if isinstance(one, torch.Tensor))
         return Entry(
             Recorded(tuple(state.items()), results, tuple(tape.draws)),
-            [Tensor if isinstance(one, torch.Tensor) else one for one in found],
+            [torch.Tensor if isinstance(one, torch.Tensor) else one for one in found],
             structure,
             [path for path, tensor in tensors.items() if tensor.grad is not grads[path]],
             before,
@@ -316,7 +317,7 @@ def watched(codes: set[types.CodeType]) -> Iterator[None]:
         yield
     finally:
         sys.setprofile(before)
-    if strange := [code for code in ran - codes if code.co_filename != "<string>"]:
+    if strange := [x for x in ran - codes if not x.co_filename.startswith(GENERATED)]:
         raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
 
 

@@ -96,21 +96,24 @@ class Phase:
     def __init__(self, entry: Any, numbers: Sequence[int], room: int | None):
         recorded, reading = entry.recorded, entry.reading
         self.room, self.rates, self.draws = room, reading.rates, recorded.draws
-        places, changed = reading.tensors, dict(recorded.state)
-        groups: dict[tuple, list[str]] = {}
-        for path in (path for path in places if path in {*recorded.used("state"), *changed}):
-            kind = places[path].group, places[path].tensor.dtype
+        changed, needed = dict(recorded.state), {*recorded.used("state"), *dict(recorded.state)}
+        places = {path: x for path, x in reading.tensors.items() if path in needed}
+        modules = [path for path, x in reading.seen.values() if isinstance(x, torch.nn.Module)]
+        groups: dict[tuple, list[str]] = {}  # networks, and averages of an optimizer by their kind
+        for path, tensor in places.items():
+            network = next((each for each in modules if path.startswith(f"{each}.")), None)
+            kind = network or path.partition("[")[0], type(tensor), tensor.dtype
             groups.setdefault(kind, []).append(path)
         written = [paths for paths in groups.values() if not changed.keys().isdisjoint(paths)]
         single = [path for paths in groups.values() if paths not in written for path in paths]
 
         def nodes(paths: list[str]) -> tuple[Node, ...]:
-            return tuple(Node("input", ("state", path), places[path].tensor) for path in paths)
+            return tuple(Node("input", ("state", path), places[path]) for path in paths)
 
         self.after: dict[str, torch.Tensor] = {}  # where a call leaves new numbers, by name
         self.vectors, columns = [], []
         for paths in written:
-            tensors = [places[path].tensor for path in paths]
+            tensors = [places[path] for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
             vector = torch.zeros(group.size, dtype=group.dtype)
@@ -118,17 +121,12 @@ class Phase:
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
         first = [path for paths in written for path in paths]
-        self.loaded = [self.after[path] for path in first], [places[x].tensor for x in first]
-        self.kept = [places[path].tensor for path in self.after], [*self.after.values()]
+        self.loaded = [self.after[path] for path in first], [places[x] for x in first]
+        self.kept = [reading.tensors[path] for path in self.after], [*self.after.values()]
         parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
         self.function = compiled(Program(*parts))
-        self.singles: list[Any] = []  # of JAX, at best in PyTorch's memory
-        self.copied: list[tuple[int, torch.Tensor]] = []  # where it is not
         with jax.enable_x64(True):
-            for k, path in enumerate(single):
-                self.singles.append(same_memory(tensor := places[path].tensor.detach()))
-                if self.singles[k] is None:
-                    self.copied.append((k, tensor))
+            self.singles = [same_memory(places[path].detach()) for path in single]
 
     def run(self, leaves: Sequence, steps: int) -> list[np.ndarray]:
         """Results; what the tensors would be is then in `after`, and the learner as it was.
@@ -146,8 +144,6 @@ class Phase:
         draws = rows[0]
         if self.room:
             draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
-        for k, tensor in self.copied:
-            self.singles[k] = tensor.numpy().copy()
         if self.loaded[0]:
             copy_all(*self.loaded)
         with jax.enable_x64(True):
@@ -180,9 +176,9 @@ def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
 
 
 def same_memory(tensor: torch.Tensor) -> Any:
-    """JAX's array in the memory of a tensor, or None where JAX cannot take it as it lies there."""
+    """JAX's array in the memory of a tensor; NumPy's where JAX cannot take it as it lies there."""
     with contextlib.suppress(Exception):
         array = jax.dlpack.from_dlpack(tensor)
         if array.unsafe_buffer_pointer() == tensor.data_ptr() and tensor.numel():
             return array
-    return None
+    return tensor.numpy()  # which each call takes anew

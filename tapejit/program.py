@@ -48,7 +48,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         raise Missing("the machine does not have " + ", ".join(dict.fromkeys(memory.missing)))
     things = [thing for reading in read for _, thing in reading.seen.values()]
     optimizers = [x for x in things if isinstance(x, torch.optim.Optimizer)]
-    before = {id(each.tensor) for reading in read for each in reading.tensors.values()}
+    before = {id(each) for reading in read for each in reading.tensors.values()}
     for _, tensor, value in memory.state.values():
         if id(tensor) in before:
             numbers = tensor.detach().T if tensor.ndim == 2 else tensor.detach()
@@ -92,9 +92,11 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
     ]
     data = {k: memory.kept(empty(*call.leaves[k].shape)) for k in call.numbers}
     inputs: dict[tuple, Value] = {("argument", k): value for k, value in data.items()}
-    for path in dict.fromkeys([*recorded.used("state"), *(path for path, _ in recorded.state)]):
-        inputs["state", path] = memory.tensor(path, reading.tensors[path].tensor)
-    for k in recorded.used("rate"):
+    needed = {*recorded.used("state"), *dict(recorded.state)}
+    for path, tensor in reading.tensors.items():
+        if path in needed:
+            inputs["state", path] = memory.tensor(path, tensor)
+    for k in sorted(recorded.used("rate")):
         inputs["rate", k] = memory.rate(reading.rates[k])
     made = Program(recorded, inputs, memory)
     return made, {

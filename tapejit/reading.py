@@ -104,13 +104,6 @@ class Holder(NamedTuple):
                 setattr(self.target, key, value) if is_class else self.target.update({key: value})
 
 
-class Tensor(NamedTuple):
-    """A tensor that is read."""
-
-    tensor: torch.Tensor
-    group: tuple  # those of one network, or one kind of average of an optimizer, are alike
-
-
 class Reading:
     """All that a method of a learner reads; see above.
 
@@ -123,20 +116,20 @@ class Reading:
         self.names, size = {method}, 0  # of attributes
         while size != len(self.names):
             size = len(self.names)
-            self.tensors: dict[str, Tensor] = {}
+            self.tensors: dict[str, torch.Tensor] = {}
             self.shared: dict[str, list[str]] = {}  # names of equal numbers, by the first
             self.facts: dict[str, Any] = {}
             self.holders: dict[int, Holder] = {}
             self.cells: list[types.CellType] = []
             self.rates: list[dict] = []  # groups of an optimizer whose rate is a number
             self.seen: dict[int, tuple[str, Any]] = {}
-            self.visit(learner, "self", ())
+            self.visit(learner, "self")
 
     def holder(self, target: Any) -> Holder:
         return self.holders.setdefault(id(target), Holder(target, {}))
 
-    def visit(self, value, path: str, group: tuple, holder: Holder | None = None, key: Any = None):
-        """Look at a value, which may be held under a key, and lie in a group of tensors."""
+    def visit(self, value: Any, path: str, holder: Holder | None = None, key: Any = None):
+        """Look at a value, which may be held under a key."""
         if holder:
             holder.keys[key] = None
         name, count = path, 1
@@ -152,11 +145,11 @@ class Reading:
             if len(self.seen) > MOST:
                 raise CannotRecord(f"{path} holds more than can be looked at")
             if isinstance(value, torch.Tensor):
-                self.see_tensor(value, path, Tensor(value, group or (path,)))
+                self.see_tensor(value, path)
             else:
-                self.see(value, path, group)
+                self.see(value, path)
 
-    def see(self, value: Any, path: str, group: tuple) -> None:
+    def see(self, value: Any, path: str) -> None:
         library = library_of(value)
         if library and library not in KNOWN:
             raise CannotRecord(f"{path} is read, and what it does depends on more than can be seen")
@@ -168,7 +161,7 @@ class Reading:
         if parts or isinstance(value, IN_C):
             for name in parts:
                 with contextlib.suppress(ValueError):  # an empty cell
-                    self.visit(getattr(value, name), f"{path}.{name}", group)
+                    self.visit(getattr(value, name), f"{path}.{name}")
         elif isinstance(value, types.FunctionType):
             self.see_function(value, path, bool(library))
         elif isinstance(value, type):
@@ -177,24 +170,24 @@ class Reading:
                 self.see_class(value, made=True)
         elif isinstance(value, types.ModuleType):
             if not library:
-                self.see_items(vars(value), path, (), self.names)
+                self.see_items(vars(value), path, self.names)
         elif isinstance(value, weakref.ref):
-            self.visit(value(), f"{path}()", group)
+            self.visit(value(), f"{path}()")
         else:
-            self.see_object(value, path, group, bool(library))
+            self.see_object(value, path, bool(library))
 
-    def see_tensor(self, tensor: torch.Tensor, path: str, place: Tensor) -> None:
+    def see_tensor(self, tensor: torch.Tensor, path: str) -> None:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_inference():
             raise CannotRecord(f"{path} is not a usual tensor of the processor")
         if tensor.grad_fn is not None:
             raise CannotRecord(f"{path} remembers how it was computed: detach it")
         self.facts[path] = tensor.shape, tensor.dtype, tensor.requires_grad
-        self.tensors[path] = place
+        self.tensors[path] = tensor
         for name, value in {"hooks": getattr(tensor, HOOKS), "attributes": vars(tensor)}.items():
             if value:
-                self.visit(value, f"{path}.{name}", ())
+                self.visit(value, f"{path}.{name}")
 
-    def see_items(self, held: dict, path: str, group: tuple, names: Container | None = None):
+    def see_items(self, held: dict, path: str, names: Container | None = None) -> None:
         """The items of a dictionary, or attributes of an object, or those with these names."""
         holder = self.holder(held)
         rate = "lr" if any(held is each for each in self.rates) else None
@@ -210,22 +203,22 @@ class Reading:
             else:
                 raise CannotRecord(f"{path} has keys whose state cannot be seen")
             if key not in ("_parameters", "_buffers", "_modules"):
-                self.visit(held[key], where, group, holder, key)
+                self.visit(held[key], where, holder, key)
             else:  # of a module
                 holder.keys[key] = None
-                self.see_items(held[key], path, group if key == "_modules" else (*group[:1], key))
+                self.see_items(held[key], path)
 
-    def see_object(self, value: Any, path: str, group: tuple, library: bool) -> None:
+    def see_object(self, value: Any, path: str, library: bool) -> None:
         """What an object or a container holds, and its class."""
         kind: Any = type(value)
         if isinstance(value, dict):
             self.facts[path] = kind, len(value)
-            self.see_items(value, path, group)
+            self.see_items(value, path)
         elif isinstance(value, (tuple, *LISTS)):
             self.facts[path] = kind, len(value)
             holder = None if isinstance(value, tuple) else self.holder(value)
             for k, one in enumerate(value):
-                self.visit(one, f"{path}[{k}]", group, holder, k)
+                self.visit(one, f"{path}[{k}]", holder, k)
         elif isinstance(value, frozenset):
             self.facts[path] = value
         elif (
@@ -237,25 +230,24 @@ class Reading:
         if isinstance(value, torch.optim.Optimizer):
             self.see_averages(value, path)
         if hasattr(value, "__dict__"):
-            module = isinstance(value, torch.nn.Module)
-            group = group or (path,) if module else group
-            self.see_items(vars(value), path, group, None if module or library else self.names)
+            every = library or isinstance(value, torch.nn.Module)
+            self.see_items(vars(value), path, None if every else self.names)
         self.see_class(kind)
 
     def see_averages(self, optimizer: torch.optim.Optimizer, path: str) -> None:
-        """The averages of an optimizer, each kind of which is a group of tensors."""
+        """The averages of an optimizer."""
         self.rates += [x for x in optimizer.param_groups if isinstance(x["lr"], float | int)]
-        self.visit(optimizer.param_groups, f"{path}.param_groups", ())
+        self.visit(optimizer.param_groups, f"{path}.param_groups")
         counts: dict[tuple, list[str]] = {}  # of steps: one number as long as they are equal
         for k, parameters in enumerate(optimizer.param_groups):
             for parameter in parameters["params"]:
                 for name, value in optimizer.state.get(parameter, {}).items():
-                    place, group = f"{path}.{name}[{self.seen[id(parameter)][0]}]", (path, k, name)
-                    self.visit(value, place, group, self.holder(optimizer.state[parameter]), name)
+                    place = f"{path}.{name}[{self.seen[id(parameter)][0]}]"
+                    self.visit(value, place, self.holder(optimizer.state[parameter]), name)
                     if isinstance(value, torch.Tensor) and not value.ndim:
-                        counts.setdefault(group, []).append(place)
+                        counts.setdefault((path, k, name), []).append(place)
         for group, places in counts.items():
-            equal = len({self.tensors[place].tensor.item() for place in places}) == 1
+            equal = len({self.tensors[place].item() for place in places}) == 1
             self.facts[f"{path}: whether all of {group} are equal"] = equal
             if equal:
                 self.shared[places[0]] = places
@@ -269,7 +261,7 @@ class Reading:
                 special = name[:2] == "__" and isinstance(value, types.FunctionType)
                 wanted = special or name in self.names | IMPLICIT
                 if wanted and name not in holder.keys.keys() | skipped:
-                    self.visit(value, f"{each.__qualname__}.{name}", (), holder, name)
+                    self.visit(value, f"{each.__qualname__}.{name}", holder, name)
 
     def see_function(self, function: types.FunctionType, path: str, library: bool) -> None:
         self.facts[path], name = function.__code__, function.__qualname__
@@ -280,10 +272,10 @@ class Reading:
         ]
         for key, value in parts:
             if key != "__class__":  # which `super` needs; the object has led to it
-                self.visit(value, f"{key} of {name}", ())
+                self.visit(value, f"{key} of {name}")
         if library:
             return
-        self.see_items(vars(function), name, (), self.names)
+        self.see_items(vars(function), name, self.names)
         space = function.__globals__
         for code in codes_of(function.__code__):
             self.codes.add(code)
@@ -291,7 +283,7 @@ class Reading:
             self.names |= attributes
             if bad := (variables - space.keys()) & REFUSED | attributes & REFUSED_METHODS:
                 raise CannotRecord(f"{min(bad)} is called in {code.co_qualname}")
-            self.see_items(space, "", (), variables - self.holder(space).keys.keys())
+            self.see_items(space, "", variables - self.holder(space).keys.keys())
 
 
 @functools.cache
@@ -355,10 +347,10 @@ class Saved:
         self.cells = [(cell, cell.cell_contents) for cell in reading.cells]
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
-        for place in reading.tensors.values():
-            tensor, memory, grad = place.tensor, place.tensor.detach(), place.tensor.grad
-            numbers = memory.clone(), None if grad is None else grad.clone()
-            self.tensors.append((tensor, memory, grad, numbers, tensor.requires_grad))
+        for tensor in reading.tensors.values():
+            grad = tensor.grad
+            numbers = tensor.detach().clone(), None if grad is None else grad.clone()
+            self.tensors.append((tensor, grad, numbers, tensor.requires_grad))
 
     def chance_is_used(self) -> bool:
         """Whether a generator other than PyTorch's own has moved since."""
@@ -371,9 +363,7 @@ class Saved:
             holder.restore(contents)
         for cell, content in self.cells:
             cell.cell_contents = content
-        for tensor, memory, grad, (numbers, gradients), wanted in self.tensors:
-            if tensor.data_ptr() != memory.data_ptr():
-                tensor.data = memory
+        for tensor, grad, (numbers, gradients), wanted in self.tensors:
             tensor.copy_(numbers)
             tensor.requires_grad_(wanted)
             tensor.grad = grad
@@ -405,10 +395,10 @@ class Guard:
         ]
         self.cells = reading.cells
         self.held = list(self.now())
-        self.tensors = [each.tensor for each in reading.tensors.values()]
+        self.tensors = [*reading.tensors.values()]
         self.told, self.hooks = told(self.tensors), hooks_so_far()
         self.shared = [
-            [reading.tensors[place].tensor.detach().numpy() for place in places]
+            [reading.tensors[place].detach().numpy() for place in places]
             for places in reading.shared.values()
         ]
 

@@ -80,13 +80,15 @@ class Recorded(NamedTuple):
 
     def nodes(self) -> list[Node]:
         """All that is needed for state and results, each after those that it needs itself."""
-        found: set[Node] = set()
-        waiting = [*(node for _, node in self.state), *self.results]
+        found: dict[Node, None] = {}
+        waiting = [*self.results[::-1], *(node for _, node in self.state[::-1])]
         while waiting:
-            if (node := waiting.pop()) not in found:
-                found.add(node)
-                waiting += nodes_in((*node.args, *node.kwargs.values()))
-        return sorted(found, key=lambda node: node.number)
+            needs = nodes_in((*waiting[-1].args, *waiting[-1].kwargs.values()))
+            if missing := [node for node in needs if node not in found]:
+                waiting += missing[::-1]
+            else:
+                found[waiting.pop()] = None
+        return [*found]
 
     def used(self, kind: str) -> list[Any]:
         """Places or numbers of the inputs of a kind that it needs."""

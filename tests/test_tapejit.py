@@ -256,6 +256,20 @@ def test_the_page_runs():
     assert first.endswith("compiled") and second == "[1 1 1 1 1 1] compiled"
 
 
+def test_code_that_pytorch_writes_while_it_records_is_not_the_learners():
+    code = """
+        import numpy as np
+        import tapejit
+        class Masked:
+            def cut(self, x):
+                x[x[:, 1] > 0, 1] = 0
+                return x
+        fast = tapejit.compile(Masked())
+        fast.call("cut", np.ones((4, 3), np.float32))
+    """
+    assert "the operation index_put.default in Masked.cut has no translation" in run(code)
+
+
 def test_without_jax_pytorch_computes_and_a_line_says_so():
     code = """
         import sys

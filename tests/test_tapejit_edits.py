@@ -187,12 +187,6 @@ def before(d, k):
     with torch.no_grad():
         for parameter in d.actor.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-# the last layer is reset: compiled
-def before(d, k):
-    d.critic.layers[2].reset_parameters()
-# targets are loaded at the end of an episode: compiled
-def after(d, k):
-    d.target_critic.load_state_dict(d.critic.state_dict())
 # a new critic is loaded: compiled
 def after(d, k):
     new = Critic(np.ones(3, np.float32), 2, 8, False)
@@ -216,13 +210,6 @@ class Mine(nn.Module):
 {ACTOR}
 def before(d, k):
     d.actor.mean += 0.1
-# the learner acts, called directly: compiled
-def act(d, fast, observations):
-    return d.act(torch.from_numpy(observations)).numpy()
-# the learner rates, called directly: compiled
-def act(d, fast, observations):
-    rows = torch.from_numpy(np.tile(observations, (1, 4))[:, :10])
-    return d.td_errors(split_rows(rows, 3, 2)).detach().numpy()
 # a loop over learn of one's own: compiled
 PHASES = []
 def learn(d, fast, rows, weights, noise):
@@ -232,25 +219,11 @@ def learn(d, fast, rows, weights, noise):
     for k in range(len(rows)):
         result = d.learn(*map(torch.from_numpy, (rows[k], weights[k], noise[k])))
     return [np.array(each) for each in result]
-# no number through a ReLU of the critic: compiled
+# no number through three kinds of ReLU: compiled
 def layer(x):
-    return F.relu(torch.sqrt(2.0 - x.abs()))
+    return nn.ReLU()(torch.relu(F.relu(torch.sqrt(2.0 - x.abs()))))
 Mine = functools.partial(Behind, layer)
 {CRITIC}
-# no number through a ReLU of the actor: compiled
-def layer(x):
-    return torch.relu(torch.sqrt(2.0 - x.abs()))
-Mine = functools.partial(Behind, layer)
-{ACTOR}
-# no number through a ReLU of the target: compiled
-def layer(x):
-    return nn.ReLU()(torch.sqrt(2.0 - x.abs()))
-Mine = functools.partial(Behind, layer)
-{INIT}
-        self.target_critic = Mine(self.target_critic)
-    def update_targets(self):
-        soft_update(self.target_critic.inner, self.critic, self.tau)
-        soft_update(self.target_actor, self.actor, self.tau)
 # an index beyond a table: raises IndexError
 {INIT}
         self.table = torch.linspace(1, 2, 3)
@@ -280,13 +253,6 @@ COUNT = 0
 
 # Other things that people do to a learner.
 OWN = """
-# targets follow at every third step, by a counter of the learner: torch
-class Edited(DDPG):
-    steps = 0
-    def update_targets(self):
-        self.steps += 1
-        if self.steps % 3 == 0:
-            super().update_targets()
 # a schedule outside of the learner: compiled
 {INIT}
         self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.5)
@@ -681,6 +647,23 @@ def learn(d, fast, *arguments):
     def learn(self, rows, weights, *others):
         index = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
         return super().learn(rows, weights * (1 + self.table(index).detach()[:, 0].abs()), *others)
+# counts and sums by scatter and index_put: compiled
+{INIT}
+        self.counts, self.sums = torch.zeros(4), torch.zeros(4)
+    def learn(self, rows, weights, *others):
+        index = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
+        self.counts.scatter_add_(0, index, torch.ones(len(index)))
+        self.sums.index_put_((index,), rows[:, 5], accumulate=True)
+        return super().learn(rows, weights * (1 + self.sums / self.counts)[index], *others)
+# rewards are cut by a mask: torch
+class Edited(DDPG):
+    def learn(self, rows, *others):
+        rows[rows[:, 5] > 0.5, 5] = 0.5
+        return super().learn(rows, *others)
+# a mask takes rows of a batch: torch
+class Edited(DDPG):
+    def learn(self, rows, weights, *others):
+        return super().learn(rows[rows[:, 5] > 0], weights[rows[:, 5] > 0], *others)[1:]
 # numbers of double precision: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, *others):
