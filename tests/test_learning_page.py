@@ -124,8 +124,8 @@ def test_schedules_are_the_notebooks(notebook):
 
 
 TRAIN = """
-    const { programs, settings, module, arms } = given.about, random = new Random(given.seed);
-    const machine = await Machine.load(programs, module, random), taken = machine.taken("act");
+    const { programs, settings, modules, arms } = given.about, random = new Random(given.seed);
+    const machine = await Machine.load(programs, modules, random), taken = machine.taken("act");
     const agent = new Agent(machine, { ...settings, ...given.choices }, random, 1 << 15);
     const random2 = new Random(1), count = given.choices.arms ?? arms;
     const training = new Training(agent, count, random2, TRAINED_WORLD, given.every);

@@ -16,9 +16,10 @@ import torch
 import tapejit
 from reacher.files import write_whole
 from reacher.task import ACTION_SIZE
+from tapejit.machine.build import HERE as MACHINE
+from tapejit.machine.build import VARIANTS
 from web.page import page
 
-MACHINE = Path(tapejit.__file__).parent / "machine"
 SETTINGS = {  # of the notebook's PlainAgent, by their names in its Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
@@ -98,7 +99,7 @@ def learning(
         "programs": tapejit.export(learner, calls, exact),
         "arms": arms,
         "settings": settings,
-        "module": base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode(),
+        "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
 

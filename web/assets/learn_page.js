@@ -16,8 +16,8 @@ const EPISODES = 14; // at most
 const encode = (numbers) => btoa(Array.from(new Uint8Array(numbers.slice().buffer), (byte) => String.fromCharCode(byte)).join(""));
 
 function player(failed) { // a machine that plays actors, once it is loaded; it holds the numbers of one at a time
-  const { module, programs } = data.learning, made = { machine: null, held: null };
-  Machine.load(programs, module, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
+  const { modules, programs } = data.learning, made = { machine: null, held: null };
+  Machine.load(programs, modules, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
   return made;
 }
 function acting(player, taken) { // an actor with these numbers; null: with those that the machine began with
@@ -91,7 +91,7 @@ class Learning {
     this.hasStored = data.actors.some(({ network }) => network) || !!data.learned;
     this.prompt();
     this.steer();
-    const isAble = globalThis.WebAssembly?.validate(SIMD);
+    const isAble = runnable(data.learning.modules);
     this.beginsByItself = isAble && !data.learned && !still.matches && location.hash.length < 2 && !document.body.classList.contains("embedded");
     if (isAble) return;
     byId("begin").disabled = true;
