@@ -186,6 +186,14 @@ class Program:
         self.code.append(words)
         return out
 
+    def product(self, a: Value, b: Value, bias: Any = -1) -> Value:
+        (m, k), n = a.shape, b.shape[1]
+        if k > LONGEST:
+            raise Missing(f"a product over more than {LONGEST} numbers")
+        out = new(empty(m, n))
+        self.code.append([1, out, m, n, k, a, *a.strides, b, *b.strides, bias])
+        return out
+
     def sum(self, x: Value, dims: Sequence[int], mean: bool) -> Value:
         """The sum along axes or its mean; the axes stay."""
         kept = [k for k in range(len(x.shape)) if k not in dims]
@@ -309,21 +317,16 @@ def power(p, node, x, y):
     return p.each("pow", x, y)
 
 
-def mm(p, node, a, b, bias=-1):
-    if a.strides[0] == 1 != a.strides[1] and bias == -1:  # a gradient of weights: as these lie
-        return mm(p, node, b.seen(torch.t), a.seen(torch.t)).seen(torch.t)
-    (m, k), n = a.shape, b.shape[1]
-    if k > LONGEST:
-        raise Missing(f"a product over more than {LONGEST} numbers")
-    out = new(empty(m, n))
-    p.code.append([1, out, m, n, k, a, *a.strides, b, *b.strides, bias])
-    return out
+def mm(p, node, a, b):
+    if a.strides[0] == 1 != a.strides[1]:  # a gradient of weights: as these lie
+        return p.product(b.seen(torch.t), a.seen(torch.t)).seen(torch.t)
+    return p.product(a, b)
 
 
 def addmm(p, node, c, a, b, beta=1, alpha=1):
     if (beta, alpha) != (1, 1) or c.shape != b.shape[1:]:
         raise Missing("addmm with factors, or with a matrix added")
-    return mm(p, node, a, b, p.dense(c))
+    return p.product(a, b, p.dense(c))
 
 
 def reduced(p, node, x, dims=None, *_, **options):
