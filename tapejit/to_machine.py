@@ -35,7 +35,8 @@ NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n i
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
 DECOMPOSED = frozenset(  # by PyTorch, into operations that are here
-    f"{name}.default" for name in ("native_layer_norm", "native_layer_norm_backward", "clamp")
+    "native_layer_norm.default native_layer_norm_backward.default clamp.default "
+    "clamp.Tensor".split()
 )
 FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
 
