@@ -21,12 +21,18 @@ function player(failed) { // a machine that plays actors, once it is loaded; it 
   return made;
 }
 function acting(player, taken) { // an actor with these numbers; null: with those that the machine began with
-  return { taken, act: (seen) => {
-    const { machine } = player;
-    if (!machine) return new Float32Array(TASK.ACTION_SIZE);
+  return { taken, act: (seen) => { // actions for observations, some in each call
+    const { machine } = player, size = TASK.ACTION_SIZE, actions = [];
+    if (!machine) return seen.map(() => new Float32Array(size));
     if (player.held !== taken) machine.put("act", player.held = taken);
-    machine.programs.act.inputs[0].numbers.set(seen);
-    return machine.call("act")[0].subarray(0, TASK.ACTION_SIZE);
+    const { numbers, shape: [most] } = machine.programs.act.inputs[0];
+    for (let first = 0; first < seen.length; first += most) {
+      const some = seen.slice(first, first + most);
+      some.forEach((one, k) => numbers.set(one, k * one.length));
+      const [found] = machine.call("act");
+      some.forEach((_, k) => actions.push(found.slice(k * size, (k + 1) * size)));
+    }
+    return actions;
   } };
 }
 
