@@ -106,6 +106,8 @@ class Learner:
         reason: why PyTorch computes, or None.
     """
 
+    decomposed: frozenset[str] = frozenset()  # operations that recordings make of others
+
     def __init__(self, learner: Any, engine: str = "auto"):
         if engine not in ("auto", "compiled", "torch"):
             raise ValueError(f"engine must be 'auto', 'compiled' or 'torch', not {engine!r}")
@@ -243,9 +245,8 @@ class Learner:
         inputs += [(Node("input", ("argument", k), leaves[k]), leaves[k]) for k in call.numbers]
         function, chance = getattr(self.learner, method), torch.get_rng_state()
         with rates_as_tensors(before.rates) as rates, watched(before.codes):
-            result, tape = record(
-                lambda: function(*arguments), inputs + rates, jax_setup.phases().ALLOWED
-            )
+            allowed = jax_setup.phases().ALLOWED - self.decomposed
+            result, tape = record(lambda: function(*arguments), inputs + rates, allowed)
             for group, (node, rate) in zip(before.rates, rates, strict=True):
                 if group["lr"] is not rate or tape.read(rate) is not node:
                     raise CannotRecord(f"{method} itself sets a learning rate")

@@ -18,7 +18,7 @@ from tapejit.compiled import Learner, NotNow, given
 from tapejit.private import tree_leaves
 from tapejit.reading import Reading, Saved
 from tapejit.recording import CannotRecord
-from tapejit.to_machine import MATH, Memory, Missing, Program, Value, empty
+from tapejit.to_machine import DECOMPOSED, MATH, Memory, Missing, Program, Value, empty
 
 FROM_ZERO = ("Adam", "AdamW", "Adamax", "Adadelta", "RAdam", "RMSprop", "SGD")  # optimizers
 
@@ -39,6 +39,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
             missing is named.
     """
     recorder, memory = Learner(learner, "compiled"), Memory()
+    recorder.decomposed = DECOMPOSED
     read = [Reading(learner, method) for method in calls]
     with contextlib.ExitStack() as undone:
         for reading in read:

@@ -23,7 +23,7 @@ from tapejit.recording import Node, Recorded
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
 LONGEST, WIDEST = 2048, 8192  # as in machine.c
 VECTORIZED = (  # by their numbers in machine.c
-    "copy add sub mul div sqrt lerp addcmul addcdiv scaled_add relu where threshold_backward neg "
+    "copy add sub mul div sqrt lerp addcmul addcdiv relu where threshold_backward neg "
     "rsub tanh_backward sign abs minimum maximum lt le gt ge eq ne reciprocal rsqrt"
 ).split()
 MATH = (  # number by number, by JavaScript's Math or machine.js
@@ -34,6 +34,10 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
+DECOMPOSED = frozenset(  # by PyTorch, into operations that are here
+    "native_layer_norm.default native_layer_norm_backward.default clamp.default "
+    "clamp.Tensor".split()
+)
 FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
 
 
@@ -131,6 +135,7 @@ class Program:
         self.memory = memory
         self.code: list[list] = []
         self.values: dict[Node, Any] = {}
+        self.known: dict[tuple, Value] = {}
         for node in recorded.nodes():
             try:
                 self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
@@ -147,13 +152,16 @@ class Program:
             self.each("copy", value, out=home)
 
     def each(self, name: str, *operands: Any, out: Value | None = None) -> Value:
-        """Number by number. Shapes of values and numbers are broadcast."""
+        """Number by number, once for each combination. Shapes are broadcast."""
         values = [self.memory.number(operand) for operand in operands]
+        key = name, *((x.buffer, x.lies.storage_offset(), x.shape, x.strides) for x in values)
+        if not out and key in self.known:
+            return self.known[key]
         shape = out.shape if out else torch.broadcast_shapes(*(value.shape for value in values))
         values = [value.seen(lambda x: x.expand(shape)) for value in values]
         if not out:  # in the order of axes of an operand, if that is without gaps
             dense = [x.lies for x in values if x.strides == torch.empty_like(x.lies).stride()]
-            out = new(torch.empty_like(dense[0]) if dense else empty(*shape))
+            out = self.known[key] = new(torch.empty_like(dense[0]) if dense else empty(*shape))
         order = sorted(range(len(shape)), key=lambda k: -out.strides[k])
         axes: list[list[int]] = []  # sizes, and strides of out and of values
         for k in order:
@@ -187,9 +195,8 @@ class Program:
         self.code.append([1, out, m, n, k, a, *a.strides, b, *b.strides, bias])
         return out
 
-    def sum(self, x: Value, dims: Any = None, mean: bool = False) -> Value:
+    def sum(self, x: Value, dims: Sequence[int], mean: bool) -> Value:
         """The sum along axes or its mean; the axes stay."""
-        dims = axes_of(x, dims)
         kept = [k for k in range(len(x.shape)) if k not in dims]
         n = math.prod(x.shape[k] for k in dims)
         rows = self.reshape(x.seen(lambda x: x.permute(*kept, *dims)), [-1, n])
@@ -197,6 +204,14 @@ class Program:
         factor = struct.unpack("i", struct.pack("f", 1 / n if mean else 1))
         self.code.append([2, out, *rows.shape, rows, *rows.strides, *factor])
         return out
+
+    def extreme(self, name: str, x: Value, dims: Sequence[int]) -> Value:
+        """The maximum or minimum along axes; the axes stay."""
+        for dim in dims:
+            while (n := x.shape[dim]) > 1:  # half of them beside the other half
+                parts = [x.lies.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
+                x = self.each(name, *(Value(x.buffer, part) for part in parts))
+        return x
 
     def dense(self, x: Value) -> Value:
         return x if x.lies.is_contiguous() else self.each("copy", x, out=new(empty(*x.shape)))
@@ -233,8 +248,7 @@ class Program:
         used = [[x.buffer for x in words if isinstance(x, Value)] for words in self.code]
         last = {buffer: k for k, buffers in enumerate(used) for buffer in buffers}
         free: dict[int, list[int]] = defaultdict(list)  # places by size
-        lent: set[Buffer] = set()
-        found: list[int] = []
+        found, first = [], top
         for k, (words, buffers) in enumerate(zip(self.code, used, strict=True)):
             for buffer in buffers:
                 if buffer.place < 0:
@@ -242,10 +256,9 @@ class Program:
                         free[buffer.size].append(top)
                         top += buffer.size
                     buffer.place = free[buffer.size].pop()
-                    lent.add(buffer)
             found += [x.place if isinstance(x, Value) else x for x in words]
             for buffer in dict.fromkeys(buffers):
-                if last[buffer] == k and buffer in lent:
+                if last[buffer] == k and buffer.place >= first:
                     free[buffer.size].append(buffer.place)
         return found, top
 
@@ -275,6 +288,10 @@ def filled(p, node, *values, **_):
     return p.memory.number(values[-1]).seen(lambda x: x.expand(node.shape))
 
 
+def getitem(p, node, values, k):
+    return p.reshape(values[k], node.shape) if isinstance(values, list) else new(empty(*node.shape))
+
+
 def cat(p, node, values, dim=0):
     values = [x for x in values if x.shape != (0,)]
     out = new(empty(*node.shape))
@@ -291,18 +308,14 @@ def converted(p, node, x, **_):
 
 
 def plus(p, node, a, b, alpha=1):
-    return p.each("add", a, b) if alpha == 1 else p.each("scaled_add", a, b, alpha)
+    name = node.target.partition(".")[0]
+    return p.each(name, a, b if alpha == 1 else p.each("mul", b, alpha))
 
 
 def power(p, node, x, y):
     if y in (2, 0.5):
         return p.each("mul", x, x) if y == 2 else p.each("sqrt", x)
     return p.each("pow", x, y)
-
-
-def clamp(p, node, x, least=None, most=None):
-    x = x if least is None else p.each("maximum", x, least)
-    return x if most is None else p.each("minimum", x, most)
 
 
 def mm(p, node, a, b):
@@ -317,58 +330,27 @@ def addmm(p, node, c, a, b, beta=1, alpha=1):
     return p.product(a, b, p.dense(c))
 
 
-def total(mean):
-    def found(p, node, x, dims=None, *_, **options):
-        return p.reshape(p.sum(x, dims, mean), node.shape)
-
-    return found
-
-
-def extreme(name):
-    def found(p, node, x, dims=None, *_):
-        if node.target.endswith(".dim"):
-            raise Missing(f"the operation {node.target}")
-        for dim in axes_of(x, dims):
-            while (n := x.shape[dim]) > 1:  # half of them beside the other half
-                parts = [x.lies.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
-                x = p.each(name, *(Value(x.buffer, part) for part in parts))
-        return p.reshape(x, node.shape)
-
-    return found
+def reduced(p, node, x, dims=None, *_, **options):
+    name = REDUCED.get(node.target.partition(".")[0])
+    if node.shape is None:  # where the largest one is, too
+        raise Missing(f"the operation {node.target}")
+    dims = axes_of(x, dims)
+    found = p.extreme(name, x, dims) if name in NUMBERS else p.sum(x, dims, name == "mean")
+    return p.reshape(found, node.shape)
 
 
-def var(p, node, x, dims=None, correction=1, keepdim=False):
-    away = p.each("sub", x, p.sum(x, dims, mean=True))
-    found = p.sum(p.each("mul", away, away), dims)
-    count = math.prod(x.shape) // math.prod(found.shape)
-    return p.reshape(p.each("mul", found, 1 / (count - correction)), node.shape)
-
-
-def layer_norm(p, node, x, shape, factor, shift, epsilon):
-    last = range(-len(shape), 0)
-    mean = p.sum(x, last, mean=True)
+def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
+    mean = p.sum(x, dims := axes_of(x, dims), mean=True)
     away = p.each("sub", x, mean)
-    variance = p.sum(p.each("mul", away, away), last, mean=True)
-    scale = p.each("rsqrt", p.each("add", variance, epsilon))
-    normal = p.each("mul", away, scale)
-    return [p.each("scaled_add", shift or 0.0, normal, factor or 1.0), mean, scale]
+    found = p.sum(p.each("mul", away, away), dims, mean=False)
+    count = math.prod(x.shape) // math.prod(found.shape)
+    return [p.each("mul", found, 1 / (count - correction)), mean]
 
 
-def layer_norm_backward(p, node, g, x, shape, mean, scale, factor, shift, wanted):
-    last, rows = range(-len(shape), 0), range(len(x.shape) - len(shape))
-    normal, inner = p.each("mul", p.each("sub", x, mean), scale), p.each("mul", g, factor or 1.0)
-    along = p.each("neg", p.sum(p.each("mul", inner, normal), last, mean=True))
-    across = p.each("sub", inner, p.sum(inner, last, mean=True))
-    found = [p.each("mul", p.each("scaled_add", across, normal, along), scale), None, None]
-    if wanted[1]:
-        found[1] = p.reshape(p.sum(p.each("mul", g, normal), rows), shape)
-    if wanted[2]:
-        found[2] = p.reshape(p.sum(g, rows), shape)
-    return found
-
-
+REDUCED = {"sum": "sum", "mean": "mean", "amax": "maximum", "max": "maximum"}
+REDUCED |= {"amin": "minimum", "min": "minimum"}
 OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are more than NUMBERS
-    "getitem": lambda p, node, x, k: x[k] if isinstance(x, list) else new(empty(*node.shape)),
+    "getitem": getitem,
     "cat": cat,
     "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
     "scalar_tensor": filled,
@@ -377,24 +359,17 @@ OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are m
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
     "add": plus,
-    "sub": lambda p, node, a, b, alpha=1: plus(p, node, a, b, -alpha),
+    "sub": plus,
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
     "addcdiv": lambda p, node, *x, value=1: p.each("addcdiv", *x, value),
     "pow": power,
-    "clamp": clamp,
     "mm": mm,
     "addmm": addmm,
-    "sum": total(mean=False),
-    "mean": total(mean=True),
-    "amax": extreme("maximum"),
-    "amin": extreme("minimum"),
-    "max": extreme("maximum"),
-    "min": extreme("minimum"),
-    "var": var,
-    "native_layer_norm": layer_norm,
-    "native_layer_norm_backward": layer_norm_backward,
+    "var": lambda p, node, *x, **how: p.reshape(var_mean(p, node, *x, **how)[0], node.shape),
+    "var_mean": var_mean,
 }
 OPERATIONS |= dict.fromkeys(
     ("view", "_unsafe_view"), lambda p, node, x, *_: p.reshape(x, node.shape)
 )
+OPERATIONS |= dict.fromkeys(REDUCED, reduced)
 OPERATIONS |= dict.fromkeys(("full", "full_like", "new_full", "fill"), filled)

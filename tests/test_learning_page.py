@@ -124,8 +124,8 @@ def test_schedules_are_the_notebooks(notebook):
 
 
 TRAIN = """
-    const { programs, settings, module, arms } = given.about, random = new Random(given.seed);
-    const machine = await Machine.load(programs, module, random), taken = machine.taken("act");
+    const { programs, settings, modules, arms } = given.about, random = new Random(given.seed);
+    const machine = await Machine.load(programs, modules, random), taken = machine.taken("act");
     const agent = new Agent(machine, { ...settings, ...given.choices }, random, 1 << 15);
     const random2 = new Random(1), count = given.choices.arms ?? arms;
     const training = new Training(agent, count, random2, TRAINED_WORLD, given.every);
@@ -275,7 +275,7 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, edited):  # n
     wait_for(lambda: value(driver, "page.saved"))
     driver = show(value(driver, "page.saved"))
     assert "saved after 1 episode" in value(driver, "page.actors[0].title")
-    act = "page.actors[0].network.act(new Float32Array(33).fill(0.3))[0]"
+    act = "page.actors[0].network.act([new Float32Array(33).fill(0.3)])[0][0]"
     wait_for(lambda: value(driver, act) != 0)  # its machine is there
     assert text(driver, "#begin") == "Learn on"
 

@@ -25,22 +25,22 @@ from tapejit.program import Missing, export
 from tutorial.notebook import extensions
 from tutorial.paths import PROJECT
 from tutorial.settings import make_settings
-from web.learn import MACHINE, Batch
+from web.learn import Batch
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(not NODE, reason="no Node")
 BATCH = 64
+FLAG = 'require("v8").setFlagsFromString("--experimental-wasm-relaxed-simd");'  # for Node 20
 RANDOM = "const random = { uniform: () => 0.5, normal: () => 0 };"
 
 
-def machine():
-    return base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode()
+MODULES = [base64.b64encode((build.HERE / name).read_bytes()).decode() for name in build.VARIANTS]
 
 
 def node(statements, **given):
     """What statements leave in `result`, with machine.js; they may wait, and see `given`."""
     program = (
-        f'"use strict"; {(MACHINE / "machine.js").read_text()} {RANDOM} (async () => {{'
+        f'"use strict"; {FLAG} {(build.HERE / "machine.js").read_text()} {RANDOM} (async () => {{'
         f'const given = JSON.parse(require("fs").readFileSync(0)); let result; {statements}\n'
         "console.log(JSON.stringify(result)); })();"
     )
@@ -51,7 +51,7 @@ def node(statements, **given):
 
 
 CALLS = """
-    const machine = await Machine.load(given.exported, given.module, random);
+    const machine = await Machine.load(given.exported, given.modules, random);
     const calls = given.calls.map(([name, leaves]) => {
         machine.programs[name].inputs.forEach(({ numbers }, k) => numbers.set(leaves[k].flat(9)));
         return machine.call(name).map((room) => Array.from(room));
@@ -81,16 +81,17 @@ def beside_pytorch(learner, calls, tolerance=1e-5):
         with mock.patch("torch.randn_like", torch.zeros_like):  # as `random` in Node
             expected.append(leaves([getattr(learner, method)(*tensors)]))
         told.append([method, leaves(arguments)])
-    found, state = node(CALLS, exported=exported, module=machine(), calls=told)
-    for (method, _), mine, theirs in zip(calls, found, expected, strict=True):
-        for one, other in zip(mine, theirs, strict=True):
-            assert errors(one, other).max() < tolerance, method
-    for path, numbers in state.items():
-        if "[" not in path:  # of an optimizer
-            tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
-            wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
-            # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
-            assert (wrong > tolerance).mean() < 2e-3 and wrong.max() < 3e-3, path
+    for module, variant in zip(MODULES, build.VARIANTS, strict=True):
+        found, state = node(CALLS, exported=exported, modules=[module], calls=told)
+        for (method, _), mine, theirs in zip(calls, found, expected, strict=True):
+            for one, other in zip(mine, theirs, strict=True):
+                assert errors(one, other).max() < tolerance, (variant, method)
+        for path, numbers in state.items():
+            if "[" not in path:  # of an optimizer
+                tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
+                wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
+                # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
+                assert (wrong > tolerance).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
 
 
 def errors(mine, theirs):
@@ -260,7 +261,7 @@ def test_random_numbers_are_drawn_anew():
     x = numbers(8, 6)
     exported = export(Function(draw), {"act": (x, x)})
     calls = [["act", [x, x]]]
-    [drawn], _ = node(CALLS, exported=exported, module=machine(), calls=calls)
+    [drawn], _ = node(CALLS, exported=exported, modules=MODULES, calls=calls)
     for found, expected in zip(drawn, (0.5, 0, x.ravel() / 0.7), strict=True):
         np.testing.assert_allclose(found, np.broadcast_to(expected, 48), rtol=1e-6)
 
@@ -288,6 +289,7 @@ def test_an_export_is_the_same_in_every_process():
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="no ziglang")
-def test_the_committed_machine_is_that_of_its_source(tmp_path):
-    build.build(tmp_path / "machine.wasm")
-    assert (tmp_path / "machine.wasm").read_bytes() == (MACHINE / "machine.wasm").read_bytes()
+def test_the_committed_machines_are_those_of_their_source(tmp_path):
+    build.build(tmp_path)
+    for name in build.VARIANTS:
+        assert (tmp_path / name).read_bytes() == (build.HERE / name).read_bytes()

@@ -12,7 +12,7 @@ import string
 
 from IPython.display import HTML
 
-from web.page import ASSETS, inline
+from web.page import ASSETS, asset, inline
 
 
 def value_chain() -> HTML:
@@ -42,18 +42,11 @@ def _figure(name: str, title: str, height: int, **data: object) -> HTML:
         height: of the page, pixels.
         data: what its script reads.
     """
-    asset = {
-        file: (ASSETS / file).read_text(encoding="utf-8")
-        for file in ("page.css", "figure.html", "figure.css", "figure.js")
-    }
-    body, script = (
-        (ASSETS / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("html", "js")
-    )
-    page = string.Template(asset["figure.html"]).substitute(
+    page = string.Template(asset("figure.html")).substitute(
         title=html.escape(title),
-        style=asset["page.css"] + asset["figure.css"],
-        body=body,
+        style=asset("page.css") + asset("figure.css"),
+        body=asset(f"{name}.html"),
         data=json.dumps(data, separators=(",", ":")),
-        script=asset["figure.js"] + script,
+        script=asset("figure.js") + asset(f"{name}.js"),
     )
     return HTML(inline(page, (ASSETS / f"{name}.png").read_bytes(), title, height))

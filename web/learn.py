@@ -16,9 +16,10 @@ import torch
 import tapejit
 from reacher.files import write_whole
 from reacher.task import ACTION_SIZE
+from tapejit.machine.build import HERE as MACHINE
+from tapejit.machine.build import VARIANTS
 from web.page import page
 
-MACHINE = Path(tapejit.__file__).parent / "machine"
 SETTINGS = {  # of the notebook's PlainAgent, by their names in its Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
@@ -51,11 +52,10 @@ class Batch(NamedTuple):
 
     @classmethod
     def random(cls, count: int) -> Batch:
-        """Numbers from -1 to 1; discounts are 0.9."""
-        generator, widths = np.random.default_rng(0), (33, 4, 1, 33)
-        parts = [generator.uniform(-1, 1, (count, width)) for width in widths]
-        seen, actions, returns, following = (part.astype(np.float32) for part in parts)
-        return cls(seen, actions, returns[:, 0], np.full(count, 0.9, np.float32), following)
+        """Numbers from 0 to 1."""
+        generator, widths = np.random.default_rng(0), [(33,), (4,), (), (), (33,)]
+        parts = (generator.random((count, *width), np.float32) for width in widths)
+        return cls(*parts)
 
 
 def learning(
@@ -77,28 +77,25 @@ def learning(
     counts = {"act": arms, "td_errors": min(arms * int(settings["train_freq"]), MOST_ROWS)}
     size = sum(getattr(learner.actor, "noise_sizes", ()))  # how many numbers noisy layers take
 
-    def example(name: str, method: str) -> Any:
-        batch = Batch.random(counts.get(method, settings["batch_size"]))
-        if name == "noise":
-            rows = arms if method == "act" else 1
-            return np.zeros((rows, size), np.float32) if size else None
-        known = {"observations": batch.observations, "batch": batch, "weights": batch.discounts}
-        if name not in known:
-            raise ValueError(f"a page does not know the argument {name} of {method}")
-        return known[name]
-
     if hasattr(learner, "set_learning_rates"):
         learner.set_learning_rates(1.0)  # as at first; an agent sets them again before it learns
     calls = {}
     for method in ("act", "td_errors", "learn"):
-        if hasattr(learner, method):
-            parameters = inspect.signature(getattr(learner, method)).parameters
-            calls[method] = tuple(example(name, method) for name in parameters)
+        if not hasattr(learner, method):
+            continue
+        batch = Batch.random(counts.get(method, settings["batch_size"]))
+        known = {"observations": batch.observations, "batch": batch, "weights": batch.discounts}
+        rows = arms if method == "act" else 1
+        known["noise"] = np.zeros((rows, size), np.float32) if size else None
+        names = inspect.signature(getattr(learner, method)).parameters
+        if odd := [name for name in names if name not in known]:
+            raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
+        calls[method] = tuple(known[name] for name in names)
     return {
         "programs": tapejit.export(learner, calls, exact),
         "arms": arms,
         "settings": settings,
-        "module": base64.b64encode((MACHINE / "machine.wasm").read_bytes()).decode(),
+        "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
 

@@ -47,14 +47,6 @@ def shown_network(agent: Any) -> Network:
     return network
 
 
-def programs_of(agent: Any) -> dict | None:
-    """What lets the agent learn in a page, or None where that is not possible, as after edits."""
-    try:
-        return learning_of(agent)
-    except ValueError:
-        return None
-
-
 def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
     """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
 
@@ -82,7 +74,9 @@ def show(agent: Any, content: Callable[..., str], options: dict[str, Any]) -> No
     except ValueError as error:
         print(error)
         return
-    told = content(network, embedded=True, learning=programs_of(agent), **options)
+    with contextlib.suppress(ValueError):  # after some edits it cannot learn in a page
+        options["learning"] = learning_of(agent)
+    told = content(network, embedded=True, **options)
     display(HTML(inline(told, STILL.read_bytes(), "Arms to play with")))
 
 

@@ -31,7 +31,7 @@ def script(*names: str) -> str:
     known = {k: v for k, v in values.items() if k.isupper() and isinstance(v, int | float | dict)}
     starts = {k: getattr(v, "start", v) for k, v in vars(columns).items() if k.isupper()}
     head = f"const TASK = {json.dumps(known)}, COLUMNS = {json.dumps(starts)};\n"
-    return head + "".join(map(_asset, names))
+    return head + "".join(map(asset, names))
 
 
 def page(
@@ -86,13 +86,13 @@ def page(
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     link, picture = html.escape(tutorial), html.escape(preview)
-    return string.Template(_asset("page.html")).substitute(
+    return string.Template(asset("page.html")).substitute(
         what=html.escape(what),
         tutorial=link and f'<a href="{link}">How? See the tutorial.</a>',
         preview=picture and f'<meta property="og:image" content="{picture}">',
         still=base64.b64encode(STILL.read_bytes()).decode(),
         kind=("embedded" if critic else "embedded single") * embedded,
-        style=_asset("page.css"),
+        style=asset("page.css"),
         # No name in it ends the script element or starts another.
         data=text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
         learns=" 'wasm-unsafe-eval' blob:; worker-src blob:" if learning else "",
@@ -113,8 +113,8 @@ def inline(
         height: pixels, until the page has told its own.
         name: of the frame, by which a script finds it.
     """
-    text = string.Template(_asset("frame.html")).substitute(
-        page=html.escape(page.replace("</body>", f"{_asset('fit.html')}</body>")),
+    text = string.Template(asset("frame.html")).substitute(
+        page=html.escape(page.replace("</body>", f"{asset('fit.html')}</body>")),
         picture=base64.b64encode(picture).decode(),
         words=html.escape(description),
         height=height,
@@ -123,5 +123,6 @@ def inline(
     return text.encode("ascii", "xmlcharrefreplace").decode()  # any encoding around it does
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of `assets`."""
     return (ASSETS / name).read_text(encoding="utf-8")

@@ -22,20 +22,17 @@ int heap(void) { return (int)&__heap_base; }
 // ------------------------------------------------------------------------------- number by number
 #define ELEMENTWISE(OP) \
   OP(0, x) OP(1, x + y) OP(2, x - y) OP(3, x * y) OP(4, x / y) OP(5, SQRT(x)) \
-  OP(6, x + z * (y - x)) OP(7, x + u * (y * z)) OP(8, x + u * (y / z)) OP(9, x + z * y) \
-  OP(10, SELECT(x <= 0, SPLAT(0), x)) OP(11, SELECT(x != 0, y, z)) \
-  OP(12, SELECT(y <= z, SPLAT(0), x)) OP(13, -x) OP(14, y - x) OP(15, x * (1 - y * y)) \
-  OP(16, MASK(x > 0) - MASK(x < 0)) OP(17, SELECT(x < 0, -x, x)) OP(18, SELECT(y < x, y, x)) \
-  OP(19, SELECT(y > x, y, x)) OP(20, MASK(x < y)) OP(21, MASK(x <= y)) OP(22, MASK(x > y)) \
-  OP(23, MASK(x >= y)) OP(24, MASK(x == y)) OP(25, MASK(x != y)) OP(26, 1 / x) OP(27, 1 / SQRT(x))
+  OP(6, x + z * (y - x)) OP(7, x + u * (y * z)) OP(8, x + u * (y / z)) \
+  OP(9, SELECT(x <= 0, SPLAT(0), x)) OP(10, SELECT(x != 0, y, z)) \
+  OP(11, SELECT(y <= z, SPLAT(0), x)) OP(12, -x) OP(13, y - x) OP(14, x * (1 - y * y)) \
+  OP(15, MASK(x > 0) - MASK(x < 0)) OP(16, SELECT(x < 0, -x, x)) OP(17, SELECT(y < x, y, x)) \
+  OP(18, SELECT(y > x, y, x)) OP(19, MASK(x < y)) OP(20, MASK(x <= y)) OP(21, MASK(x > y)) \
+  OP(22, MASK(x >= y)) OP(23, MASK(x == y)) OP(24, MASK(x != y)) OP(25, 1 / x) OP(26, 1 / SQRT(x))
 #define OTHER(k) ((f4){math(k, x[0], y[0]), math(k, x[1], y[1]), math(k, x[2], y[2]), math(k, x[3], y[3])})
 
-static f4 one(int op, f4 x, f4 y, f4 z, f4 u) {
-  switch (op) {
-#define CASE(k, e) case k: return e;
-    ELEMENTWISE(CASE)
-  }
-  return OTHER(op);
+static void put(float *o, f4 v, int left) {  // what is left of a row
+  if (left >= 4) STORE(o, v);
+  else for (int j = 0; j < left; j++) o[j] = v[j];
 }
 
 static const int *elementwise(const int *p) {  // op, rows, columns, out, its stride, n, n x (in, strides)
@@ -51,20 +48,16 @@ static const int *elementwise(const int *p) {  // op, rows, columns, out, its st
       else if (!q[2]) STORE(rows[k], SPLAT(*from));
       else { for (int i = 0; i < n; i++) rows[k][i] = from[i * q[2]]; step[k] = 1; }
     }
-    int i = 0;
 #define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), \
       z = LOAD(in[2] + i * step[2]), u = LOAD(in[3] + i * step[3]);
+    int i = 0, whole = n & -4;
     switch (op) {
-#define RUN(k, e) case k: for (; i + 4 <= n; i += 4) { OPERANDS STORE(o + i, e); } break;
+#define RUN(k, e) case k: \
+        for (; i < whole; i += 4) { OPERANDS STORE(o + i, e); } \
+        if (i < n) { OPERANDS put(o + i, e, n - i); } \
+        break;
       ELEMENTWISE(RUN)
-      default: for (; i + 4 <= n; i += 4) { OPERANDS STORE(o + i, OTHER(op)); }
-    }
-    if (i < n) {  // what is left of a row
-      f4 v[4];
-      for (int k = 0; k < 4; k++)
-        for (int j = 0; j < 4; j++) v[k][j] = i + j < n || !step[k] ? in[k][(i + j) * step[k]] : 1;
-      f4 found = one(op, v[0], v[1], v[2], v[3]);
-      for (int j = 0; i + j < n; j++) o[i + j] = found[j];
+      default: for (; i < n; i += 4) { OPERANDS put(o + i, OTHER(op), n - i); }
     }
   }
   return p + 6 + 3 * many;
@@ -73,20 +66,9 @@ static const int *elementwise(const int *p) {  // op, rows, columns, out, its st
 // --------------------------------------------------------------------------- product of matrices
 static void pack(const float *b, int bk, int bn, int K, int columns) {
   int k = 0;
-  if (columns == 8 && bn == 1) {
-    for (; k < K; k++) STORE(panel + 8 * k, LOAD(b + k * bk)), STORE(panel + 8 * k + 4, LOAD(b + k * bk + 4));
-  } else if (columns == 8 && bk == 1) {
-    for (; k + 4 <= K; k += 4) for (int h = 0; h < 8; h += 4) {
-      const float *s = b + h * bn + k;
-      f4 r = LOAD(s), t = LOAD(s + bn), u = LOAD(s + 2 * bn), v = LOAD(s + 3 * bn);
-      f4 a = __builtin_shufflevector(r, t, 0, 4, 1, 5), c = __builtin_shufflevector(r, t, 2, 6, 3, 7);
-      f4 d = __builtin_shufflevector(u, v, 0, 4, 1, 5), e = __builtin_shufflevector(u, v, 2, 6, 3, 7);
-      float *o = panel + 8 * k + h;
-      STORE(o, __builtin_shufflevector(a, d, 0, 1, 4, 5));
-      STORE(o + 8, __builtin_shufflevector(a, d, 2, 3, 6, 7));
-      STORE(o + 16, __builtin_shufflevector(c, e, 0, 1, 4, 5));
-      STORE(o + 24, __builtin_shufflevector(c, e, 2, 3, 6, 7));
-    }
+  if (columns == 8) for (; k < K; k++) for (int j = 0; j < 8; j += 4) {
+    const float *s = b + k * bk + j * bn;
+    STORE(panel + 8 * k + j, bn == 1 ? LOAD(s) : ((f4){s[0], s[bn], s[2 * bn], s[3 * bn]}));
   }
   for (; k < K; k++)
     for (int j = 0; j < 8; j++) panel[8 * k + j] = j < columns ? b[k * bk + j * bn] : 0;

@@ -1,7 +1,7 @@
 // The machine (machine.c as WebAssembly) with the programs of a learner, as tapejit/program.py exports it.
 const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-// A module with one instruction: whether there is SIMD.
-const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 17, 26, 11);
+// The first of these modules (base64) that this browser can run, if any: not without SIMD.
+const runnable = (modules) => modules.map(decode).find((code) => globalThis.WebAssembly?.validate(code));
 const RARE = { // functions that Math does not have
   exp2: (x) => 2 ** x, sigmoid: (x) => 1 / (1 + Math.exp(-x)), fmod: (x, y) => x % y, remainder: (x, y) => x - Math.floor(x / y) * y,
   round: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; }, // halves to even numbers
@@ -15,12 +15,13 @@ const RARE = { // functions that Math does not have
 };
 
 class Machine {
-  // learner: of tapejit.export; module: machine.wasm in base64; random: { uniform(), normal() }
-  static async load(learner, module, random) {
-    if (!WebAssembly.validate(SIMD)) throw new Error("this browser has no WebAssembly SIMD");
+  // learner: of tapejit.export; modules: the machine's variants in base64, the fastest first; random: { uniform(), normal() }
+  static async load(learner, modules, random) {
+    const code = runnable(modules);
+    if (!code) throw new Error("this browser has no WebAssembly SIMD");
     const functions = learner.math.map((name) => random[name]?.bind(random) ?? RARE[name] ?? Math[name]);
     const env = { math: (number, x, y) => functions[number - 64](x, y) };
-    const { instance } = await WebAssembly.instantiate(decode(module), { env });
+    const { instance } = await WebAssembly.instantiate(code, { env });
     return new Machine(learner, instance.exports, random);
   }
 

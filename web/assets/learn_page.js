@@ -16,17 +16,23 @@ const EPISODES = 14; // at most
 const encode = (numbers) => btoa(Array.from(new Uint8Array(numbers.slice().buffer), (byte) => String.fromCharCode(byte)).join(""));
 
 function player(failed) { // a machine that plays actors, once it is loaded; it holds the numbers of one at a time
-  const { module, programs } = data.learning, made = { machine: null, held: null };
-  Machine.load(programs, module, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
+  const { modules, programs } = data.learning, made = { machine: null, held: null };
+  Machine.load(programs, modules, { uniform: Math.random, normal }).then((machine) => { made.machine = machine; }, (error) => failed({ error }));
   return made;
 }
 function acting(player, taken) { // an actor with these numbers; null: with those that the machine began with
-  return { taken, act: (seen) => {
-    const { machine } = player;
-    if (!machine) return new Float32Array(TASK.ACTION_SIZE);
+  return { taken, act: (seen) => { // actions for observations, some in each call
+    const { machine } = player, size = TASK.ACTION_SIZE, actions = [];
+    if (!machine) return seen.map(() => new Float32Array(size));
     if (player.held !== taken) machine.put("act", player.held = taken);
-    machine.programs.act.inputs[0].numbers.set(seen);
-    return machine.call("act")[0].subarray(0, TASK.ACTION_SIZE);
+    const { numbers, shape: [most] } = machine.programs.act.inputs[0];
+    for (let first = 0; first < seen.length; first += most) {
+      const some = seen.slice(first, first + most);
+      some.forEach((one, k) => numbers.set(one, k * one.length));
+      const [found] = machine.call("act");
+      some.forEach((_, k) => actions.push(found.slice(k * size, (k + 1) * size)));
+    }
+    return actions;
   } };
 }
 
@@ -91,7 +97,7 @@ class Learning {
     this.hasStored = data.actors.some(({ network }) => network) || !!data.learned;
     this.prompt();
     this.steer();
-    const isAble = globalThis.WebAssembly?.validate(SIMD);
+    const isAble = runnable(data.learning.modules);
     this.beginsByItself = isAble && !data.learned && !still.matches && location.hash.length < 2 && !document.body.classList.contains("embedded");
     if (isAble) return;
     byId("begin").disabled = true;

@@ -11,7 +11,7 @@ onmessage = ({ data }) => {
 async function learn(data) {
   const { learning, seed, choices, episodes } = data, random = new Random(seed);
   const settings = { ...learning.settings, ...choices }, world = { ...TRAINED_WORLD, size: choices.size ?? TRAINED_WORLD.size };
-  machine = await Machine.load(learning.programs, learning.module, random);
+  machine = await Machine.load(learning.programs, learning.modules, random);
   const agent = new Agent(machine, settings, random), training = new Training(agent, choices.arms, new Random(seed + 1000), world, choices.every);
   let seconds = 0, told = -1, owed = 0;
   const tell = (score = null) => {

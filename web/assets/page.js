@@ -42,15 +42,24 @@ function startAgain() {
 }
 function forget() { for (const arm of arms) arm.lived = 0; } // what was measured before something changed
 
-function policy(which, arm, world) {
-  const action = which.network ? Array.from(which.network.act?.(arm.observe(world)) ?? forward(which.network, arm.observe(world))) : [normal(), normal(), normal(), normal()];
-  return action.map((value) => clamp(value + (world.noise && world.noise * normal()), -1, 1));
+function policy(which, some, world) { // actions of arms
+  const seen = some.map((arm) => arm.observe(world)), { network } = which;
+  const actions = network?.act?.(seen) ?? seen.map((one) => network ? forward(network, one) : [normal(), normal(), normal(), normal()]);
+  return actions.map((action) => Array.from(action, (value) => clamp(value + (world.noise && world.noise * normal()), -1, 1)));
+}
+
+function decide() { // new actions of all arms
+  const other = sides?.other && sides.other(), groups = other ? [[actor, arms.filter((arm) => !isSecond(arm))], [other, arms.filter(isSecond)]] : [[actor, arms]];
+  for (const [which, some] of groups) {
+    const actions = state.acting ? policy(which, some, state) : some.map(() => [0, 0, 0, 0]);
+    some.forEach((arm, k) => { arm.action = actions[k]; });
+  }
+  if (sides?.torques) arms[0].action = [...sides.torques];
 }
 
 function tick() { // one physics step of all arms
+  if (steps % STEPS_PER_DECISION === 0) decide();
   for (const arm of arms) {
-    if (steps % STEPS_PER_DECISION === 0) arm.action = sides?.torques && arm === arms[0] ? [...sides.torques]
-      : state.acting ? policy(sides?.other && isSecond(arm) ? sides.other() : actor, arm, state) : [0, 0, 0, 0];
     arm.before = [arm.elbow, arm.hand, arm.goal];
     let push = null;
     if (held?.arm === arm && held.kind === "hand") {
@@ -400,9 +409,9 @@ function compare() {
   let decision = 0, sum = 0;
   byId("compare").disabled = true;
   (function go() {
-    for (const end = performance.now() + 12; performance.now() < end && decision < EPISODE_DECISIONS; decision++) for (const arm of fresh) {
-      const action = policy(which, arm, world);
-      for (let k = 0; k < STEPS_PER_DECISION; k++) sum += arm.live(action, world);
+    for (const end = performance.now() + 12; performance.now() < end && decision < EPISODE_DECISIONS; decision++) {
+      const actions = policy(which, fresh, world);
+      for (let k = 0; k < STEPS_PER_DECISION; k++) fresh.forEach((arm, i) => { sum += arm.live(actions[i], world); });
     }
     byId("compared").textContent = decision < EPISODE_DECISIONS ? `decision ${decision}` : `Mean score ${which.title}: ${(sum / fresh.length).toFixed(2)} in this page, `
       + `${which.score.toFixed(2)} in Python${which.network ? "" : " (other random numbers)"}.`;
@@ -482,7 +491,7 @@ function endHint() {
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0, spent: 0 };
 function loop(now) {
-  if (learning?.isRunning && now - last < Math.max(48, 4 * frames.spent)) return requestAnimationFrame(loop); // its thread needs the processor
+  if (learning?.isRunning && now - last < Math.max(64, 4 * frames.spent)) return requestAnimationFrame(loop); // its thread needs the processor
   const passed = clamp((now - last) / 1000, 0, 0.1), begin = performance.now(); // a hidden tab waits
   last = now;
   if (resize()) { arrange(); frame(); }
