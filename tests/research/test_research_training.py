@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 
+import gymnasium
+import numpy as np
 import pytest
 
 from reacher import ReacherEnvironment
-from research import results, runner
+from research import results, runner, training
 from research.training import (
     CLOCK,
     COLUMNS,
@@ -109,6 +111,69 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     assert stored_numbers(tmp_path) == numbers([row for one in good for row in train(one)])
     told = capsys.readouterr().out
     assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 3
+
+
+# ---------------------------------------------------------------------- environments of Gymnasium
+
+
+class Ending(gymnasium.Env):
+    """Pays and tells the steps so far; the third ends the episode, or the time limit the fourth."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
+
+    def __init__(self, terminates):
+        self.terminates = terminates
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        ends = self.terminates and self.steps == 3
+        return np.full(2, self.steps, np.float32), float(self.steps), ends, False, {}
+
+
+@pytest.fixture(params=[True, False], ids=["terminates", "time limit"])
+def ending(request, monkeypatch):
+    """The location of an Ending, and whether it terminates."""
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    gymnasium.register(
+        "Ending-v0", Ending, max_episode_steps=4, kwargs={"terminates": request.param}
+    )
+    return "gymnasium:Ending-v0", request.param
+
+
+def test_the_preset_of_gymnasium_trains_by_decisions_and_knows_terminal_states(ending, monkeypatch):
+    location, terminates = ending
+    agents = []
+    monkeypatch.setattr(
+        training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
+    )
+    changes = {"location": location, "arms": 1, "preset": "gymnasium", "decisions": 701}
+    rows = train(make_training("plan", "variant", 0, {**changes, "episodes": 2}))
+    steps = 3 if terminates else 4
+    assert agents[0].decisions == -(-1402 // steps) * steps  # to the end of an episode
+    assert [float(row[COLUMNS.index("score")]) for row in rows] == [steps * (steps + 1) / 2] * 2
+    assert agents[0].num_updates > 0
+    discounts = agents[0].replay.rows[: len(agents[0].replay), 4]
+    assert {*(discounts == 0)} == {terminates}  # n = 3, so all windows of a terminated episode end
+
+
+def test_a_library_is_told_the_true_end_of_an_episode(ending):
+    libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
+    location, terminates = ending
+    environment = libraries.ArmVecEnv(1, 0, location=location, decisions=5)
+    environment.reset()
+    for step in range(1, 9):
+        environment.step_async(np.ones((1, 1), np.float32))
+        seen, _, [done], [info] = environment.step_wait()
+        assert done == (step % (3 if terminates else 4) == 0)
+        if done:
+            assert info["TimeLimit.truncated"] is not terminates
+            assert info["terminal_observation"][0] == (3 if terminates else 4) and seen[0, 0] == 0
+    assert environment.scores == [6.0 if terminates else 10.0]  # of a row, two episodes
 
 
 # --------------------------------------------------------------------------- what trainings change
