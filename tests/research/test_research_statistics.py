@@ -72,11 +72,8 @@ def test_verdicts():
     def verdicts(*effects):
         return [one["verdict"] for one in judged([{"p": p, "alike": a} for p, a in effects])]
 
-    assert verdicts((0.01, False), (0.04, False), (0.3, False)) == [
-        "shown",
-        "suggested",
-        "not shown",
-    ]
+    words = ["shown", "suggested", "not shown"]
+    assert verdicts((0.01, False), (0.04, False), (0.3, False)) == words
     assert verdicts((0.001, True)) == ["shown, alike"]
     assert verdicts((0.2, True)) == ["alike"]
 

@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from reacher import ReacherEnvironment
 from research import results, runner, training
 from research.training import (
     CLOCK,
@@ -22,6 +21,7 @@ from research.training import (
     parts,
     train,
 )
+from tutorial.environments import open_environment
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
 
@@ -29,14 +29,13 @@ SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
     "arms": 1,
     "evaluate_every": 1,
+    "preset": "gymnasium",
     "engine": "torch",
     "hidden_units": 8,
     "learning_starts": 20,
     "batch_size": 16,
     "gradient_steps": 2,
     "replay_capacity": 5_000,
-    "noise_schedule": "constant",
-    "anneal_episodes": None,
 }
 
 
@@ -117,9 +116,9 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
 
 
 class Ending(gymnasium.Env):
-    """Pays and tells the steps so far; the third ends the episode, or the time limit the fourth."""
+    """Pays the steps so far, and shows them 33 times; it may terminate at the third."""
 
-    observation_space = gymnasium.spaces.Box(0, 9, (2,), np.float32)
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (33,), np.float32)
     action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
 
     def __init__(self, terminates):
@@ -127,87 +126,77 @@ class Ending(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         self.steps = 0
-        return np.zeros(2, np.float32), {}
+        return np.zeros(33, np.float32), {}
 
     def step(self, action):
         self.steps += 1
         ends = self.terminates and self.steps == 3
-        return np.full(2, self.steps, np.float32), float(self.steps), ends, False, {}
+        return np.full(33, self.steps, np.float32), float(self.steps), ends, False, {}
 
 
-@pytest.fixture(params=[True, False], ids=["terminates", "time limit"])
-def ending(request, monkeypatch):
-    """The location of an Ending, and whether it terminates."""
+@pytest.fixture
+def register(monkeypatch):
+    """`register(limit, terminates)` registers an Ending and returns its location."""
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
-    gymnasium.register(
-        "Ending-v0", Ending, max_episode_steps=4, kwargs={"terminates": request.param}
-    )
-    return "gymnasium:Ending-v0", request.param
+
+    def add(limit, **options):
+        gymnasium.register("Ending-v0", Ending, max_episode_steps=limit, kwargs=options)
+        return "gymnasium:Ending-v0"
+
+    return add
 
 
-def test_the_preset_of_gymnasium_trains_by_decisions_and_knows_terminal_states(ending, monkeypatch):
-    location, terminates = ending
-    agents = []
+@pytest.mark.parametrize("terminates, steps", [(True, 3), (False, 4)])
+def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, terminates, steps):
+    """It needs no overrides, and knows terminal states from time limits."""
+    agents, places = [], {"location": register(4, terminates=terminates), "arms": 1}
     monkeypatch.setattr(
         training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
     )
-    changes = {"location": location, "arms": 1, "preset": "gymnasium", "decisions": 701}
-    rows = train(make_training("plan", "variant", 0, {**changes, "episodes": 2}))
-    steps = 3 if terminates else 4
+    changes = {**places, "preset": "gymnasium", "decisions": 701, "episodes": 2}
+    rows = train(make_training("plan", "variant", 0, changes))
     assert agents[0].decisions == -(-1402 // steps) * steps  # to the end of an episode
     assert [float(row[COLUMNS.index("score")]) for row in rows] == [steps * (steps + 1) / 2] * 2
     assert agents[0].num_updates > 0
-    discounts = agents[0].replay.rows[: len(agents[0].replay), 4]
-    assert {*(discounts == 0)} == {terminates}  # n = 3, so all windows of a terminated episode end
+    discounts = agents[0].replay.rows[: len(agents[0].replay), 35]
+    assert {*(discounts == 0)} == {terminates}  # n = 3: all windows of a terminated episode end
 
 
-def test_a_library_is_told_the_true_end_of_an_episode(ending):
+@pytest.mark.parametrize("terminates, steps", [(True, 3), (False, 4)])
+def test_a_library_is_told_the_true_end_of_an_episode(register, terminates, steps):
     libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
-    location, terminates = ending
+    location = register(4, terminates=terminates)
     environment = libraries.ArmVecEnv(1, 0, location=location, decisions=5)
     environment.reset()
     for step in range(1, 9):
         environment.step_async(np.ones((1, 1), np.float32))
         seen, _, [done], [info] = environment.step_wait()
-        assert done == (step % (3 if terminates else 4) == 0)
+        assert done == (step % steps == 0)
         if done:
             assert info["TimeLimit.truncated"] is not terminates
-            assert info["terminal_observation"][0] == (3 if terminates else 4) and seen[0, 0] == 0
-    assert environment.scores == [6.0 if terminates else 10.0]  # of a row, two episodes
+            assert (info["terminal_observation"][0], seen[0, 0]) == (steps, 0)
+    assert environment.scores == [steps * (steps + 1) / 2]  # of a row, two episodes
 
 
 # --------------------------------------------------------------------------- what trainings change
 
 
-def test_lumps_are_paid_in_time_and_the_clock_tells_it():
-    environment = LumpedRewards(Paying([1.0, 2, 3, 4, 5, 6, 7]), every=3, clock=True)
-    answers = [environment.reset(), *(environment.step(None) for _ in range(7))]
-    paid = [answer["brain"].rewards[0] for answer in answers[1:]]
-    assert paid == [0, 0, 6, 0, 0, 15, 7]  # and at the end what is left
-    clock = [answer["brain"].vector_observations[0, CLOCK] for answer in answers]
+def test_lumps_are_paid_in_time_and_the_clock_tells_it(register):
+    with open_environment(register(7, terminates=False), 1) as environment:
+        lumps = LumpedRewards(environment, every=3, clock=True)
+        told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
+    answers = [answer for [answer] in map(dict.values, told)]
+    assert [answer.rewards[0] for answer in answers[1:]] == [
+        0,
+        0,
+        6,
+        0,
+        0,
+        15,
+        7,
+    ]  # 7: what is left
+    clock = [answer.vector_observations[0, CLOCK] for answer in answers]
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
-
-
-class Paying:
-    """An environment of two arms that pays these rewards."""
-
-    def __init__(self, rewards):
-        self.rewards = rewards
-        with ReacherEnvironment(2, seed=0) as arms:
-            self.answer = arms.reset()[arms.brain_names[0]]
-
-    def reset(self):
-        self.decision = -1
-        return self.step(None)
-
-    def step(self, actions):
-        reward = self.rewards[self.decision] if self.decision >= 0 else 0.0
-        self.decision += 1
-        ends = [self.decision == len(self.rewards)] * 2
-        seen = self.answer.vector_observations.copy()
-        kind = type(self.answer)
-        known = vars(self.answer) | {"rewards": [reward] * 2, "local_done": ends}
-        return {"brain": kind(**known | {"vector_observations": seen})}
 
 
 def test_a_bug_leaves_other_learners_alone():
