@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from reacher.gymnasium.unity_wrapper import UnityWrapper
 from research import results, runner, training
 from research.training import (
     CLOCK,
@@ -21,7 +22,6 @@ from research.training import (
     parts,
     train,
 )
-from tutorial.environments import open_environment
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
 
@@ -115,86 +115,47 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
 # ---------------------------------------------------------------------- environments of Gymnasium
 
 
-class Ending(gymnasium.Env):
-    """Pays the steps so far, and shows them 33 times; it may terminate at the third."""
-
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (33,), np.float32)
-    action_space = gymnasium.spaces.Box(-2.0, 2.0, (1,), np.float32)
-
-    def __init__(self, terminates):
-        self.terminates = terminates
-
-    def reset(self, *, seed=None, options=None):
-        self.steps = 0
-        return np.zeros(33, np.float32), {}
-
-    def step(self, action):
-        self.steps += 1
-        ends = self.terminates and self.steps == 3
-        return np.full(33, self.steps, np.float32), float(self.steps), ends, False, {}
-
-
-@pytest.fixture
-def register(monkeypatch):
-    """`register(limit, terminates)` registers an Ending and returns its location."""
-    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
-
-    def add(limit, **options):
-        gymnasium.register("Ending-v0", Ending, max_episode_steps=limit, kwargs=options)
-        return "gymnasium:Ending-v0"
-
-    return add
-
-
-@pytest.mark.parametrize("terminates, steps", [(True, 3), (False, 4)])
-def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, terminates, steps):
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how):
     """It needs no overrides, and knows terminal states from time limits."""
-    agents, places = [], {"location": register(4, terminates=terminates), "arms": 1}
+    agents, place = [], {"location": f"gymnasium:{register(end=4, how=how)}", "arms": 1}
     monkeypatch.setattr(
         training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
     )
-    changes = {**places, "preset": "gymnasium", "decisions": 701, "episodes": 2}
+    changes = {**place, "preset": "gymnasium", "decisions": 701, "episodes": 2}
     rows = train(make_training("plan", "variant", 0, changes))
-    assert agents[0].decisions == -(-1402 // steps) * steps  # to the end of an episode
-    assert [float(row[COLUMNS.index("score")]) for row in rows] == [steps * (steps + 1) / 2] * 2
+    assert agents[0].decisions == 1404  # to the end of an episode
+    assert [float(row[COLUMNS.index("score")]) for row in rows] == [5, 5]  # 0.5 + 1 + 1.5 + 2
     assert agents[0].num_updates > 0
-    discounts = agents[0].replay.rows[: len(agents[0].replay), 35]
-    assert {*(discounts == 0)} == {terminates}  # n = 3: all windows of a terminated episode end
+    discounts = agents[0].replay.rows[: len(agents[0].replay), 4]
+    assert {*(discounts == 0)} == ({True, False} if how == "terminated" else {False})
 
 
-@pytest.mark.parametrize("terminates, steps", [(True, 3), (False, 4)])
-def test_a_library_is_told_the_true_end_of_an_episode(register, terminates, steps):
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_a_library_is_told_the_true_end_of_an_episode(register, how):
     libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
-    location = register(4, terminates=terminates)
-    environment = libraries.ArmVecEnv(1, 0, location=location, decisions=5)
+    environment = libraries.ArmVecEnv(1, 0, location=register(end=4, how=how), decisions=5)
     environment.reset()
     for step in range(1, 9):
         environment.step_async(np.ones((1, 1), np.float32))
         seen, _, [done], [info] = environment.step_wait()
-        assert done == (step % steps == 0)
+        assert done == (step % 4 == 0)
         if done:
-            assert info["TimeLimit.truncated"] is not terminates
-            assert (info["terminal_observation"][0], seen[0, 0]) == (steps, 0)
-    assert environment.scores == [steps * (steps + 1) / 2]  # of a row, two episodes
+            assert info["TimeLimit.truncated"] == (how == "truncated")
+            assert (info["terminal_observation"][1], seen[0, 1]) == (4, 0)
+    assert environment.scores == [5.0]  # of a row, two episodes
 
 
 # --------------------------------------------------------------------------- what trainings change
 
 
 def test_lumps_are_paid_in_time_and_the_clock_tells_it(register):
-    with open_environment(register(7, terminates=False), 1) as environment:
+    space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
+    with UnityWrapper(register(end=7, observation_space=space)) as environment:
         lumps = LumpedRewards(environment, every=3, clock=True)
         told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
     answers = [answer for [answer] in map(dict.values, told)]
-    assert [answer.rewards[0] for answer in answers[1:]] == [
-        0,
-        0,
-        6,
-        0,
-        0,
-        15,
-        7,
-    ]  # 7: what is left
+    assert [answer.rewards[0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
     clock = [answer.vector_observations[0, CLOCK] for answer in answers]
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
 
