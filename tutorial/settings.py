@@ -14,7 +14,7 @@ from reacher.task import SOLVED_SCORE
 from tutorial.environments import require_environment
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
-# out and stops learning sooner, so it takes less time. `gymnasium` assumes nothing of the scores.
+# out and stops learning sooner, so it takes less time. `gymnasium` suits tasks with other rewards.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fast": {"noisy_layers": False, "anneal_episodes": 4},
