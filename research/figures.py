@@ -83,7 +83,8 @@ def baselines() -> Figure:
     axes.set_yticks(range(len(agents)), [agent.replace("_", " ") for agent in agents])
     axes.invert_yaxis()
     axes.set(xlabel="first evaluation of 30: episode", xscale="log")
-    axes.set_xticks([1, 2, 3, 5, 10, 20, 40], [1, 2, 3, 5, 10, 20, 40])
+    marks = [1, 2, 3, 5, 10, 20, 40]
+    axes.set_xticks(marks, [*map(str, marks)])
     axes.minorticks_off()
     axes.grid(axis="x", alpha=0.3)
     return figure
