@@ -1,4 +1,4 @@
-"""Stable-Baselines3, and SBX, the same agents on JAX, on the twenty arms."""
+"""Stable-Baselines3, and SBX, the same agents on JAX, on the arms or on a task of Gymnasium."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -19,38 +20,47 @@ from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, SOLVED_SCORE, Task
 from research.baselines import AGENTS
 from research.training import Row, Training, make_evaluation, row
 from tutorial import notebook
-from tutorial.environments import open_environment
+from tutorial.environments import GYMNASIUM
 
 
 class OneEnvironment:
-    """An environment of Gymnasium that ends by a time limit only, with the methods of `Task`."""
+    """An environment of Gymnasium with the methods of `Task`, and actions in [-1, 1].
+
+    Attributes:
+        terminated: whether the last step ended its episode otherwise than by the time limit.
+    """
 
     def __init__(self, location: str, seed: int) -> None:
-        self.environment = open_environment(location, 1, seed)
-        [self.brain] = self.environment.brains.values()
+        environment = gymnasium.make(location.removeprefix(GYMNASIUM))
+        low, high = np.float32(-1), np.float32(1)
+        self.environment = gymnasium.wrappers.RescaleAction(environment, low, high)
+        self.seed: int | None = seed  # of the first episode, from which all others follow
+        self.terminated = False
 
     def reset(self) -> np.ndarray:
-        [answer] = self.environment.reset(train_mode=True).values()
-        return answer.vector_observations
+        observation, _ = self.environment.reset(seed=self.seed)
+        self.seed = None
+        return observation[None]
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        [answer] = self.environment.step(actions).values()
-        return answer.vector_observations, np.array(answer.rewards), any(answer.max_reached)
+        observation, reward, self.terminated, truncated, _ = self.environment.step(actions[0])
+        return observation[None], np.array([reward]), self.terminated or truncated
 
 
 class ArmVecEnv(VecEnv):
     """Arms in the form that Stable-Baselines3 takes, with a record of all scores.
 
-    The time limit is a truncation: `infos` say so and hold the true last observation.
+    A time limit is a truncation: `infos` say so. They hold the true last observation.
 
     Args:
         scale: by which the observations (33,) are divided.
         reward_scale: by which rewards are multiplied. Scores are not.
         frame: the notebook's canonical frame, through which an agent sees and acts; or None.
         location: of an environment of Gymnasium instead of the arms.
+        decisions: of each row of the table, as of `Training`.
 
     Attributes:
-        scores: mean over the arms of each whole episode; `seconds`: when it ended.
+        scores: of each row, mean over arms and whole episodes; `seconds`: when it ended.
         action_signs: of the frame of what was seen last.
     """
 
@@ -62,6 +72,7 @@ class ArmVecEnv(VecEnv):
         reward_scale: float = 1.0,
         frame: Any = None,
         location: str = "",
+        decisions: int = 0,
     ) -> None:
         self.scale, self.reward_scale = np.float32(scale), reward_scale
         self.frame, self.action_signs = frame, np.float32(1)
@@ -69,9 +80,11 @@ class ArmVecEnv(VecEnv):
         seen, acted = OBSERVATION_SIZE, ACTION_SIZE
         if location:
             self.arms = OneEnvironment(location, seed)
-            brain = self.arms.brain
-            seen, acted = brain.vector_observation_space_size, brain.vector_action_space_size
+            environment = self.arms.environment
+            [seen], [acted] = environment.observation_space.shape, environment.action_space.shape
         self.actions = np.zeros((num_agents, acted), np.float32)
+        self.least, self.decisions = decisions, 0
+        self.episodes: list[float] = []  # scores since the last row
         self.scores: list[float] = []
         self.seconds: list[float] = []
         self.started, self.score = time.perf_counter(), 0.0
@@ -98,13 +111,18 @@ class ArmVecEnv(VecEnv):
         observations, rewards, done = self.arms.step(torques)
         rewards = rewards.astype(np.float32).astype(np.float64)  # as Unity sends them
         self.score += rewards.mean()
+        self.decisions += 1
         infos: list[dict] = [{} for _ in range(self.num_envs)]
         if done:
-            self.scores.append(float(self.score))
-            self.seconds.append(time.perf_counter() - self.started)
+            self.episodes.append(float(self.score))
             self.score = 0.0
+            if self.decisions >= (len(self.scores) + 1) * self.least:
+                self.scores.append(float(np.mean(self.episodes)))
+                self.seconds.append(time.perf_counter() - self.started)
+                self.episodes.clear()
+            truncated = not getattr(self.arms, "terminated", False)  # nothing terminates arms
             infos = [
-                {"terminal_observation": last, "TimeLimit.truncated": True}
+                {"terminal_observation": last, "TimeLimit.truncated": truncated}
                 for last in self.seen(observations)
             ]
             observations = self.arms.reset()
@@ -155,6 +173,7 @@ def train(training: Training) -> list[Row]:
         options.pop("reward_scale", 1),
         cells.CanonicalFrame() if options.pop("mirrors", False) else None,
         training.location,
+        training.decisions,
     )
     sigma = options.pop("noise", 0)
     if sigma:
@@ -168,7 +187,7 @@ def train(training: Training) -> list[Row]:
         return arms.action_signs * model.predict(seen, deterministic=True)[0]
 
     def after_step(*variables: Any) -> bool:
-        """Evaluate after an episode; return whether to go on."""
+        """Evaluate after a row; return whether to go on."""
         episode = len(arms.scores)
         if episode > len(rows):
             began, signs = time.perf_counter(), arms.action_signs

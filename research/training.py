@@ -42,7 +42,10 @@ class Training:
     Attributes:
         plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
         preset, overrides: hyperparameters; of a library's agent what `research.libraries` takes.
-        evaluate_every: episodes from one evaluation without noise to the next; 0: none.
+        episodes: rows of the table.
+        decisions: row k ends with the first episode that ends at or after k times as many decisions
+            of one copy; its score is the mean of its episodes. 0: a row is an episode.
+        evaluate_every: rows from one evaluation without noise to the next; 0: none.
         location: of the environment, as `open_environment` takes it; empty: the arms.
         goal_size: diameter of the arms' goals, m.
         reward_every: decisions after which the rewards since the last time are paid.
@@ -61,6 +64,7 @@ class Training:
     arms: int = 20
     episodes: int = 100
     evaluate_every: int = 5
+    decisions: int = 0
     location: str = ""
     goal_size: float = 5.0
     reward_every: int = 1
@@ -134,7 +138,10 @@ def train(training: Training) -> list[Row]:
         task = scale, brain.vector_action_space_size, threshold
         agent = cells.Agent(settings, generator, learner, task)
         for episode in range(1, training.episodes + 1):
-            score = cells.run_episode(playing, agent).mean()
+            scores: list[float] = []
+            while not scores or agent.decisions < episode * training.decisions:
+                scores.append(cells.run_episode(playing, agent).mean())
+            score = float(np.mean(scores))
             seconds = time.perf_counter() - began - evaluating
             found = evaluate(episode, agent)
             evaluating = time.perf_counter() - began - seconds

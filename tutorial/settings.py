@@ -14,10 +14,16 @@ from reacher.task import SOLVED_SCORE
 from tutorial.environments import require_environment
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
-# out and stops learning sooner, so it takes less time.
+# out and stops learning sooner, so it takes less time. `gymnasium` suits tasks with other rewards.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "fast": {"noisy_layers": False, "anneal_episodes": 4},
+    "gymnasium": {
+        "noise_schedule": "constant",
+        "gaussian_sigma": 0.2,
+        "anneal_episodes": None,
+        "reward_scale": 1.0,
+    },
 }
 
 

@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 
+import gymnasium
+import numpy as np
 import pytest
 
-from reacher import ReacherEnvironment
-from research import results, runner
+from reacher.gymnasium.unity_wrapper import UnityWrapper
+from research import results, runner, training
 from research.training import (
     CLOCK,
     COLUMNS,
@@ -27,14 +29,13 @@ SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
     "arms": 1,
     "evaluate_every": 1,
+    "preset": "gymnasium",
     "engine": "torch",
     "hidden_units": 8,
     "learning_starts": 20,
     "batch_size": 16,
     "gradient_steps": 2,
     "replay_capacity": 5_000,
-    "noise_schedule": "constant",
-    "anneal_episodes": None,
 }
 
 
@@ -111,38 +112,52 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 3
 
 
+# ---------------------------------------------------------------------- environments of Gymnasium
+
+
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how):
+    """It needs no overrides, and knows terminal states from time limits."""
+    agents, place = [], {"location": f"gymnasium:{register(end=4, how=how)}", "arms": 1}
+    monkeypatch.setattr(
+        training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
+    )
+    changes = {**place, "preset": "gymnasium", "decisions": 701, "episodes": 2}
+    rows = train(make_training("plan", "variant", 0, changes))
+    assert agents[0].decisions == 1404  # to the end of an episode
+    assert [float(row[COLUMNS.index("score")]) for row in rows] == [5, 5]  # 0.5 + 1 + 1.5 + 2
+    assert agents[0].num_updates > 0
+    discounts = agents[0].replay.rows[: len(agents[0].replay), 4]
+    assert {*(discounts == 0)} == ({True, False} if how == "terminated" else {False})
+
+
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_a_library_is_told_the_true_end_of_an_episode(register, how):
+    libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
+    environment = libraries.ArmVecEnv(1, 0, location=register(end=4, how=how), decisions=5)
+    environment.reset()
+    for step in range(1, 9):
+        environment.step_async(np.ones((1, 1), np.float32))
+        seen, _, [done], [info] = environment.step_wait()
+        assert done == (step % 4 == 0)
+        if done:
+            assert info["TimeLimit.truncated"] == (how == "truncated")
+            assert (info["terminal_observation"][1], seen[0, 1]) == (4, 0)
+    assert environment.scores == [5.0]  # of a row, two episodes
+
+
 # --------------------------------------------------------------------------- what trainings change
 
 
-def test_lumps_are_paid_in_time_and_the_clock_tells_it():
-    environment = LumpedRewards(Paying([1.0, 2, 3, 4, 5, 6, 7]), every=3, clock=True)
-    answers = [environment.reset(), *(environment.step(None) for _ in range(7))]
-    paid = [answer["brain"].rewards[0] for answer in answers[1:]]
-    assert paid == [0, 0, 6, 0, 0, 15, 7]  # and at the end what is left
-    clock = [answer["brain"].vector_observations[0, CLOCK] for answer in answers]
+def test_lumps_are_paid_in_time_and_the_clock_tells_it(register):
+    space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
+    with UnityWrapper(register(end=7, observation_space=space)) as environment:
+        lumps = LumpedRewards(environment, every=3, clock=True)
+        told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
+    answers = [answer for [answer] in map(dict.values, told)]
+    assert [answer.rewards[0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
+    clock = [answer.vector_observations[0, CLOCK] for answer in answers]
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
-
-
-class Paying:
-    """An environment of two arms that pays these rewards."""
-
-    def __init__(self, rewards):
-        self.rewards = rewards
-        with ReacherEnvironment(2, seed=0) as arms:
-            self.answer = arms.reset()[arms.brain_names[0]]
-
-    def reset(self):
-        self.decision = -1
-        return self.step(None)
-
-    def step(self, actions):
-        reward = self.rewards[self.decision] if self.decision >= 0 else 0.0
-        self.decision += 1
-        ends = [self.decision == len(self.rewards)] * 2
-        seen = self.answer.vector_observations.copy()
-        kind = type(self.answer)
-        known = vars(self.answer) | {"rewards": [reward] * 2, "local_done": ends}
-        return {"brain": kind(**known | {"vector_observations": seen})}
 
 
 def test_a_bug_leaves_other_learners_alone():
