@@ -74,22 +74,16 @@ def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
 # -------------------------------------------------------------------------------------- both rings
 
 
-@pytest.mark.parametrize("kind", ["uniform", "prioritized"])
 @given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
-def test_the_ring_keeps_the_newest(notebook, kind, capacity, sizes):
-    replay, added = memory(notebook, capacity), 0
-    if kind == "uniform":
-        replay = notebook.UniformReplay(capacity, 1, np.random.default_rng(0))
+def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
+    replay, added = notebook.UniformReplay(capacity, 1, np.random.default_rng(0)), 0
     for size in sizes:
-        rows = np.arange(added, added + size, dtype=np.float32)[:, None]
-        indices = replay.add(rows)
-        if kind == "prioritized":
-            replay.update(indices, np.ones(size))
+        replay.add(np.arange(added, added + size, dtype=np.float32)[:, None])
         added += size
         newest = np.arange(max(0, added - capacity), added)
         np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
         np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
-        drawn = replay.sample((30,)) if kind == "uniform" else replay.sample((30,), beta=0.5)[1]
+        drawn = replay.sample((30,))
         assert drawn.shape == (30, 1) and np.isin(drawn, newest).all()
 
 
