@@ -109,7 +109,7 @@ def definitions() -> NotebookDefinitions:
 @functools.cache
 def extensions() -> NotebookDefinitions:
     """Those of `doc/extensions.ipynb`: learners that inherit from the notebook's."""
-    definitions()  # which it imports
+    sys.modules[NOTEBOOK.stem] = definitions()  # which it imports by this name
     return load_definitions(EXTENSIONS)
 
 

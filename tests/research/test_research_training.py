@@ -22,8 +22,8 @@ from research.training import (
     parts,
     train,
 )
-from tutorial.notebook import definitions
-from tutorial.paths import PROJECT
+from tutorial.notebook import definitions, extensions, load_definitions
+from tutorial.paths import NOTEBOOK, PROJECT
 
 SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
@@ -167,3 +167,5 @@ def test_a_bug_leaves_other_learners_alone():
     plain = definitions()
     assert issubclass(td3, plain.DDPG) and not issubclass(td3, learner)
     assert cells.DDPG is learner is not plain.DDPG
+    load_definitions(NOTEBOOK)  # another copy of this name: extensions still inherit from the first
+    assert issubclass(extensions.__wrapped__().TD3, plain.DDPG)
