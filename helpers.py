@@ -11,24 +11,25 @@ small functions that only cells need. Figures, results and exercises keep their 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from IPython.display import Image, display
 
 # The engine
 import tapejit
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns
-from reacher.episode import evaluate_policy, rollout
+from reacher.episode import Policy, evaluate_policy, rollout
 from reacher.task import SOLVED_SCORE
 
 # Figures, tables and exercises
 from tutorial import exercises, figures, results, summaries
 
 # Settings, the training and its files
-from tutorial.environments import GYMNASIUM, open_environment, reward_threshold_of
+from tutorial.environments import Task, open_environment, task_of
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
@@ -39,6 +40,24 @@ from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
 from web.learn import learning_page
 from web.live import live_arms, show_agent, show_arms
+
+
+def show_swing(environment: Any, policy: Policy) -> None:
+    """Show the first three seconds of an episode, of five arms at most, in real time."""
+    frames = figures.record_frames(environment, policy, decisions=38)
+    display(Image(figures.animated_png(frames, most=5), format="png"))
+
+
+def training_options(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `training_run`, by the notebook's parameters and its environment.
+
+    Args:
+        names: all that a notebook has defined, such as `globals()`.
+    """
+    metadata = {name: names[name] for name in ("preset", "seed", "env_location")}
+    metadata["num_agents"] = names["environment"].num_agents
+    evaluation = open_evaluation(names["env_location"], metadata["num_agents"])
+    return {"metadata": metadata, "evaluation": evaluation, "resume": names["train"] == "resume"}
 
 
 def require_finite(what: str, values: np.ndarray) -> None:

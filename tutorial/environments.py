@@ -1,4 +1,4 @@
-"""Opening an environment by its location."""
+"""Opening an environment by its location, and what an agent has to know of it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
+import numpy as np
 
 from reacher import ReacherEnvironment
 from reacher.gymnasium.unity_wrapper import UnityWrapper
-from reacher.task import SOLVED_SCORE
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
@@ -69,10 +69,35 @@ def require_environment(location: str | os.PathLike) -> str | os.PathLike:
     return location
 
 
-def reward_threshold_of(environment: Any) -> float | None:
-    """The score that counts as solved, as an average of 100 episodes.
+class Task(NamedTuple):
+    """What an agent has to know of an environment.
 
-    It is the course's 30 for arms, embedded or in Unity, and `spec.reward_threshold` for an
-    environment of Gymnasium; None where that names none: then nothing is ever solved.
+    Attributes:
+        scale: (observations,) float32, by which observations are divided; infinity leaves one out.
+        reward_threshold: the score that counts as solved, as an average of 100 episodes; None:
+            nothing is ever solved.
     """
-    return getattr(environment, "reward_threshold", SOLVED_SCORE)
+
+    scale: np.ndarray
+    action_size: int
+    reward_threshold: float | None
+    name: str = "arms"
+
+    @property
+    def is_arms(self) -> bool:
+        return self.name == "arms"
+
+    @property
+    def row(self) -> int:
+        """Numbers of a transition: two observations, actions, a return and a discount."""
+        return 2 * len(self.scale) + self.action_size + 2
+
+
+def task_of(environment: Any, arms: Task) -> Task:
+    """That of an environment of Gymnasium's, by its own spaces and `spec`; otherwise `arms`."""
+    if not hasattr(environment, "observation_scale"):
+        return arms
+    [name] = environment.brain_names
+    size = environment.brains[name].vector_action_space_size
+    told = environment.observation_scale, size, environment.reward_threshold
+    return Task(*told, name.removesuffix("Brain"))

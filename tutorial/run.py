@@ -71,7 +71,7 @@ class TrainingRun:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to train."""
-        solved = self.stop_when_solved and solved_at(self.scores, self.agent.reward_threshold)
+        solved = self.stop_when_solved and solved_at(self.scores, self.agent.task.reward_threshold)
         return len(self.scores) >= self.max_episodes or bool(solved)
 
     def record_episode(self, arm_scores: np.ndarray) -> None:
@@ -100,7 +100,7 @@ class TrainingRun:
             averages = moving_average(self.scores)
             shown = {"score": self.scores[-1], "average": averages[-1], **self.agent.log}
             facts = ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
-            end = "" if self.agent.learns else "; learning has ended, and noise"
+            end = "" if self.agent.learns else "; learning and noise have ended"
             seconds = time.perf_counter() - self.start
             print(f"episode {number:3}: {facts}, {seconds:.0f} s{end}")
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
-from reacher.task import SOLVED_SCORE
-from tutorial.environments import require_environment
+from tutorial.environments import Task, require_environment
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
 # out and stops learning sooner, so it takes less time. `gymnasium` suits tasks with other rewards.
@@ -81,15 +80,13 @@ def make_settings(
     model: type[Settings],
     preset: str,
     overrides: Mapping[str, Any],
-    reward_threshold: float | None = SOLVED_SCORE,
-    has_mirrors: bool = True,
+    task: Task | None = None,
 ) -> Any:
     """A preset's settings with overrides by name.
 
     Args:
         model: the notebook's `Hyperparameters`.
-        reward_threshold: the environment's score that counts as solved, or None.
-        has_mirrors: whether the environment has the arms' mirror symmetries.
+        task: None: the arms.
 
     Raises:
         ValueError: unknown preset or name, a value that is not allowed, or an override that the
@@ -104,9 +101,9 @@ def make_settings(
     if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
     instead: dict[str, Any] = {}
-    if reward_threshold is None and settings.noise_schedule == "best_score":
+    if task and task.reward_threshold is None and settings.noise_schedule == "best_score":
         instead["noise_schedule"] = "constant"
-    if not has_mirrors and settings.mirrors:
+    if task and not task.is_arms and settings.mirrors:
         instead["mirrors"] = False
     for name in instead.keys() & overrides.keys():
         raise ValueError(
