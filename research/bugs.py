@@ -177,7 +177,7 @@ class CrossQ:
         return errors.detach()
 
 
-BATCH = (("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)"),)
+BATCH = (("nn.LayerNorm(linear.out_features)", "nn.BatchNorm1d(linear.out_features)"),)
 
 BUGS = {
     "default": Bug("The default, without a bug"),
@@ -243,13 +243,12 @@ def cells_with(name: str) -> Any:
     for bug in lineage:
         for place, change in bug.classes.items():
             setattr(cells, place, type(place, (change, getattr(cells, place)), {}))
-    cells.DDPG.actor_class, cells.DDPG.critic_class = cells.NoisyActor, cells.Critic
 
     class AgentWithLearner(cells.Agent):
         """The same agent, whose learner is the changed one unless another is named."""
 
-        def __init__(self, settings, generator, learner=cells.DDPG, task=cells.ARMS):
-            super().__init__(settings, generator, learner, task)
+        def __init__(self, settings, generator, learner_class=cells.DDPG, task=cells.ARMS):
+            super().__init__(settings, generator, learner_class, task)
 
     cells.Agent = AgentWithLearner
     return cells

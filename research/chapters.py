@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
 from research import results
 from research.training import Row
@@ -26,35 +25,27 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def without_norm(kind: type) -> type:
-    """A network of the first act without layer normalization."""
-
-    class WithoutNorm(kind):  # type: ignore[misc, valid-type]
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments)
-            for block in self.layers:
-                if isinstance(block, nn.Sequential):
-                    block[1] = nn.Identity()
-
-    return WithoutNorm
-
-
 def act_one() -> dict[str, Make]:
     """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
     cells = notebook.definitions()
-    scale = cells.OBSERVATION_SCALE
 
-    def maker(actor: type, critic: type, *often: object) -> Make:
-        return lambda generator: cells.PlainAgent(
-            cells.PlainDDPG(actor(scale, 4), critic(scale, 4)), generator, *often
-        )
+    def maker(networks: Callable[[], tuple[Any, Any]], *often: object) -> Make:
+        def make(generator: Any) -> Any:
+            replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
+            return cells.PlainAgent(cells.PlainDDPG(*networks()), replay, generator, *often)
 
-    plain, mirrors = (cells.PlainActor, cells.PlainCritic), (cells.Actor, cells.Critic)
+        return make
+
+    def without_norm() -> tuple[Any, Any]:
+        kinds = zip((cells.Actor, cells.Critic), cells.plain_networks(), strict=True)
+        actor, critic = (kind(cells.OBSERVATION_SCALE, plain.layers) for kind, plain in kinds)
+        return actor, critic
+
     return {
-        "plain": maker(*plain),
-        "steps": maker(*plain, 10, 40, "compiled"),
-        "mirrors": maker(*map(without_norm, mirrors), 10, 40, "compiled"),
-        "mirrors_norm": maker(*mirrors, 10, 40, "compiled"),
+        "plain": maker(cells.plain_networks),
+        "steps": maker(cells.plain_networks, 10, 40, "compiled"),
+        "mirrors": maker(without_norm, 10, 40, "compiled"),
+        "mirrors_norm": maker(cells.mirrored_networks, 10, 40, "compiled"),
     }
 
 

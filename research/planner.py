@@ -105,7 +105,7 @@ def stored_actor() -> Policy:
     """The actor of checkpoints/default/seed0."""
     torch.set_num_threads(1)
     cells = notebook.definitions()
-    actor = cells.NoisyActor(cells.OBSERVATION_SCALE, ACTION_SIZE, cells.Hyperparameters())
+    actor = cells.DDPG(cells.OBSERVATION_SCALE, ACTION_SIZE, cells.Hyperparameters()).actor
     actor.load_state_dict(load_file(CHECKPOINTS / "default" / "seed0" / "actor_best.safetensors"))
     return lambda seen: actor(torch.from_numpy(seen)).detach().numpy()
 

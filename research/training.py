@@ -22,7 +22,7 @@ from reacher import DelayedRewards
 from reacher.columns import HAND
 from research import bugs
 from tutorial import notebook
-from tutorial.environments import open_environment, reward_threshold_of
+from tutorial.environments import Task, open_environment, task_of
 from tutorial.evaluation import open_evaluation
 from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings
@@ -82,11 +82,10 @@ class Training:
         """What `open_environment` takes: only the arms have goals."""
         return {} if self.location else {"goal_size": self.goal_size}
 
-    def hyperparameters(self, cells: Any, threshold: float | None = 30.0) -> Any:
+    def hyperparameters(self, cells: Any, task: Task) -> Any:
         """The notebook's, checked; the engine is "compiled", unless another one is asked for."""
-        overrides, has_mirrors = {"engine": "compiled", **self.overrides}, not self.location
-        given = cells.Hyperparameters, self.preset, overrides
-        return make_settings(*given, threshold, has_mirrors)
+        overrides = {"engine": "compiled", **self.overrides}
+        return make_settings(cells.Hyperparameters, self.preset, overrides, task)
 
 
 OPTIONS = [field.name for field in dataclasses.fields(Training)][3:]
@@ -108,7 +107,8 @@ def check(training: Training) -> None:
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
     if not training.library:
-        training.hyperparameters(notebook.definitions())
+        cells = notebook.definitions()
+        training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
 
 
 def train(training: Training) -> list[Row]:
@@ -128,14 +128,11 @@ def train(training: Training) -> list[Row]:
     rows: list[Row] = []
     place = training.location, training.arms, training.seed, training.goals
     with open_environment(*place) as environment:
-        threshold = reward_threshold_of(environment)
-        brain = environment.brains[environment.brain_names[0]]
-        scale = getattr(environment, "observation_scale", cells.OBSERVATION_SCALE)
-        settings = training.hyperparameters(cells, threshold)
+        task = task_of(environment, cells.ARMS)
+        settings = training.hyperparameters(cells, task)
         playing = LumpedRewards(environment, training.reward_every, training.clock)
         generator = seed_everything(training.seed)
         began, evaluating = time.perf_counter(), 0.0
-        task = scale, brain.vector_action_space_size, threshold
         agent = cells.Agent(settings, generator, learner, task)
         for episode in range(1, training.episodes + 1):
             scores: list[float] = []

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from tutorial.environments import Task
 from tutorial.notebook import definitions
 from tutorial.settings import make_settings
 
@@ -56,8 +57,9 @@ def defaults(notebook):
 
     Mirrors are off where they are not named, because most networks here see less than arms do.
     """
+    kind, other = notebook.Hyperparameters, Task(np.ones(3, np.float32), 2, 30.0, "other")
     return lambda **overrides: make_settings(
-        notebook.Hyperparameters, "default", overrides, has_mirrors="mirrors" in overrides
+        kind, "default", overrides, None if "mirrors" in overrides else other
     )
 
 

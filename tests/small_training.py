@@ -54,6 +54,14 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
     return made
 
 
+def make_plain_agent(kind=None, networks=None, **options):
+    """An agent of act I. Args: kind of its learner; networks, which makes actor and critic."""
+    cells, generator = definitions(), seed_everything(0)
+    learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
+    replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
+    return cells.PlainAgent(learner, replay, generator, **options)
+
+
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):
     """Train as the notebook does, and go on where there is something to go on from."""
     names = "agent", "learner", *definitions().Hyperparameters.model_fields

@@ -70,11 +70,14 @@ def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, words):
 
 def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
     options = notebook.Hyperparameters, "default"
-    settings = helpers.make_settings(*options, {}, None, has_mirrors=False)
+    with helpers.open_environment("gymnasium:Pendulum-v1", 1) as environment:
+        task = helpers.task_of(environment, notebook.ARMS)
+    assert (task.name, task.row, task.is_arms) == ("Pendulum-v1", 3 + 1 + 1 + 1 + 3, False)
+    settings = helpers.make_settings(*options, {}, task)
     assert (settings.noise_schedule, settings.mirrors) == ("constant", False)
     for overrides in ({"noise_schedule": "best_score"}, {"mirrors": True}):
         with pytest.raises(ValueError, match="choose ('constant'|False) here"):
-            helpers.make_settings(*options, overrides, None, has_mirrors=False)
+            helpers.make_settings(*options, overrides, task)
 
 
 # ------------------------------------------------------------------------- environments and seeds

@@ -99,8 +99,8 @@ def test_actor_and_critic_are_the_notebooks(notebook, units, mirrors):
     units, in single precision, whose sums depend on their order."""
     settings = notebook.Hyperparameters(hidden_units=units, mirrors=mirrors)
     torch.manual_seed(1)
-    actor = notebook.NoisyActor(notebook.OBSERVATION_SCALE, 4, settings)
-    critic = notebook.Critic(notebook.OBSERVATION_SCALE, 4, units, mirrors)
+    learner = notebook.DDPG(notebook.OBSERVATION_SCALE, 4, settings)
+    actor, critic = learner.actor, learner.critic
     episode = play_episode(random_torques(0), 20, 0, 20)
     seen = torch.from_numpy(episode.observations.reshape(-1, 33))
     actions = torch.rand(len(seen), 4) * 2 - 1

@@ -11,9 +11,9 @@ from torch import nn
 
 import small_training
 from reacher.episode import evaluate_policy
-from tutorial.environments import open_environment
+from tutorial.environments import Task, open_environment
 
-TASK = np.array([1.0, 2.0, 4.0], dtype=np.float32), 2, 30.0  # three observations, two actions
+TASK = Task(np.array([1.0, 2.0, 4.0], dtype=np.float32), 2, 30.0)
 SMALL = {
     "hidden_units": 16,
     "batch_size": 16,
@@ -167,13 +167,13 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     """Of a place that was drawn more than once, the newest TD error counts."""
     agent = make_agent(notebook, defaults, gradient_steps=20, priority_exponent=1.0)
     fill(agent)
-    waiting = agent.as_batch(np.concatenate(agent.waiting))
+    waiting = notebook.split_rows(torch.from_numpy(np.concatenate(agent.waiting)), 3, 2)
     own = agent.learner.td_errors(waiting).detach().abs().numpy() + 1e-4
     learned, updated = [], []
     step, update = agent.learner.learn, agent.replay.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    agent.learning_phase()
+    notebook.learning_phase(agent)
     assert not agent.waiting and len(agent.replay) == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
@@ -190,15 +190,15 @@ def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
     for samples, steps in ((2.0, 14), (128.0, 40)):
         agent = make_agent(notebook, defaults, max_samples_per_insert=samples)
         fill(agent)
-        agent.learning_phase()
+        notebook.learning_phase(agent)
         assert agent.num_updates == steps
 
 
 def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(notebook, defaults):
     options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
     agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
-    betas, sample = [], agent.replay.sample
-    agent.replay.sample = lambda shape, beta: (betas.append(beta), sample(shape, beta))[1]
+    betas, sample = [], agent.replay.sample_by_priority
+    agent.replay.sample_by_priority = lambda *given: betas.append(given[1]) or sample(*given)
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
         agent.schedules.annealed_episodes = annealed
         fill(agent)  # the rates of an episode are set when it begins

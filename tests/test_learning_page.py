@@ -12,6 +12,7 @@ import torch
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
+from small_training import make_plain_agent
 from web.learn import Batch, learning, learning_of, learning_page
 from web.page import page, script
 
@@ -69,7 +70,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         errors=errors,
         points=points,
     )
-    indices, _, weights = theirs.sample((5, 4), beta=0.7)
+    indices, _, weights = theirs.sample_by_priority((5, 4), beta=0.7)
     np.testing.assert_allclose(mine[0], theirs.rows.ravel())
     np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
     assert mine[2] == indices.tolist()
@@ -162,12 +163,11 @@ def test_an_episode_of_learning(about):
 
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
-    scale, generator = notebook.OBSERVATION_SCALE, np.random.default_rng(0)
     if is_plain:
-        learner = notebook.PlainDDPG(notebook.Actor(scale, 4, 64), notebook.Critic(scale, 4))
-        agent = notebook.PlainAgent(learner, generator)
+        agent = make_plain_agent(networks=notebook.mirrored_networks)
     else:
-        agent = notebook.Agent(notebook.Hyperparameters(engine="torch"), generator)
+        settings = notebook.Hyperparameters(engine="torch")
+        agent = notebook.Agent(settings, np.random.default_rng(0))
     before = learning_of(agent)["programs"]["first"]
     batch, rest = Batch.random(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
@@ -253,8 +253,8 @@ class Huber:
 def edited(notebook, tmp_path_factory):
     """The page of an edited learner of act I."""
     kind = type("Edited", (Huber, notebook.PlainDDPG), {})
-    networks = (each(notebook.OBSERVATION_SCALE, 4) for each in (notebook.Actor, notebook.Critic))
-    agent = notebook.PlainAgent(kind(*networks), np.random.default_rng(0), 10, 5)
+    phases = {"learn_every": 10, "gradient_steps": 5}
+    agent = make_plain_agent(kind, notebook.mirrored_networks, **phases)
     path = tmp_path_factory.mktemp("page") / "mine.html"
     learning_page(agent, path, arms=4)
     return path.read_text(encoding="utf-8")

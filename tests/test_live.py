@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 
+from small_training import make_plain_agent
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 from web import live
@@ -106,8 +107,8 @@ def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_
 @pytest.mark.parametrize(
     "edit",
     [
-        ("nn.LayerNorm(outputs), nn.ReLU()", "nn.LayerNorm(outputs), nn.SiLU()"),  # same weights
-        ("nn.LayerNorm(outputs)", "nn.BatchNorm1d(outputs)"),
+        ("out_features), nn.ReLU()", "out_features), nn.SiLU()"),  # same weights
+        ("nn.LayerNorm(linear.out_features)", "nn.BatchNorm1d(linear.out_features)"),
     ],
     ids=["SiLU", "BatchNorm1d"],
 )
@@ -127,9 +128,8 @@ def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
 
 
 def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):
-    networks = (each(notebook.OBSERVATION_SCALE, 4) for each in (notebook.Actor, notebook.Critic))
-    learner, generator = notebook.PlainDDPG(*networks), np.random.default_rng(0)
-    agent = notebook.PlainAgent(learner, generator, learn_every=10, gradient_steps=40)
+    phases = {"learn_every": 10, "gradient_steps": 40}
+    agent = make_plain_agent(networks=notebook.mirrored_networks, **phases)
     live.show_agent(agent, [3.0, 30.5], 2)
     shown = html.unescape(displays[0].shown[0].data)
     assert '"train_freq":10,"gradient_steps":40' in shown.replace(" ", "")

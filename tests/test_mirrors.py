@@ -37,14 +37,14 @@ def test_mirrored_arms_stay_mirrored(notebook):
 def test_mirrors_make_policy_and_values_symmetric(notebook, mirror):
     """To the last bit: all four images of a scene are the same numbers to the networks."""
     torch.manual_seed(0)
-    scale, signs = notebook.OBSERVATION_SCALE, notebook.MIRRORS[mirror]
+    signs = notebook.MIRRORS[mirror]
     seen, actions = torch.randn(200, 33), torch.rand(200, 4)  # goals in all four sectors
-    actor, critic = notebook.Actor(scale, 4), notebook.Critic(scale, 4)
+    actor, critic = notebook.mirrored_networks()
     with torch.no_grad():
         assert torch.equal(actor(seen * signs[:33]), actor(seen) * signs[33:])
         assert actor(seen).abs().min() > 0
         mirrored = critic(seen * signs[:33], actions * signs[33:])
         assert torch.equal(mirrored, critic(seen, actions))
-        plain = notebook.Actor(scale, 4, mirrors=False)
+        plain = notebook.Actor(notebook.OBSERVATION_SCALE, actor.layers, mirrors=False)
         if mirror:  # the first is the scene itself
             assert not torch.equal(plain(seen * signs[:33]), plain(seen) * signs[33:])

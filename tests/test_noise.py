@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from tutorial.environments import Task
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
 
-TASK = np.ones(3, np.float32), 4, 30.0  # three observations, four torques
+TASK = Task(np.ones(3, np.float32), 4, 30.0)
 
 
 def make_agent(notebook, defaults, **overrides):
@@ -120,7 +121,7 @@ def test_every_row_has_the_factorised_noise_itself(notebook):
 
 
 def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
-    actor = notebook.NoisyActor(TASK[0], 4, defaults(hidden_units=8))
+    actor = notebook.NoisyActor(TASK.scale, 4, units=8, sigma=1.0, mirrors=False)
     noisy = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
     plain = [layer for layer in actor.modules() if type(layer) is torch.nn.Linear]
     assert [layer.out_features for layer in noisy] == [8, 4]
@@ -129,5 +130,5 @@ def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
     first = actor.layers[0](seen * actor.factor)
     hidden = actor.layers[1][1:](noisy[0](first, noise[:, :16]))
     torch.testing.assert_close(actor(seen, noise), noisy[1](hidden, noise[:, 16:]).tanh())
-    quiet = notebook.NoisyActor(TASK[0], 4, defaults(noisy_layers=False))
-    assert sum(quiet.noise_sizes) == 0 and torch.equal(quiet(seen, noise[:, :0]), quiet(seen))
+    quiet = make_agent(notebook, defaults).learner
+    assert quiet.noise_size == 0 and torch.equal(quiet.act(seen, noise[:, :0]), quiet.act(seen))

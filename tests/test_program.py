@@ -117,16 +117,13 @@ def make(notebook):
 
     def make(name):
         torch.manual_seed(0)
-        scale = notebook.OBSERVATION_SCALE
-        if name == "plain":
-            networks = notebook.PlainActor(scale, 4), notebook.PlainCritic(scale, 4)
-            return notebook.PlainDDPG(*networks)
-        if name == "mirrors":
-            return notebook.PlainDDPG(notebook.Actor(scale, 4), notebook.Critic(scale, 4))
+        networks = {"plain": notebook.plain_networks, "mirrors": notebook.mirrored_networks}
+        if name in networks:
+            return notebook.PlainDDPG(*networks[name]())
         preset = "fast" if name == "fast" else "default"
         settings = make_settings(notebook.Hyperparameters, preset, {})
         kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
-        return kind(scale, 4, settings)
+        return kind(notebook.OBSERVATION_SCALE, 4, settings)
 
     return make
 

@@ -17,7 +17,7 @@ import torch
 import small_training
 from reacher import ReacherEnvironment
 from small_training import ARMS, DECISIONS, KINDS, assert_same, left_by, train
-from tutorial.environments import open_environment
+from tutorial.environments import open_environment, task_of
 from tutorial.notebook import definitions, extensions
 from tutorial.randomness import seed_everything
 from tutorial.run import load_run
@@ -162,12 +162,15 @@ def with_memories(cells):
             return self.gain * super().forward(observations, noise)
 
     class Learner(cells.DDPG):
-        actor_class, steps = Actor, 0
+        steps = 0
+
+        def make_actor(self, scale, action_size, settings):
+            return Actor(scale, action_size, settings.hidden_units, settings.noisy_sigma)
 
         def __init__(self, scale, action_size, settings):
             super().__init__(scale, action_size, settings)
             self.log_alpha = torch.zeros((), requires_grad=True)
-            self.others = [cells.Critic(scale, action_size, 8) for _ in range(2)]
+            self.others = [self.make_critic(scale, action_size, settings) for _ in range(2)]
             others = [weight for critic in self.others for weight in critic.parameters()]
             self.others_optimizer = torch.optim.Adam([self.log_alpha, *others], lr=0.01)
             schedule = torch.optim.lr_scheduler.StepLR
@@ -191,7 +194,7 @@ def with_memories(cells):
             super().__init__(*arguments)
             self.ages, self.seen = np.zeros(len(self.rows), np.int64), collections.deque(maxlen=5)
 
-        def sample(self, shape, beta):
+        def sample_by_priority(self, shape, beta):
             self.ages[: self.size] += 1
             self.seen.append(int(self.ages.max()))
             old = self.ages[: self.size] + sum(self.seen) * self.generator.random(self.size)
@@ -269,11 +272,10 @@ def test_what_is_not_yet_filled_takes_no_room(small, tmp_path):
 def test_other_environments_go_on_as_well(tmp_path):
     def run(folder, stop=None):
         cells = definitions()
-        settings = make_settings(
-            cells.Hyperparameters, "default", small_training.SMALL, None, has_mirrors=False
-        )
+        kind, overrides = cells.Hyperparameters, small_training.SMALL
         with open_environment("gymnasium:Pendulum-v1", ARMS, 0) as environment:
-            task = environment.observation_scale, 1, None
+            task = task_of(environment, cells.ARMS)
+            settings = make_settings(kind, "default", overrides, task)
             agent = cells.Agent(settings, seed_everything(0), task=task)
             played = Stops(1, environment) if stop else environment
             resume = (tmp_path / folder / "state.pt").exists()

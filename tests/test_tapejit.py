@@ -188,8 +188,9 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
             found.append(fast.call("td_errors", notebook.Batch(*(x[0] for x in batches))))
         scale = np.ones(3, np.float32)
         torch.manual_seed(0)
-        networks = notebook.PlainActor(scale, 2), notebook.PlainCritic(scale, 2)
-        plain = tapejit.compile(notebook.PlainDDPG(*networks), engine)
+        actor = notebook.PlainActor(scale, notebook.mlp(3, 128, 128, 2))
+        critic = notebook.PlainCritic(scale, notebook.mlp(3 + 2, 128, 128, 1))
+        plain = tapejit.compile(notebook.PlainDDPG(actor, critic), engine)
         for _ in range(4):
             batch = notebook.split_rows(torch.from_numpy(rows[0]), 3, 2)
             found += plain.call("learn", batch)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from small_training import Answer
+from small_training import Answer, make_plain_agent
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
@@ -71,12 +71,6 @@ def make_agent(notebook, defaults, **overrides):
     return notebook.Agent(defaults(**{**SMALL, **overrides}), generator)
 
 
-def make_plain_agent(notebook, generator, **options):
-    scale = notebook.OBSERVATION_SCALE
-    learner = notebook.PlainDDPG(notebook.PlainActor(scale, 4), notebook.PlainCritic(scale, 4))
-    return notebook.PlainAgent(learner, generator, **options)
-
-
 # ------------------------------------------------------------------------------ what is remembered
 
 
@@ -85,7 +79,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
     environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
     if kind == "plain":
-        agent = make_plain_agent(notebook, seed_everything(0))
+        agent = make_plain_agent()
     else:
         agent = make_agent(notebook, defaults, n_step=1, train_freq=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
@@ -166,8 +160,7 @@ def test_both_agents_learn(notebook, defaults):
     sign or a target without a future fails here.
     """
     whole = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
-    options = {"learn_every": 10, "gradient_steps": 20, "engine": "auto"}
-    plain = make_plain_agent(notebook, seed_everything(0), **options)
+    plain = make_plain_agent(learn_every=10, gradient_steps=20, engine="auto")
     for agent, episodes in ((whole, 1), (plain, 3)):
         with open_environment("", 20, 0) as environment:
             scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]
