@@ -54,8 +54,8 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
     return made
 
 
-def make_plain_agent(kind=None, networks=None, **options):
-    """An agent of act I. Args: kind of its learner; networks, which makes actor and critic."""
+def make_plain_agent(networks=None, kind=None, **options):
+    """An agent of act I. Args: networks, which makes actor and critic; kind of its learner."""
     cells, generator = definitions(), seed_everything(0)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
     replay = cells.UniformReplay(1_000_000, cells.ROW, generator)

@@ -12,6 +12,7 @@ import torch
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
+import helpers
 from small_training import make_plain_agent
 from web.learn import Batch, learning, learning_of, learning_page
 from web.page import page, script
@@ -163,11 +164,7 @@ def test_an_episode_of_learning(about):
 
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
-    if is_plain:
-        agent = make_plain_agent(networks=notebook.mirrored_networks)
-    else:
-        settings = notebook.Hyperparameters(engine="torch")
-        agent = notebook.Agent(settings, np.random.default_rng(0))
+    agent = make_plain_agent(notebook.mirrored_networks) if is_plain else helpers.new_agent()
     before = learning_of(agent)["programs"]["first"]
     batch, rest = Batch.random(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
@@ -177,9 +174,9 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_a_training_goes_on_as_without_the_page(notebook, exact, tmp_path):
+def test_a_training_goes_on_as_without_the_page(exact, tmp_path):
     """Neither generators nor the agent are others afterwards."""
-    agent = notebook.Agent(notebook.Hyperparameters(engine="torch"), np.random.default_rng(0))
+    agent = helpers.new_agent()
     agent.learner.set_learning_rates(0.5)
 
     def left():
@@ -253,8 +250,7 @@ class Huber:
 def edited(notebook, tmp_path_factory):
     """The page of an edited learner of act I."""
     kind = type("Edited", (Huber, notebook.PlainDDPG), {})
-    phases = {"learn_every": 10, "gradient_steps": 5}
-    agent = make_plain_agent(kind, notebook.mirrored_networks, **phases)
+    agent = make_plain_agent(notebook.mirrored_networks, kind, learn_every=10, gradient_steps=5)
     path = tmp_path_factory.mktemp("page") / "mine.html"
     learning_page(agent, path, arms=4)
     return path.read_text(encoding="utf-8")

@@ -272,10 +272,9 @@ def test_what_is_not_yet_filled_takes_no_room(small, tmp_path):
 def test_other_environments_go_on_as_well(tmp_path):
     def run(folder, stop=None):
         cells = definitions()
-        kind, overrides = cells.Hyperparameters, small_training.SMALL
         with open_environment("gymnasium:Pendulum-v1", ARMS, 0) as environment:
             task = task_of(environment, cells.ARMS)
-            settings = make_settings(kind, "default", overrides, task)
+            settings = make_settings(cells.Hyperparameters, "default", small_training.SMALL, task)
             agent = cells.Agent(settings, seed_everything(0), task=task)
             played = Stops(1, environment) if stop else environment
             resume = (tmp_path / folder / "state.pt").exists()

@@ -67,8 +67,7 @@ class ShortEnvironment:
 
 
 def make_agent(notebook, defaults, **overrides):
-    generator = seed_everything(0)
-    return notebook.Agent(defaults(**{**SMALL, **overrides}), generator)
+    return notebook.Agent(defaults(**{**SMALL, **overrides}), seed_everything(0))
 
 
 # ------------------------------------------------------------------------------ what is remembered
