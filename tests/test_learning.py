@@ -174,7 +174,7 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
     notebook.learning_phase(agent)
-    assert not agent.waiting and len(agent.replay) == len(own) == 4 * 27 and len(learned) == 20
+    assert not agent.waiting and agent.replay.size == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
     np.testing.assert_array_equal(errors, [found for found, _ in learned])
@@ -218,7 +218,7 @@ def test_learning_comes_when_the_settings_say(notebook, defaults):
     fill(agent, arms=2, decisions=50)
     # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
     assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
-    assert len(agent.replay) == 2 * 48 and agent.decisions == 50
+    assert agent.replay.size == 2 * 48 and agent.decisions == 50
 
 
 # --------------------------------------------------------------------------------------- schedules
@@ -309,10 +309,10 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     for _ in range(2):  # the last two that learn
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
-    weights, steps, held = weights_of(agent.learner.actor), agent.num_updates, len(agent.replay)
+    weights, steps, held = weights_of(agent.learner.actor), agent.num_updates, agent.replay.size
     assert steps > 0 and not agent.learns
     scores = notebook.run_episode(environment, agent)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
-    assert (agent.num_updates, len(agent.replay), agent.waiting) == (steps, held, [])
+    assert (agent.num_updates, agent.replay.size, agent.waiting) == (steps, held, [])
     assert agent.decisions == 3 * small_training.DECISIONS

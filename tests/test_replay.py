@@ -82,7 +82,7 @@ def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
         added += size
         newest = np.arange(max(0, added - capacity), added)
         np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
-        np.testing.assert_array_equal(np.sort(replay.rows[: len(replay), 0]), newest)
+        np.testing.assert_array_equal(np.sort(replay.rows[: replay.size, 0]), newest)
         drawn = replay.sample((30,))
         assert drawn.shape == (30, 1) and np.isin(drawn, newest).all()
 
