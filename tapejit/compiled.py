@@ -59,7 +59,7 @@ class Given(NamedTuple):
             (x.shape[first:], x.dtype) if isinstance(x, ARRAYS) else (type(x), x)
             for x in self.leaves
         ]
-        return self.structure, tuple(leaves), self.room()
+        return repr(self.structure), tuple(leaves), self.room()
 
     def room(self) -> int | None:
         """For how many steps the compiled call has room."""

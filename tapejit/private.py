@@ -1,4 +1,4 @@
-"""All that tapejit uses of PyTorch without a promise that it stays; PyTorch 2.13 was run."""
+"""All that tapejit uses of PyTorch without a promise that it stays; 2.6 and 2.13 were run."""
 
 from __future__ import annotations
 
