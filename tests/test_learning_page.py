@@ -169,6 +169,8 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
     batch, rest = Batch.random(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
     assert learning_of(agent)["programs"]["first"] == before
+    agent.sigma = 0.7  # an edit counts in the page, too
+    assert learning_of(agent)["settings"]["gaussian_sigma"] == (0.7 if is_plain else 0.4)
     first = learning_of(agent, exact=True)["programs"]["first"]
     assert max(size for _, size, kind, _ in first if kind == "numbers") == 128 * 128
 

@@ -20,7 +20,8 @@ from tapejit.machine.build import HERE as MACHINE
 from tapejit.machine.build import VARIANTS
 from web.page import page
 
-SETTINGS = {  # of the notebook's PlainAgent, by their names in its Hyperparameters
+PLAIN = ("reward_scale", "discount", "batch_size")  # attributes of the notebook's PlainAgent
+SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
     "learning_starts": 1_000,
@@ -106,7 +107,8 @@ def learning_of(agent: Any, exact: bool = False) -> dict:
     A training of the agent goes on afterwards as if nothing had been.
     """
     phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
-    settings = phases | dict(getattr(agent, "settings", ()))
+    plain = {name: getattr(agent, name) for name in PLAIN} | {"gaussian_sigma": agent.sigma}
+    settings = phases | plain | dict(getattr(agent, "settings", ()))
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         learner = copy.deepcopy(agent.learner) if exact else untrained(agent)
