@@ -15,14 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from IPython.display import Image, display
 
 # The engine
 import tapejit
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns
-from reacher.episode import Policy, evaluate_policy, rollout
+from reacher.episode import evaluate_policy, rollout
 from reacher.task import SOLVED_SCORE
 
 # Figures, tables and exercises
@@ -40,12 +39,6 @@ from tutorial.settings import Settings, check_parameters, make_settings, setting
 from web import interactive
 from web.learn import learning_page
 from web.live import live_arms, show_agent, show_arms
-
-
-def show_swing(environment: Any, policy: Policy) -> None:
-    """Show the first three seconds of an episode, of five arms at most, in real time."""
-    frames = figures.record_frames(environment, policy, decisions=38)
-    display(Image(figures.animated_png(frames, most=5), format="png"))
 
 
 def training_options(names: Mapping[str, Any]) -> dict[str, Any]:

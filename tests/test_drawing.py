@@ -13,7 +13,7 @@ from reacher.episode import play_episode
 from reacher.gymnasium import ReacherEnv
 from reacher.points import arm_points, hand_to_goal, touching
 from reacher.render import ArmRenderer
-from tutorial import figures
+from tutorial.moving import moving_arms
 
 LUMINANCE = np.array([0.299, 0.587, 0.114])
 
@@ -108,5 +108,5 @@ def test_without_opengl_an_error_names_mujoco_gl_and_the_notebook_shows_a_still(
     with pytest.raises(RuntimeError, match="Set MUJOCO_GL.*libosmesa6"):
         ArmRenderer(1)
     with pytest.warns(UserWarning, match="MUJOCO_GL"):
-        content = figures.animated_png(list(swinging(7)), most=5)
+        content = moving_arms([frame[:5] for frame in swinging(7)])
     assert Image.open(io.BytesIO(content)).format == "PNG"

@@ -25,7 +25,7 @@ import helpers
 cells = helpers.definitions()
 agent = cells.Agent(cells.Hyperparameters(), np.random.default_rng(0))
 helpers.show_agent(agent, [1.0], 3)
-with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
+with helpers.live_arms(True, 3) as after_episode:
     after_episode(agent, [1.0])
     time.sleep(1000)
 """

@@ -22,7 +22,7 @@ CELL = """
 import helpers
 
 agent = helpers.new_agent()
-with helpers.live_arms(True, 3, goal_size=6.0) as after_episode:
+with helpers.live_arms(True, 3) as after_episode:
     for scores in ([1.0], [1.0, 2.5]):
         after_episode(agent, scores)
 """
@@ -60,12 +60,8 @@ def messages(channel):
 
 
 def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
-    others, agent = [], agent_of(notebook)
-
-    def other(agent, scores):
-        others.append(scores[-1])
-
-    with live.live_arms(True, 2, other) as after_episode:
+    agent = agent_of(notebook)
+    with live.live_arms(True, 2) as after_episode:
         after_episode(agent, [3.0])
         agent.learner.actor.layers[-1].bias.data += 1
         after_episode(agent, [3.0, 5.5])
@@ -73,7 +69,7 @@ def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
         name = re.search('name="(live-[0-9a-f]+)"', shown.shown[0].data)[1]
         assert all(name in each.data for each in channel.shown[1:])
     first, second = messages(channel)
-    assert (first["scores"], second["scores"], others) == ([3.0], [3.0, 5.5], [3.0, 5.5])
+    assert (first["scores"], second["scores"]) == ([3.0], [3.0, 5.5])
     assert first["network"]["numbers"] != second["network"]["numbers"]
     weights = {name: value.numpy() for name, value in agent.learner.actor.state_dict().items()}
     assert second["network"] == network_of(weights, "test").packed()
@@ -83,14 +79,11 @@ def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
 
 
 def test_nothing_is_shown_unless_wanted_and_in_a_notebook(displays, monkeypatch):
-    def other(agent, scores):
-        pass
-
-    with live.live_arms(False, 20, other) as after_episode:
-        assert after_episode is other
+    with live.live_arms(False, 20) as after_episode:
+        assert after_episode is None
     monkeypatch.setattr(live, "get_ipython", lambda: None)
-    with live.live_arms(True, 20, other) as after_episode:
-        assert after_episode is other
+    with live.live_arms(True, 20) as after_episode:
+        assert after_episode is None
     assert not displays
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython import get_ipython
-from IPython.display import Markdown, display
+from IPython.display import Image, Markdown, display
 from matplotlib.ticker import MaxNLocator
 
 from reacher.episode import Policy, rollout
@@ -133,25 +133,15 @@ class GrowingCurve:
         plt.close(figure)
 
 
-def record_frames(environment: Any, policy: Policy, decisions: int) -> list[np.ndarray]:
-    """Observations (agents, 33) of every second decision while a policy acts from a reset on."""
-    episode = itertools.islice(rollout(environment, policy), 0, decisions, 2)
-    return [observations for observations, _, _ in episode]
+def show_swing(environment: Any, policy: Policy) -> None:
+    """Show the first three seconds of an episode, of five arms at most, in real time.
 
-
-def animated_png(frames: Sequence[np.ndarray], most: int = 20, goal_size: float = 5.0) -> bytes:
-    """The recorded arms, the first `most` of them, in real time as an animated PNG.
-
-    It moves without any script. It begins a third into the recording, because at first all arms
-    hang.
-
-    Args:
-        frames: observations (agents, 33) of every second decision.
-        goal_size: diameter of the goals, m.
+    The picture moves without any script, and begins a second later, because at first all arms hang.
     """
-    shown = [observations[:most] for observations in frames]
-    first = len(frames) // 3
-    return moving_arms(shown, width=720, goal_size=goal_size, first=first)  # a notebook's width
+    episode = itertools.islice(rollout(environment, policy), 0, 38, 2)  # every second decision
+    frames = [observations[:5] for observations, _, _ in episode]
+    picture = moving_arms(frames, width=720, first=len(frames) // 3)  # a notebook's width
+    display(Image(picture, format="png"))
 
 
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:

@@ -13,13 +13,13 @@ from reacher.points import arm_points
 from reacher.render import ArmRenderer
 
 COLORS = 100  # of a moving picture, at most
+GOAL_SIZE = 5.0  # diameter, m
 
 
 def moving_arms(
     frames: Sequence[np.ndarray],
     milliseconds: int = 160,
     width: int = 900,
-    goal_size: float = 5.0,
     first: int = 0,
 ) -> bytes:
     """Recorded arms as a moving picture; where OpenGL is missing, a warning and a plain still.
@@ -27,33 +27,32 @@ def moving_arms(
     Args:
         frames: observations (arms, 33), one per frame, which shows for so many milliseconds.
         width: pixels.
-        goal_size: diameter of the goals, m.
         first: the frame that shows first; frame 0 follows the last one.
     """
     try:
-        pictures = drawn_arms(frames, width, goal_size)
+        pictures = drawn_arms(frames, width)
     except RuntimeError as error:
         warnings.warn(str(error), stacklevel=3)
-        return plain_still(frames[first], goal_size)
+        return plain_still(frames[first])
     return animated_png(pictures[first:] + pictures[:first], milliseconds)
 
 
-def drawn_arms(frames: Sequence[np.ndarray], width: int, goal_size: float = 5) -> list[np.ndarray]:
+def drawn_arms(frames: Sequence[np.ndarray], width: int) -> list[np.ndarray]:
     """Pictures (height, width, 3) uint8 of observations (arms, 33); up to five arms in a row."""
     arms = len(frames[0])
-    renderer = ArmRenderer(arms, goal_size, width, round(width * (0.2 if 1 < arms <= 5 else 0.55)))
+    renderer = ArmRenderer(arms, GOAL_SIZE, width, round(width * (0.2 if 1 < arms <= 5 else 0.55)))
     pictures = [renderer.frame(observations) for observations in frames]
     renderer.close()
     return pictures
 
 
-def plain_still(observations: np.ndarray, goal_size: float) -> bytes:
+def plain_still(observations: np.ndarray) -> bytes:
     """Arms (arms, 33) from the front, side by side, by matplotlib, as PNG."""
     figure, axes = plt.subplots(figsize=(8, 2))
     for arm, observation in enumerate(observations):
         points: list = [point[:2] + [24 * arm, 0] for point in arm_points(observation).values()]
         axes.plot(*np.transpose(points[:3]), color="0.4", linewidth=3)  # base, elbow, hand
-        axes.add_patch(plt.Circle(points[3], goal_size / 2, color="C6", alpha=0.4))
+        axes.add_patch(plt.Circle(points[3], GOAL_SIZE / 2, color="C6", alpha=0.4))
         axes.add_patch(plt.Circle(points[2], 1, color="C0"))
     axes.set(aspect="equal", xlim=(-15, 24 * len(observations) - 9), ylim=(-15, 15))
     axes.axis("off")

@@ -47,14 +47,12 @@ def shown_network(agent: Any) -> Network:
     return network
 
 
-def show_arms(folder: Path, agent: Any, arms: int, **goals: Any) -> None:
+def show_arms(folder: Path, agent: Any, arms: int) -> None:
     """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
 
-    The agent is that of the run's folder. `goals` are `goal_size` and `goal_speed`.
+    The agent is that of the run's folder.
     """
-    show(
-        agent, lambda _, **options: watch_page(folder, arms=min(arms, MOST_ARMS), **options), goals
-    )
+    show(agent, lambda _, **options: watch_page(folder, arms=min(arms, MOST_ARMS), **options))
 
 
 def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
@@ -64,11 +62,12 @@ def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
         newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
         return page([UNTRAINED, newest], None, list(scores), min(arms, MOST_ARMS), **options)
 
-    show(agent, content, {})
+    show(agent, content)
 
 
-def show(agent: Any, content: Callable[..., str], options: dict[str, Any]) -> None:
+def show(agent: Any, content: Callable[..., str]) -> None:
     """Show a page, in which the agent can learn once more from nothing."""
+    options: dict[str, Any] = {}
     try:
         network = shown_network(agent).packed()
     except ValueError as error:
@@ -81,30 +80,26 @@ def show(agent: Any, content: Callable[..., str], options: dict[str, Any]) -> No
 
 
 @contextlib.contextmanager
-def live_arms(
-    wanted: bool, arms: int, other: AfterEpisode | None = None, **goals: Any
-) -> Iterator[AfterEpisode | None]:
-    """A context with what shows an agent's newest actor after an episode, and calls `other`.
+def live_arms(wanted: bool, arms: int) -> Iterator[AfterEpisode | None]:
+    """A context with what shows an agent's newest actor after an episode.
 
     What stays in the notebook is a page with the last of these actors. Unless it is wanted, and
-    outside of a notebook, the context is `other`.
+    outside of a notebook, it is None.
     """
     if not (wanted and hasattr(get_ipython(), "kernel")):
-        yield other
+        yield None
         return
     name = f"live-{uuid.uuid4().hex}"
     actors: list[dict] = [UNTRAINED]
     curve: list[float] = []
 
     def output(live: bool) -> HTML:
-        content = page(actors, None, curve, min(arms, MOST_ARMS), embedded=True, live=live, **goals)
+        content = page(actors, None, curve, min(arms, MOST_ARMS), embedded=True, live=live)
         return HTML(inline(content, STILL.read_bytes(), "The arms learn", name=name))
 
     shown, channel = display(output(True), display_id=True), display(HTML(""), display_id=True)
 
     def after_episode(agent: Any, scores: Sequence[float]) -> None:
-        if other:
-            other(agent, scores)
         try:
             network = shown_network(agent).packed()
         except ValueError as error:
