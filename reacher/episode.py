@@ -66,6 +66,6 @@ def play_episode(
 
 
 def random_torques(seed: int) -> Policy:
-    """Clipped standard normal torques, as in the notebook's section 1.4."""
+    """Clipped standard normal torques, as in the notebook's section 1."""
     draw = np.random.default_rng(seed).standard_normal
     return lambda observations: draw((len(observations), ACTION_SIZE)).clip(-1, 1)
