@@ -201,7 +201,7 @@ BUGS = {
     ),
     "one_noise": Bug("One noise for all arms", "noise_shared", classes={"Agent": OneNoise}),
     "weighted_priorities": Bug(
-        "Weights inside the priorities", "priority_ratio", classes={"DDPG": WeightedPriorities}
+        "Priorities from weighted errors", "priority_ratio", classes={"DDPG": WeightedPriorities}
     ),
     "saturated_actor": Bug(
         "A saturated actor", "saturation", classes={"NoisyActor": SaturatedActor}
