@@ -491,8 +491,8 @@ function endHint() {
 let last = performance.now();
 const frames = { count: 0, since: last, rate: 0, spent: 0 };
 function loop(now) {
-  if (learning?.isRunning && now - last < Math.max(92, 4 * frames.spent)) return requestAnimationFrame(loop); // its thread needs the processor
-  const passed = clamp((now - last) / 1000, 0, 0.15), begin = performance.now(); // a hidden tab waits
+  if (learning?.isRunning && now - last < Math.max(64, 4 * frames.spent)) return requestAnimationFrame(loop); // its thread needs the processor
+  const passed = clamp((now - last) / 1000, 0, 0.1), begin = performance.now(); // a hidden tab waits
   last = now;
   if (resize()) { arrange(); frame(); }
   scene.move(passed);
