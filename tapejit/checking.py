@@ -26,7 +26,7 @@ SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far
 ROUNDING = 2.0**-24  # relative, of float32
 ROOM = 32  # roundings, one after the other in a step; and growths of one, as several meet
 NEIGHBOURS = 8  # about half of which lie on the other side of a kink that is met
-EVERY = 5000  # compiled steps for one check at most: together they take one or two hundredths
+EVERY = 7000  # compiled steps for one check at most: together they take one or two hundredths
 
 
 class Schedule:
