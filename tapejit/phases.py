@@ -20,9 +20,6 @@ from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 __all__ = ["ALLOWED", "Phase"]  # what `jax_setup.phases` gives
 
 
-SMALL = 16_384  # bytes of an argument that JAX may copy as it likes
-
-
 class Program(NamedTuple):
     """What is compiled; equal ones are compiled once."""
 
@@ -96,6 +93,7 @@ class Phase:
     def __init__(self, entry: Any, numbers: Sequence[int], room: int | None):
         recorded, reading = entry.recorded, entry.reading
         self.room, self.rates, self.draws = room, reading.rates, recorded.draws
+        self.given: list[np.ndarray] = []  # the memory of arguments and random numbers
         changed, needed = dict(recorded.state), {*recorded.used("state"), *dict(recorded.state)}
         places = {path: x for path, x in reading.tensors.items() if path in needed}
         modules = [path for path, x in reading.seen.values() if isinstance(x, torch.nn.Module)]
@@ -139,18 +137,19 @@ class Phase:
             ArithmeticError: PyTorch would have raised an error.
         """
         rates = np.array([group["lr"] for group in self.rates], np.float32) if self.rates else ()
-        data = [aligned(x, self.room) if self.room or x.nbytes > SMALL else x for x in leaves]
         rows = [[drawn(node).numpy() for node in self.draws] for _ in range(steps)]
-        draws = rows[0]
-        if self.room:
-            draws = [aligned(np.stack(each), self.room) for each in zip(*rows, strict=True)]
+        draws = [np.stack(each) if self.room else each[0] for each in zip(*rows, strict=True)]
+        self.given = self.given or [aligned(x, self.room) for x in (*leaves, *draws)]
+        for memory, array in zip(self.given, (*leaves, *draws), strict=True):
+            memory[slice(len(array)) if self.room else ...] = array
+        data, draws = self.given[: len(leaves)], self.given[len(leaves) :]
         if self.loaded[0]:
             copy_all(*self.loaded)
         with jax.enable_x64(True):
             vectors, results, failed = self.function(
                 self.vectors, self.singles, rates, data, draws, np.int32(steps)
             )
-        if failed:
+        if np.asarray(failed):
             raise ArithmeticError
         for numbers, vector in zip(self.vectors, vectors, strict=True):
             numbers[...] = np.asarray(vector)
@@ -163,16 +162,15 @@ class Phase:
             copy_all(*self.kept)
 
 
-def aligned(array: np.ndarray, length: int | None = None) -> np.ndarray:
-    """A copy in memory of PyTorch's, which begins at a multiple of 64 bytes, with room for rows.
+def aligned(array: np.ndarray, length: int | None) -> np.ndarray:
+    """Memory for such an array, or for so many rows, which begins at a multiple of 64 bytes.
 
-    JAX takes such an array as it is. Another one, if it is large, is copied in a second thread, in
-    which the computation then goes on, on a core that has none of its numbers in its cache.
+    JAX takes it as it is. Another one, if it is large, is copied in a second thread, in which the
+    computation then goes on, on a core that has none of its numbers in its cache.
     """
     kind = torch.from_numpy(np.empty(0, array.dtype)).dtype
-    copied = torch.empty((length or len(array), *array.shape[1:]), dtype=kind).numpy()
-    copied[: len(array)] = array
-    return copied
+    shape = array.shape if length is None else (length, *array.shape[1:])
+    return torch.empty(shape, dtype=kind).numpy()
 
 
 def same_memory(tensor: torch.Tensor) -> Any:
