@@ -34,8 +34,7 @@ html_title = "Twenty arms learn to reach"
 html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
-include_patterns = ["*.md", "*.ipynb", "doc/*", "checkpoints/README.md", "tapejit/README.md"]
-exclude_patterns = ["my_copy.ipynb"]
+include_patterns = "*.md Continuous_Control.ipynb doc/* checkpoints/*.md tapejit/*.md".split()
 root_doc = "README"
 
 html_theme = "furo"
