@@ -32,6 +32,7 @@ def folder(tmp_path_factory):
         [sys.executable, "-m", "sphinx", "-q", "-W", "-c", DOC, PROJECT, folder],
         capture_output=True,
         text=True,
+        cwd=PROJECT,  # where conf.py finds the packages
         env=os.environ | {"GITHUB_SERVER_URL": SERVER, "GITHUB_REPOSITORY": NAME},
     )
     assert made.returncode == 0, made.stderr
