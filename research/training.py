@@ -41,7 +41,7 @@ class Training:
 
     Attributes:
         plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
-        preset, overrides: hyperparameters; of a library's agent what `research.libraries` takes.
+        preset, overrides: hyperparameters.
         episodes: rows of the table.
         decisions: row k ends with the first episode that ends at or after k times as many decisions
             of one copy; its score is the mean of its episodes. 0: a row is an episode.
@@ -52,7 +52,6 @@ class Training:
         clock: whether arms observe the share of these decisions that has passed.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
-        library: a name of `research.baselines.AGENTS`; empty: this notebook's agent.
         keep_best: whether evaluations play the weights that were best so far on other goals.
     """
 
@@ -71,7 +70,6 @@ class Training:
     clock: bool = False
     learner: str = "DDPG"
     bug: str = ""
-    library: str = ""
     keep_best: bool = False
 
     def __str__(self) -> str:
@@ -106,9 +104,8 @@ def check(training: Training) -> None:
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
-    if not training.library:
-        cells = notebook.definitions()
-        training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
+    cells = notebook.definitions()
+    training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
 
 
 def train(training: Training) -> list[Row]:
@@ -119,10 +116,6 @@ def train(training: Training) -> list[Row]:
     same in every training. `seconds` are those of training so far, without evaluations.
     """
     torch.set_num_threads(1)
-    if training.library:
-        from research import libraries  # whose packages few have
-
-        return libraries.train(training)
     cells, learner = parts(training)
     evaluate = make_evaluation(training)
     rows: list[Row] = []
@@ -142,22 +135,10 @@ def train(training: Training) -> list[Row]:
             seconds = time.perf_counter() - began - evaluating
             found = evaluate(episode, agent)
             evaluating = time.perf_counter() - began - seconds
-            rows.append(row(training, episode, score, found, agent.num_updates, seconds))
+            evaluated = ["", ""] if found is None else [f"{found.mean():.3f}", f"{found.min():.2f}"]
+            ends = [str(agent.num_updates), f"{seconds:.2f}"]
+            rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
-
-
-def row(
-    training: Training,
-    episode: int,
-    score: float,
-    arms: np.ndarray | None,
-    num_updates: int | str,
-    seconds: float,
-) -> Row:
-    """The numbers of an episode, in the order of COLUMNS; arms: scores of an evaluation."""
-    evaluated = ["", ""] if arms is None else [f"{arms.mean():.3f}", f"{arms.min():.2f}"]
-    ends = [str(num_updates), f"{seconds:.2f}"]
-    return [str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends]
 
 
 def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
