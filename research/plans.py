@@ -13,8 +13,8 @@ import yaml
 
 from reacher.task import MAX_SCORE
 from research.bugs import BUGS, overrides_of
-from research.results import Variant
 from research.training import Training, make_training
+from tutorial.results import Variant
 
 Changes = Mapping[str, Any]
 Weights = Mapping[str, float]
@@ -70,7 +70,6 @@ class Plan:
         contrasts: weights of variants, by title, whose sum within each seed is tested, too.
         secondary: the same, without a correction.
         margin: within which two variants are alike; None: no test of equivalence.
-        planned: whether question, measure and tests were fixed before the trainings.
     """
 
     question: str
@@ -88,7 +87,6 @@ class Plan:
     contrasts: Mapping[str, Weights] = field(default_factory=dict)
     secondary: Mapping[str, Weights] = field(default_factory=dict)
     margin: float | None = None
-    planned: str = "yes"
     commit: str = ""
 
     def changes(self) -> dict[str, Changes]:

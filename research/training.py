@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import itertools
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -93,8 +91,7 @@ def make_training(plan: str, variant: str, seed: int, changes: Mapping[str, Any]
     """A training that differs by fields of `Training` and by hyperparameters, both by name."""
     fields = {name: value for name, value in changes.items() if name in OPTIONS}
     overrides = {name: value for name, value in changes.items() if name not in OPTIONS}
-    fields["overrides"] = {**fields.get("overrides", {}), **overrides}
-    return Training(plan, variant, seed, **fields)
+    return Training(plan, variant, seed, overrides=overrides, **fields)
 
 
 def check(training: Training) -> None:
@@ -177,20 +174,11 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
 def parts(training: Training) -> tuple[Any, type]:
     """The notebook's definitions, and the class that learns."""
     if training.bug:
-        cells = buggy_cells(training.bug)
+        cells = bugs.cells_with(training.bug)
         return cells, cells.DDPG
     cells = notebook.definitions()
     place = cells if training.learner == "DDPG" else notebook.extensions()
     return cells, getattr(place, training.learner)
-
-
-@functools.cache
-def buggy_cells(name: str) -> Any:
-    """The notebook's definitions with a bug, one copy in a process."""
-    plain = notebook.definitions()
-    cells = bugs.cells_with(name)
-    sys.modules[plain.__name__] = plain  # which doc/extensions.ipynb imports by this name
-    return cells
 
 
 class LumpedRewards(DelayedRewards):
