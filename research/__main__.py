@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; the same command goes on with what is not stored yet")
         return 130
-    except (ValueError, KeyError, OSError, ModuleNotFoundError) as error:
+    except (ValueError, KeyError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
 

@@ -7,6 +7,7 @@ buffer; only where a line itself is the bug, it is an edit of the text, which mu
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -236,8 +237,9 @@ def overrides_of(name: str) -> dict[str, Any]:
     return {key: value for bug in lineage_of(name) for key, value in bug.overrides.items()}
 
 
+@functools.cache
 def cells_with(name: str) -> Any:
-    """A copy of the notebook's definitions in which a variant's classes take their places."""
+    """A copy of the notebook's definitions, one in a process, with a variant's classes in place."""
     lineage = lineage_of(name)
     cells: Any = load_definitions(NOTEBOOK, [edit for bug in lineage for edit in bug.edits])
     for bug in lineage:

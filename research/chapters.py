@@ -8,7 +8,7 @@ Their words are in doc/plans.md.
 
 from __future__ import annotations
 
-import functools
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,6 @@ def act_one() -> dict[str, Make]:
     }
 
 
-@functools.cache
 def reports() -> dict[str, Make]:
     """Those of the chapter on three reports."""
     notebook.definitions()  # which it imports
@@ -78,12 +77,11 @@ def train(make: Make, seed: int, episodes: int) -> list[Row]:
 def main() -> None:
     torch.set_num_threads(1)
     for chapter, (agents, seeds, some, others) in CHAPTERS.items():
-        for seed in seeds:
-            for name, make in agents().items():
-                path = CHECKPOINTS / chapter / f"{name}.csv"
-                if seed not in results.stored_seeds(path):
-                    results.store(path, train(make, seed, some.get(name, others)))
-                    print(chapter, name, seed, flush=True)
+        for seed, (name, make) in itertools.product(seeds, agents().items()):
+            path = CHECKPOINTS / chapter / f"{name}.csv"
+            if seed not in results.stored_seeds(path):
+                results.store(path, train(make, seed, some.get(name, others)))
+                print(chapter, name, seed, flush=True)
 
 
 if __name__ == "__main__":

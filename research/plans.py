@@ -12,17 +12,15 @@ import numpy as np
 import yaml
 
 from reacher.task import MAX_SCORE
-from research.baselines import chosen
 from research.bugs import BUGS, overrides_of
-from research.results import Variant
 from research.training import Training, make_training
+from tutorial.results import Variant
 
 Changes = Mapping[str, Any]
 Weights = Mapping[str, float]
 FACTORS = ("1", "3"), ("uniform", "prioritized"), ("plain", "noisy")  # off and on
 INGREDIENTS = "n-step returns", "prioritized replay", "NoisyNet"
 STUDY = ("standard", "small_goals", "delayed_rewards", "one_arm")  # its tasks
-WITH_MIRRORS = ("sbx_crossq", "sbx_sac_simba", "sbx_tqc")  # agents that get the mirrors, too
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,6 @@ class Plan:
         contrasts: weights of variants, by title, whose sum within each seed is tested, too.
         secondary: the same, without a correction.
         margin: within which two variants are alike; None: no test of equivalence.
-        planned: whether question, measure and tests were fixed before the trainings.
     """
 
     question: str
@@ -90,7 +87,6 @@ class Plan:
     contrasts: Mapping[str, Weights] = field(default_factory=dict)
     secondary: Mapping[str, Weights] = field(default_factory=dict)
     margin: float | None = None
-    planned: str = "yes"
     commit: str = ""
 
     def changes(self) -> dict[str, Changes]:
@@ -178,13 +174,6 @@ def read_plans() -> dict[str, Plan]:
     plans["three"] |= contrasts_of_three()
     plans["study"] |= contrasts_of_the_study()
     plans["bugs"]["variants"] = {name: {**overrides_of(name), "bug": name} for name in BUGS}
-    agents = {agent: {"library": agent, **settings} for agent, settings in chosen().items()}
-    with_mirrors = {
-        f"{agent}_mirrors": {**agents[agent], "mirrors": True, "episodes": 6}
-        for agent in WITH_MIRRORS
-        if agent in agents
-    }
-    plans["baselines"]["variants"] |= agents | with_mirrors
     for plan in plans.values():
         plan["measure"] = Measure(**plan.get("measure", {}))
         plan["measures"] = {name: Measure(**one) for name, one in plan.get("measures", {}).items()}

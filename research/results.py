@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from research.training import COLUMNS, Row
-from tutorial.results import Variant as Variant
 
 HEAD = ",".join(COLUMNS)
 

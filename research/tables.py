@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
-from research.statistics import (
-    Effect,
-    detectable,
-    difference,
-    effect_of_seeds,
-    judged,
-)
+from research.statistics import Effect, detectable, difference, effect_of_seeds, judged
 from tutorial.paths import CHECKPOINTS
 from tutorial.results import Variant, mean_and_interval, read_plan
 from tutorial.scores import first_at, solved_at
@@ -48,24 +41,24 @@ def told(effect: Effect) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def report(name: str, folder: Path = CHECKPOINTS) -> str:
+def report(name: str) -> str:
     """All tables of a plan, from the trainings that are stored."""
-    plan, variants = PLANS[name], read(name, folder)
+    plan, variants = PLANS[name], read(name)
     if not variants:
         return f"## {name}\n\n{plan.question} Nothing is stored yet."
     parts = [f"## {name}", plan.question, means_table(plan, variants)]
     if effects := effects_of(plan, variants):
-        parts.append(effects_table(judged(effects), plan.planned))
+        parts.append(effects_table(judged(effects), "yes"))
     if secondary := contrasts_of(plan, variants, plan.secondary):
         parts += ["Secondary, not corrected:", effects_table(secondary, "secondary")]
     if name in MORE:
-        parts += MORE[name](variants)
+        parts.append(MORE[name](variants))
     return "\n\n".join(parts)
 
 
-def read(name: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
+def read(name: str) -> dict[str, Variant]:
     """The stored variants of a plan, in its order where it has one."""
-    found: dict[str, Variant] = read_plan(name, folder) if (folder / name).exists() else {}
+    found: dict[str, Variant] = read_plan(name) if (CHECKPOINTS / name).exists() else {}
     if name == "rates":
         found |= at_best_rates(found)
     order = [*PLANS[name].changes()]
@@ -108,16 +101,14 @@ def means_table(plan: Plan, variants: Variants) -> str:
 
 def columns_of_arms(variant: Variant) -> dict[str, str]:
     """What only arms have, of which 40.04 is the largest score, as far as it is stored."""
-    line, evaluations = {}, variant["evaluation"]
+    line, scores, evaluations = {}, variant["score"], variant["evaluation"]
     if is_early(variant):
         line["points lost, episodes 1 to 3 (95 %)"] = mean_and_interval(EARLY(variant))
         line["first evaluation of 30, episode"] = median_and_range(map(first_at, evaluations))
     if is_whole(variant):
-        line["first training score of 30, episode"] = median_and_range(
-            map(first_at, variant["score"])
-        )
-        if variant["episode"].shape[1] >= 100:
-            line["solved at"] = median_and_range(map(solved_at, variant["score"]))
+        line["first training score of 30, episode"] = median_and_range(map(first_at, scores))
+        if scores.shape[1] >= 100:
+            line["solved at"] = median_and_range(map(solved_at, scores))
     if np.isfinite(evaluations).any():
         last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
         line["last evaluation (95 %)"] = mean_and_interval(evaluations[:, last])
@@ -192,7 +183,7 @@ def effects_table(effects: Sequence[Effect], planned: str) -> str:
     return as_markdown(lines)
 
 
-def bugs_tables(variants: Variants) -> list[str]:
+def bugs_table(variants: Variants) -> str:
     """What each bug does to the scores, and the number that betrays it; medians and ranges."""
     with open(CHECKPOINTS / "bugs" / "numbers.csv", newline="") as file:
         numbers = [*csv.DictReader(file)]
@@ -222,10 +213,10 @@ def bugs_tables(variants: Variants) -> list[str]:
             line["with the bug"] = betraying(name, bug.number, bug.episode)
             line["without"] = betraying(bug.base, bug.number, bug.episode)
         lines.append(line)
-    return [as_markdown(lines)]
+    return as_markdown(lines)
 
 
-def baselines_tables(variants: Variants) -> list[str]:
+def baselines_table(variants: Variants) -> str:
     """Seconds of the comparison."""
     lines = []
     for agent, variant in variants.items():
@@ -236,7 +227,7 @@ def baselines_tables(variants: Variants) -> list[str]:
         line = {"agent": agent, "mean of all evaluations (95 %)": mean}
         line["seconds until the first evaluation of 30"] = median_and_range(until)
         lines.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
-    return [as_markdown(lines)]
+    return as_markdown(lines)
 
 
-MORE = {"bugs": bugs_tables, "baselines": baselines_tables}
+MORE = {"bugs": bugs_table, "baselines": baselines_table}

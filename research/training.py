@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import itertools
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,7 +39,7 @@ class Training:
 
     Attributes:
         plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
-        preset, overrides: hyperparameters; of a library's agent what `research.libraries` takes.
+        preset, overrides: hyperparameters.
         episodes: rows of the table.
         decisions: row k ends with the first episode that ends at or after k times as many decisions
             of one copy; its score is the mean of its episodes. 0: a row is an episode.
@@ -52,7 +50,6 @@ class Training:
         clock: whether arms observe the share of these decisions that has passed.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
-        library: a name of `research.baselines.AGENTS`; empty: this notebook's agent.
         keep_best: whether evaluations play the weights that were best so far on other goals.
     """
 
@@ -71,7 +68,6 @@ class Training:
     clock: bool = False
     learner: str = "DDPG"
     bug: str = ""
-    library: str = ""
     keep_best: bool = False
 
     def __str__(self) -> str:
@@ -95,8 +91,7 @@ def make_training(plan: str, variant: str, seed: int, changes: Mapping[str, Any]
     """A training that differs by fields of `Training` and by hyperparameters, both by name."""
     fields = {name: value for name, value in changes.items() if name in OPTIONS}
     overrides = {name: value for name, value in changes.items() if name not in OPTIONS}
-    fields["overrides"] = {**fields.get("overrides", {}), **overrides}
-    return Training(plan, variant, seed, **fields)
+    return Training(plan, variant, seed, overrides=overrides, **fields)
 
 
 def check(training: Training) -> None:
@@ -106,9 +101,8 @@ def check(training: Training) -> None:
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
-    if not training.library:
-        cells = notebook.definitions()
-        training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
+    cells = notebook.definitions()
+    training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
 
 
 def train(training: Training) -> list[Row]:
@@ -119,10 +113,6 @@ def train(training: Training) -> list[Row]:
     same in every training. `seconds` are those of training so far, without evaluations.
     """
     torch.set_num_threads(1)
-    if training.library:
-        from research import libraries  # whose packages few have
-
-        return libraries.train(training)
     cells, learner = parts(training)
     evaluate = make_evaluation(training)
     rows: list[Row] = []
@@ -142,22 +132,10 @@ def train(training: Training) -> list[Row]:
             seconds = time.perf_counter() - began - evaluating
             found = evaluate(episode, agent)
             evaluating = time.perf_counter() - began - seconds
-            rows.append(row(training, episode, score, found, agent.num_updates, seconds))
+            evaluated = ["", ""] if found is None else [f"{found.mean():.3f}", f"{found.min():.2f}"]
+            ends = [str(agent.num_updates), f"{seconds:.2f}"]
+            rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
-
-
-def row(
-    training: Training,
-    episode: int,
-    score: float,
-    arms: np.ndarray | None,
-    num_updates: int | str,
-    seconds: float,
-) -> Row:
-    """The numbers of an episode, in the order of COLUMNS; arms: scores of an evaluation."""
-    evaluated = ["", ""] if arms is None else [f"{arms.mean():.3f}", f"{arms.min():.2f}"]
-    ends = [str(num_updates), f"{seconds:.2f}"]
-    return [str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends]
 
 
 def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
@@ -196,20 +174,11 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
 def parts(training: Training) -> tuple[Any, type]:
     """The notebook's definitions, and the class that learns."""
     if training.bug:
-        cells = buggy_cells(training.bug)
+        cells = bugs.cells_with(training.bug)
         return cells, cells.DDPG
     cells = notebook.definitions()
     place = cells if training.learner == "DDPG" else notebook.extensions()
     return cells, getattr(place, training.learner)
-
-
-@functools.cache
-def buggy_cells(name: str) -> Any:
-    """The notebook's definitions with a bug, one copy in a process."""
-    plain = notebook.definitions()
-    cells = bugs.cells_with(name)
-    sys.modules[plain.__name__] = plain  # which doc/extensions.ipynb imports by this name
-    return cells
 
 
 class LumpedRewards(DelayedRewards):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 
 import pytest
@@ -25,14 +24,9 @@ def probe_of(name):
     return re.search(r"```python\n(.+?)```", section(name), re.DOTALL)[1]
 
 
-@functools.cache
-def cells_of(name):
-    return cells_with(name)
-
-
 def reader(name, preset="default"):
     """What a reader has after section 4 of the notebook with a variant."""
-    cells, overrides = cells_of(name), overrides_of(name)
+    cells, overrides = cells_with(name), overrides_of(name)
     return dict(vars(cells)) | {
         "hyperparameters": make_settings(cells.Hyperparameters, preset, overrides),
         "observation_scale": cells.OBSERVATION_SCALE,

@@ -1,4 +1,4 @@
-"""The planner, agents of other libraries, policies from Unity, figures."""
+"""The planner, policies from Unity, figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from research import fidelity, figures, planner
-from research.training import COLUMNS, Training, train
 
 
 def test_all_arms_of_the_planner_have_the_same_goal():
@@ -35,39 +34,6 @@ def test_a_search_ends_closer_to_the_goal_than_it_began(monkeypatch):
         return np.zeros((len(seen), 4))
 
     assert value(planner.search(goal, still, 1.0, rest)) > value(still)
-
-
-# ------------------------------------------------------------------------------- other libraries
-
-
-def test_arms_score_as_the_environment_and_their_mirrors_look_alike(notebook):
-    """A frame shows an arm and its mirror image as one, and turns actions back."""
-    libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
-    arms = libraries.ArmVecEnv(4, 5, frame=notebook.CanonicalFrame())
-    seen = arms.reset()
-    assert (seen[:, 26] >= 0).all() and (seen[:, 28] >= 0).all()  # where goals are
-    action = np.tile(np.float32([0.3, -0.2, 0.1, 0.4]), (4, 1))
-    paid, plain = 0.0, libraries.ArmVecEnv(4, 5)
-    plain.reset()
-    for _ in range(1001):
-        signs = arms.action_signs
-        arms.step_async(action)
-        _, reward, done, _ = arms.step_wait()
-        plain.step_async(signs * action)
-        assert (plain.step_wait()[1] == reward).all()
-        paid += reward.mean()
-    assert done.all() and arms.scores == pytest.approx([paid])
-
-
-def test_a_librarys_agent_gives_the_rows_of_ours():
-    pytest.importorskip("stable_baselines3")
-    options = {"policy_kwargs": {"net_arch": [8]}, "learning_starts": 10**6, "noise": 0.1}
-    training = Training(
-        "plan", "td3", 1, arms=2, episodes=2, evaluate_every=2, library="sb3_td3", overrides=options
-    )
-    rows = train(training)
-    assert [row[COLUMNS.index("episode")] for row in rows] == ["1", "2"]
-    assert rows[0][COLUMNS.index("evaluation")] == "" != rows[1][COLUMNS.index("evaluation")]
 
 
 # ------------------------------------------------------------------------------ policies of Unity

@@ -7,14 +7,7 @@ import pytest
 from scipy import stats
 
 from research.plans import factorial
-from research.statistics import (
-    detectable,
-    difference,
-    effect_of_seeds,
-    holm,
-    judged,
-    permutation_p,
-)
+from research.statistics import detectable, difference, effect_of_seeds, holm, judged, permutation_p
 
 
 @pytest.mark.parametrize(

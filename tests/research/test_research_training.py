@@ -14,14 +14,7 @@ import pytest
 
 from reacher.gymnasium.unity_wrapper import UnityWrapper
 from research import results, runner, training
-from research.training import (
-    CLOCK,
-    COLUMNS,
-    LumpedRewards,
-    make_training,
-    parts,
-    train,
-)
+from research.training import CLOCK, COLUMNS, LumpedRewards, make_training, parts, train
 from tutorial.notebook import definitions, extensions, load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -129,21 +122,6 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
     assert agents[0].num_updates > 0
     discounts = agents[0].replay.rows[: agents[0].replay.size, 4]
     assert {*(discounts == 0)} == ({True, False} if how == "terminated" else {False})
-
-
-@pytest.mark.parametrize("how", ["terminated", "truncated"])
-def test_a_library_is_told_the_true_end_of_an_episode(register, how):
-    libraries = pytest.importorskip("research.libraries", exc_type=ImportError)
-    environment = libraries.ArmVecEnv(1, 0, location=register(end=4, how=how), decisions=5)
-    environment.reset()
-    for step in range(1, 9):
-        environment.step_async(np.ones((1, 1), np.float32))
-        seen, _, [done], [info] = environment.step_wait()
-        assert done == (step % 4 == 0)
-        if done:
-            assert info["TimeLimit.truncated"] == (how == "truncated")
-            assert (info["terminal_observation"][1], seen[0, 1]) == (4, 0)
-    assert environment.scores == [5.0]  # of a row, two episodes
 
 
 # --------------------------------------------------------------------------- what trainings change
