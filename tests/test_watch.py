@@ -122,13 +122,13 @@ def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_pat
 
 
 def test_goals_are_those_of_python(tmp_path):
-    data = data_of(watch.watch_page(write_run(tmp_path), arms=2, goal_size=8, goal_speed=3))
-    assert data["world"] == {"size": 8, "speed": 3}
-    seen = play_episode(random_torques(0), 2, 1000, 1, goal_speed=3).observations[0]
+    data = data_of(watch.watch_page(write_run(tmp_path), arms=2))
+    assert data["world"] == {"size": 5, "speed": 1}
+    seen = play_episode(random_torques(0), 2, 1000, 1).observations[0]
     angle, share = np.transpose(data["goals"])
     x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
     np.testing.assert_allclose(seen[:, GOAL][:, [0, 2]], np.transpose([x, z]), atol=1e-5)
-    np.testing.assert_allclose(seen[:, GOAL_SPEED], 3 * share, atol=1e-5)
+    np.testing.assert_allclose(seen[:, GOAL_SPEED], share, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -106,5 +106,4 @@ def read_network(path: Path) -> Network:
 def actor_files(folder: Path | str) -> dict[str, Path]:
     """A run's actors by name: "best", "last", and episodes after which they were kept ("3")."""
     files = sorted(Path(folder).glob("actor_*.safetensors"))
-    names = {file.stem.removeprefix("actor_").removeprefix("episode"): file for file in files}
-    return dict(sorted(names.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else 0))
+    return {file.stem.removeprefix("actor_").removeprefix("episode"): file for file in files}

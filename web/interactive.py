@@ -34,14 +34,7 @@ def sum_tree() -> HTML:
 
 
 def _figure(name: str, title: str, height: int, **data: object) -> HTML:
-    """The page of a figure over its still.
-
-    Args:
-        name: of the assets.
-        title: of the page, and the words for its picture.
-        height: of the page, pixels.
-        data: what its script reads.
-    """
+    """The page of a figure, `height` pixels high, over its still; its script reads `data`."""
     page = string.Template(asset("figure.html")).substitute(
         title=html.escape(title),
         style=asset("page.css") + asset("figure.css"),

@@ -6,9 +6,10 @@ import base64
 import copy
 import inspect
 import random
+from collections import namedtuple
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,69 +40,57 @@ SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "anneal_share": 1.0,
     "anneal_episodes": None,
 }
+ARMS = 20  # that act at once
 MOST_ROWS = 200  # whose TD errors are taken in one call
 
 
-class Batch(NamedTuple):
-    """The notebook's Batch, of arrays."""
-
-    observations: np.ndarray
-    actions: np.ndarray
-    returns: np.ndarray
-    discounts: np.ndarray
-    next_observations: np.ndarray
-
-    @classmethod
-    def random(cls, count: int) -> Batch:
-        """Numbers from 0 to 1."""
-        generator, widths = np.random.default_rng(0), [(33,), (4,), (), (), (33,)]
-        parts = (generator.random((count, *width), np.float32) for width in widths)
-        return cls(*parts)
+# The notebook's.
+Batch = namedtuple("Batch", "observations actions returns discounts next_observations")
 
 
-def learning(
-    learner: Any, settings: Mapping[str, Any] = SETTINGS, arms: int = 20, exact: bool = False
-) -> dict:
+def random_batch(count: int) -> Batch:
+    """Arrays of numbers from 0 to 1."""
+    generator, widths = np.random.default_rng(0), [(33,), (4,), (), (), (33,)]
+    return Batch(*(generator.random((count, *width), np.float32) for width in widths))
+
+
+def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
     """The learner as programs, and the settings of what is around it: a dictionary for JSON.
 
     Args:
         learner: with the methods act(observations[, noise]), learn(batch[, weights][, noise]) and,
             for priorities, td_errors(batch). A batch is a `Batch`.
         settings: those of `SETTINGS` that are others; further ones are ignored.
-        arms: that act at once.
-        exact: with the learner's weights as they are; see `tapejit.program.export`.
 
     Raises:
         ValueError: the learner has other arguments, or something cannot become a program.
     """
     settings = {name: settings.get(name, value) for name, value in SETTINGS.items()}
-    counts = {"act": arms, "td_errors": min(arms * int(settings["train_freq"]), MOST_ROWS)}
+    counts = {"act": ARMS, "td_errors": min(ARMS * int(settings["train_freq"]), MOST_ROWS)}
     size = sum(getattr(learner.actor, "noise_sizes", ()))  # how many numbers noisy layers take
 
     if hasattr(learner, "set_learning_rates"):
         learner.set_learning_rates(1.0)  # as at first; an agent sets them again before it learns
     calls = {}
-    for method in ("act", "td_errors", "learn"):
-        if not hasattr(learner, method):
-            continue
-        batch = Batch.random(counts.get(method, settings["batch_size"]))
+    for method in (name for name in ("act", "td_errors", "learn") if hasattr(learner, name)):
+        batch = random_batch(counts.get(method, settings["batch_size"]))
         known = {"observations": batch.observations, "batch": batch, "weights": batch.discounts}
-        rows = arms if method == "act" else 1
+        rows = ARMS if method == "act" else 1
         known["noise"] = np.zeros((rows, size), np.float32) if size else None
         names = inspect.signature(getattr(learner, method)).parameters
         if odd := [name for name in names if name not in known]:
             raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
         calls[method] = tuple(known[name] for name in names)
     return {
-        "programs": tapejit.export(learner, calls, exact),
-        "arms": arms,
+        "programs": tapejit.export(learner, calls),
+        "arms": ARMS,
         "settings": settings,
         "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
         "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
     }
 
 
-def learning_of(agent: Any, exact: bool = False) -> dict:
+def learning_of(agent: Any) -> dict:
     """`learning` of the notebook's agent, also of a plain one, with its settings.
 
     A training of the agent goes on afterwards as if nothing had been.
@@ -111,8 +100,7 @@ def learning_of(agent: Any, exact: bool = False) -> dict:
     settings = phases | plain | dict(getattr(agent, "settings", ()))
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
-        learner = copy.deepcopy(agent.learner) if exact else untrained(agent)
-        return learning(learner, settings, exact=exact)
+        return learning(untrained(agent), settings)
     finally:
         random.setstate(chance[0])
         np.random.set_state(chance[1])
@@ -124,29 +112,27 @@ def untrained(agent: Any) -> Any:
     learner = agent.learner
     try:
         if hasattr(learner, "settings"):
-            with np.errstate(divide="ignore"):  # a factor of 0 is an infinite scale
-                scale = 1 / learner.actor.factor.numpy()
+            scale = (1 / learner.actor.factor).numpy()  # infinite where a factor is 0
             return type(learner)(scale, ACTION_SIZE, learner.settings)
         networks = copy.deepcopy((learner.actor, learner.critic))
-        for module in (each for network in networks for each in network.modules()):
+        for module in torch.nn.ModuleList(networks).modules():
             getattr(module, "reset_parameters", int)()
         return type(learner)(*networks, learner.tau)
     except (AttributeError, TypeError):
         return copy.deepcopy(learner)
 
 
-def learning_page(agent: Any, path: Path | str, exact: bool = False, **options: Any) -> None:
+def learning_page(agent: Any, path: Path | str, **options: Any) -> None:
     """Write the page in which the notebook's agent, perhaps edited, learns from nothing.
 
     Args:
-        agent: of the notebook, also a plain one; its learner and settings count, and its weights
-            only if `exact`.
+        agent: of the notebook, also a plain one; its learner and settings count, not its weights.
         path: of the HTML file.
         options: of `web.page.page`, such as `tutorial`.
 
     Raises:
         ValueError: as `learning`.
     """
-    content = page(learning=learning_of(agent, exact), **options)
+    content = page(learning=learning_of(agent), **options)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     write_whole(Path(path), content.encode())

@@ -35,10 +35,7 @@ def shown_network(agent: Any) -> Network:
     Raises:
         ValueError: the reader edited it, so that a page would show another one.
     """
-    weights = {
-        name: value.numpy().copy() for name, value in agent.learner.actor.state_dict().items()
-    }
-    network = network_of(weights, "the actor")
+    network = network_of(agent.learner.actor.state_dict(), "the actor")
     seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
     with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
         own = agent.learner.act(torch.from_numpy(seen)).numpy()
@@ -48,21 +45,20 @@ def shown_network(agent: Any) -> Network:
 
 
 def show_arms(folder: Path, agent: Any, arms: int) -> None:
-    """Show the arms of a run in a page to play with, or print why its actor cannot be shown.
-
-    The agent is that of the run's folder.
-    """
+    """Show the arms of a run, whose agent this is, in a page to play with, or print why not."""
     show(agent, lambda _, **options: watch_page(folder, arms=min(arms, MOST_ARMS), **options))
 
 
 def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
     """Show arms to play with, by the actor of an agent, beside the scores of its training."""
+    show(agent, lambda network, **options: newest_page(network, scores, arms, **options))
 
-    def content(network: dict, **options: Any) -> str:
-        newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
-        return page([UNTRAINED, newest], None, list(scores), min(arms, MOST_ARMS), **options)
 
-    show(agent, content)
+def newest_page(network: dict, scores: Sequence[float], arms: int, **options: Any) -> str:
+    """The page of random torques and of an actor after these scores; without one of torques."""
+    newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
+    actors = [UNTRAINED, newest] if scores else [UNTRAINED]
+    return page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
 
 
 def show(agent: Any, content: Callable[..., str]) -> None:
@@ -90,30 +86,26 @@ def live_arms(wanted: bool, arms: int) -> Iterator[AfterEpisode | None]:
         yield None
         return
     name = f"live-{uuid.uuid4().hex}"
-    actors: list[dict] = [UNTRAINED]
-    curve: list[float] = []
+    newest: dict[str, Any] = {"network": {}, "scores": []}
 
     def output(live: bool) -> HTML:
-        content = page(actors, None, curve, min(arms, MOST_ARMS), embedded=True, live=live)
+        content = newest_page(**newest, arms=arms, embedded=True, live=live)
         return HTML(inline(content, STILL.read_bytes(), "The arms learn", name=name))
 
     shown, channel = display(output(True), display_id=True), display(HTML(""), display_id=True)
 
     def after_episode(agent: Any, scores: Sequence[float]) -> None:
         try:
-            network = shown_network(agent).packed()
+            newest.update(network=shown_network(agent).packed(), scores=list(scores))
         except ValueError as error:
             if len(scores) == 1:
                 print(error)
             return
-        curve[:] = scores
-        actors[1:] = [{"label": str(len(scores)), "network": network, "episode": len(scores)}]
-        message = json.dumps({"scores": curve, "network": network})
         frame = f"document.querySelector('iframe[name=\"{name}\"]')?.contentWindow"
-        channel.update(HTML(f"<script>{frame}?.postMessage({message}, '*')</script>"))
+        channel.update(HTML(f"<script>{frame}?.postMessage({json.dumps(newest)}, '*')</script>"))
 
     try:
         yield after_episode
     finally:
         channel.update(HTML(""))
-        shown.update(output(False) if actors[1:] else HTML(""))
+        shown.update(output(False) if newest["scores"] else HTML(""))

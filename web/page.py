@@ -45,7 +45,6 @@ def page(
     embedded: bool = False,
     live: bool = False,
     learning: Mapping | None = None,
-    **parameters: Any,
 ) -> str:
     """The page of these actors; the one labeled "best" acts first, or else the last one.
 
@@ -63,7 +62,6 @@ def page(
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `web.live` sends them.
         learning: of `web.learn`: a learner that learns in the page.
-        parameters: `goal_size` and `goal_speed`; another one is a ValueError.
     """
     names, worker = ["physics.js", "networks.js", "scene.js", "beside.js", "page.js"], ""
     actors = actors or [UNTRAINED]
@@ -73,7 +71,6 @@ def page(
         names.insert(-1, "learn_page.js")
         worker = f'"use strict";\n{machine}{script("physics.js", "learn.js", "learn_worker.js")}'
     world = task.Task(arms, SEED)
-    world.set_parameters(parameters)
     data = {
         "actors": actors,
         "first": labels.index("best") if "best" in labels else len(labels) - 1,

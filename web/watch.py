@@ -8,8 +8,8 @@ happens there, without network, server or kernel.
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
+import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,13 +32,11 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
     Args:
         folders: of runs, most often of one training: their scores make the page's curve.
         arms: how many.
-        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `learning`, `goal_size`,
-            `goal_speed`.
+        options: of `web.page.page`: `tutorial`, `preview`, `embedded`, `learning`.
     """
-    goals = {name: value for name, value in options.items() if name.startswith("goal_")}
 
     def add(label, episode, network, policy):
-        score = float(play_episode(policy, arms, SEED, **goals).scores.mean())
+        score = float(play_episode(policy, arms, SEED).scores.mean())
         actors.append({"label": label, "episode": episode, "network": network, "score": score})
 
     actors: list[dict] = []
@@ -87,8 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if agent:
             from web.learn import learning_of  # which needs PyTorch
 
-            module, _, function = agent.partition(":")
-            made = getattr(importlib.import_module(module), function)()
+            made = pkgutil.resolve_name(agent)()
             try:
                 options["learning"] = learning_of(made)
             except ValueError as reason:  # edited cells, for example
