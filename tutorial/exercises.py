@@ -7,7 +7,7 @@ wrong answer gets the first case in which it differs, and a hint.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,25 +15,26 @@ import numpy as np
 from reacher.episode import evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
-
-def verdict(number: int, found: Any, expected: Any, case: str, hint: str) -> bool:
-    """Whether an answer is the expected one; prints the hint if it is not."""
-    if found is None or found is ...:
-        say(f"Exercise {number} is still to be written.")
-        return False
-    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
-    # Single precision is enough.
-    same = found.shape == expected.shape and np.allclose(found, expected, rtol=1e-5, atol=1e-7)
-    if not same:
-        say(
-            f"Exercise {number}: for {case} the answer should be {np.round(expected, 4).tolist()},"
-            f" and it is {np.round(found, 4).tolist()}. Hint: {hint}"
-        )
-    return same
+Case = tuple[Sequence, Any, str]  # arguments of an answer, what it should return, and words for it
 
 
-def passed(number: int, text: str) -> None:
-    say(f"Exercise {number} is right. {text}")
+def check(number: int, answer: Callable, cases: Iterable[Case], hint: str, praise: str) -> None:
+    """Print whether an answer is right, or the first case in which it differs, and the hint."""
+    for given, expected, case in cases:
+        found = answer(*given)
+        if found is None or found is ...:
+            say(f"Exercise {number} is still to be written.")
+            return
+        found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+        # Single precision is enough.
+        if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-5, atol=1e-7):
+            say(
+                f"Exercise {number}: for {case} the answer should be "
+                f"{np.round(expected, 4).tolist()}, and it is {np.round(found, 4).tolist()}. "
+                f"Hint: {hint}"
+            )
+            return
+    say(f"Exercise {number} is right. {praise}")
 
 
 def say(text: str) -> None:
@@ -59,18 +60,17 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
             "torques pull the forearm from where it is (13, 15) to where the goal is (26, 28)?"
         )
         return
-    passed(1, f"Your policy scores {score:.2f}. Random torques earn about 0.1.")
+    say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
 
 
 def check_target(target: Callable) -> None:
     """Exercise 2: the target of a transition."""
     hint = "the reward is real, and all later rewards are worth the discount times the next value."
-    cases = ((0.04, 0.97, 1.0, 1.01), (1.0, 0.5, 4.0, 3.0), (-0.2, 0.0, 7.0, -0.2))
-    for reward, discount, value, expected in cases:
-        case = f"a reward of {reward}, a discount of {discount} and a next value of {value}"
-        if not verdict(2, target(reward, discount, value), expected, case, hint):
-            return
-    passed(2, "The last case had a discount of 0, so nothing follows the reward.")
+    words = "a reward of {}, a discount of {} and a next value of {}"
+    numbers = (0.04, 0.97, 1.0, 1.01), (1.0, 0.5, 4.0, 3.0), (-0.2, 0.0, 7.0, -0.2)
+    cases = [(given, expected, words.format(*given)) for *given, expected in numbers]
+    praise = "The last case had a discount of 0, so nothing follows the reward."
+    check(2, target, cases, hint, praise)
 
 
 def check_loss(loss: Callable) -> None:
@@ -78,12 +78,9 @@ def check_loss(loss: Callable) -> None:
     import torch
 
     values, targets = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
-    found = loss(values, targets)
     hint = "print the shape of the difference, and compare it with the shape of the targets."
-    found = found.item() if isinstance(found, torch.Tensor) and found.ndim == 0 else found
-    if not verdict(3, found, 4 / 3, "the values 1, 2, 3 and the targets 1, 2, 5", hint):
-        return
-    passed(3, "Three differences count now. With the bug there were nine.")
+    cases = [((values, targets), 4 / 3, "the values 1, 2, 3 and the targets 1, 2, 5")]
+    check(3, loss, cases, hint, "Three differences count now. With the bug there were nine.")
 
 
 def check_mirror(signs: Callable) -> None:
@@ -92,26 +89,22 @@ def check_mirror(signs: Callable) -> None:
         "turn a pencil about an axis and look at it in a mirror. A turn about the axis that points "
         "at the mirror stays as it is."
     )
-    for x, z, expected in ((-1, 1, (1, -1, -1)), (1, -1, (-1, -1, 1)), (-1, -1, (-1, 1, -1))):
-        case = f"x = {x} and z = {z}"
-        if not verdict(4, signs(x, z), expected, case, hint):
-            return
-    passed(4, "Two mirrors together make half a turn about y, which keeps turns about y.")
+    numbers = (-1, 1, (1, -1, -1)), (1, -1, (-1, -1, 1)), (-1, -1, (-1, 1, -1))
+    cases = [((x, z), expected, f"x = {x} and z = {z}") for x, z, expected in numbers]
+    praise = "Two mirrors together make half a turn about y, which keeps turns about y."
+    check(4, signs, cases, hint, praise)
 
 
 def check_n_step(n_step_return: Callable) -> None:
     """Exercise 5: the n-step target."""
     hint = "the first reward has the factor 1, the last one gamma^(n - 1), and the value gamma^n."
-    for rewards, value, gamma in (
-        ([1.0, 2.0, 3.0], 8.0, 0.5),
-        ([0.4], 10.0, 0.97),
-        ([0.0] * 5, 1.0, 0.9),
-    ):
+    words = "the rewards {}, a value of {} and a gamma of {}"
+    cases = []
+    for given in ([1.0, 2.0, 3.0], 8.0, 0.5), ([0.4], 10.0, 0.97), ([0.0] * 5, 1.0, 0.9):
+        rewards, value, gamma = given
         expected = np.polynomial.polynomial.polyval(gamma, [*rewards, value])
-        case = f"the rewards {rewards}, a value of {value} and a gamma of {gamma}"
-        if not verdict(5, n_step_return(rewards, value, gamma), expected, case, hint):
-            return
-    passed(5, "With one reward it is the target of exercise 2.")
+        cases.append((given, expected, words.format(*given)))
+    check(5, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
 
 
 def check_weights(weights: Callable) -> None:
@@ -120,12 +113,14 @@ def check_weights(weights: Callable) -> None:
         "N cancels when you divide by the largest weight, which belongs to the smallest "
         "probability."
     )
-    for probabilities, beta in (([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7)):
-        expected = (np.array(probabilities) / min(probabilities)) ** -beta
-        case = f"the probabilities {probabilities} and a beta of {beta}"
-        if not verdict(6, weights(np.array(probabilities), beta), expected, case, hint):
-            return
-    passed(6, "Equal probabilities have weights of 1, so then nothing is corrected.")
+    cases = []
+    for numbers, beta in ([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7):
+        probabilities = np.array(numbers)
+        expected = (probabilities / min(numbers)) ** -beta
+        words = f"the probabilities {numbers} and a beta of {beta}"
+        cases.append(((probabilities, beta), expected, words))
+    praise = "Equal probabilities have weights of 1, so then nothing is corrected."
+    check(6, weights, cases, hint, praise)
 
 
 def check_find(find: Callable) -> None:
@@ -134,7 +129,7 @@ def check_find(find: Callable) -> None:
         "if the number is below the left child's sum, go left. Otherwise subtract that sum, and go "
         "right."
     )
-    generator = np.random.default_rng(0)
+    generator, cases = np.random.default_rng(0), []
     for leaves in (4, 8, 32):
         priorities = generator.integers(1, 9, leaves).astype(float)
         tree = np.zeros(2 * leaves)
@@ -144,10 +139,9 @@ def check_find(find: Callable) -> None:
         ends = np.cumsum(priorities)
         for number in generator.integers(0, 2 * int(ends[-1]), 20) / 2:
             expected = int(np.searchsorted(ends, number, side="right"))
-            case = f"the priorities {priorities.astype(int).tolist()} and the number {number:g}"
-            if not verdict(7, find(tree, number), expected, case, hint):
-                return
-    passed(7, "Your walk needs one comparison a level.")
+            words = f"the priorities {priorities.astype(int).tolist()} and the number {number:g}"
+            cases.append(((tree, number), expected, words))
+    check(7, find, cases, hint, "Your walk needs one comparison a level.")
 
 
 def check_noise(noise_matrix: Callable) -> None:
@@ -155,10 +149,9 @@ def check_noise(noise_matrix: Callable) -> None:
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
-    case = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
-    if not verdict(8, noise_matrix(noise_in, noise_out), expected, case, hint):
-        return
-    passed(8, "Five numbers made the noise of six weights.")
+    words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
+    cases = [((noise_in, noise_out), expected, words)]
+    check(8, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
 
 
 def check_probe(probe: Callable, buffer: type) -> None:
@@ -174,9 +167,10 @@ def check_probe(probe: Callable, buffer: type) -> None:
         "append decisions with a reward of 1 until rows come out. A row holds the observation, the "
         "action, the return, the discount, and the observation that followed."
     )
+    cases = []
     for n_step in (1, 3):
         for kind, expected in ((buffer, True), (OnePowerTooMany, False)):
-            case = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
-            if not verdict(9, probe(kind(n_step, 0.97), 0.97), expected, case, hint):
-                return
-    passed(9, "It found gamma to the power n + 1, which no learning curve showed.")
+            words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
+            cases.append(((kind(n_step, 0.97), 0.97), expected, words))
+    praise = "It found gamma to the power n + 1, which no learning curve showed."
+    check(9, probe, cases, hint, praise)
