@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from reacher.episode import Policy, rollout
+from reacher.episode import Policy, evaluate_policy
 from tutorial.environments import GYMNASIUM, open_environment
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
@@ -19,7 +17,7 @@ SEED = 2**31 - 1  # of the goals, which are the same in every training
 def open_evaluation(
     location: str | os.PathLike = "",
     num_agents: int = 20,
-    goals: Mapping[str, float] = MappingProxyType({}),
+    goals: Mapping[str, float] | None = None,
     every: int = 5,
 ) -> Evaluation | None:
     """An evaluation on what `open_environment` opens.
@@ -58,14 +56,8 @@ class Evaluation:
         self.environment, self.every = environment, every
         self._start = environment.state()
 
-    def due(self, episode: int) -> bool:
-        """Whether there is one after this episode, counted from 1 on."""
-        return episode % self.every == 0
-
-    def rollout(
-        self, policy: Policy, earlier: int = 0
-    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """One episode of a policy, as `reacher.episode.rollout` yields it.
+    def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
+        """Each agent's sum of rewards over one episode, (agents,).
 
         Args:
             earlier: evaluations before this one, whose goals are passed over.
@@ -73,8 +65,4 @@ class Evaluation:
         self.environment.restore(self._start)
         for _ in range(earlier):
             self.environment.reset(train_mode=True)
-        return list(rollout(self.environment, policy))
-
-    def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
-        """Each agent's sum of rewards over such an episode, (agents,)."""
-        return functools.reduce(np.add, (rewards for *_, rewards in self.rollout(policy, earlier)))
+        return evaluate_policy(self.environment, policy)

@@ -83,7 +83,7 @@ class TrainingRun:
         if self.scores[-1] == max(self.scores):
             self.save_weights("best")
         self.show_progress()
-        if self.evaluation and self.evaluation.due(number):
+        if self.evaluation and number % self.evaluation.every == 0:
             began = time.perf_counter()
             found = self.evaluation.scores(self.agent.policy, number // self.evaluation.every - 1)
             self.start += time.perf_counter() - began  # the training's clock stands still
