@@ -19,7 +19,7 @@ def test_only_definitions_are_executed(tmp_path):
     second = "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))"
     module = load_definitions(write(tmp_path / "tiny.ipynb", first, second))
     assert module.area(1) == module.math.pi and (module.LIMIT, module.LIMIT_OF_ALL) == (3, 4)
-    with pytest.raises(AttributeError, match=r"tiny\.ipynb does not define 'value'"):
+    with pytest.raises(AttributeError, match="'tiny' has no attribute 'value'"):
         module.value
 
 

@@ -34,13 +34,6 @@ def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
     }
 
 
-class NotebookDefinitions(types.ModuleType):
-    """What a notebook defines, as attributes; a missing name is an error that says which."""
-
-    def __getattr__(self, name: str):  # called for missing names only
-        raise AttributeError(f"{self.__name__}.ipynb does not define {name!r}")
-
-
 def is_definition(statement: ast.stmt) -> bool:
     """Whether a top-level statement defines something instead of running it.
 
@@ -56,12 +49,16 @@ def is_definition(statement: ast.stmt) -> bool:
     return False
 
 
-def edit_cells(notebook: nbformat.NotebookNode, edits: Iterable[Sequence[str]]) -> None:
-    """Replace text in the code cells by pairs (old, new), one after the other.
+def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> types.ModuleType:
+    """Execute the definitions of a notebook, cell by cell, and nothing else.
+
+    Args: edits, pairs (old, new) of text in the code, made one after the other on a copy.
 
     Raises:
-        ValueError: an old text is there no more, or more than once; says which.
+        ValueError: an edit does not match exactly once; says which.
+        Exception: whatever a definition raises, an undefined name in an annotation included.
     """
+    notebook = nbformat.read(path, as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for old, new in edits:
         times = sum(cell.source.count(old) for cell in cells)
@@ -72,25 +69,10 @@ def edit_cells(notebook: nbformat.NotebookNode, edits: Iterable[Sequence[str]]) 
             )
         for cell in cells:
             cell.source = cell.source.replace(old, new)
-
-
-def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> NotebookDefinitions:
-    """Execute the definitions of a notebook, cell by cell, and nothing else.
-
-    Args: edits, pairs (old, new) as `edit_cells` takes them, made on a copy.
-
-    Raises:
-        ValueError: an edit does not match exactly once.
-        Exception: whatever a definition raises, an undefined name in an annotation included.
-    """
-    notebook = nbformat.read(path, as_version=4)
-    edit_cells(notebook, edits)
     # Edited definitions leave alone what `import Continuous_Control` finds.
-    module = NotebookDefinitions(path.stem + "_edited" * bool(edits))
+    module = types.ModuleType(path.stem + "_edited" * bool(edits))
     sys.modules[module.__name__] = module  # where numba's cached functions look for theirs
-    for number, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":
-            continue
+    for number, cell in enumerate(cells):
         # numba caches cells so named, by what stands before the dot.
         name = f"ipykernel_definitions/{module.__name__}-definitions.ipynb, cell {number}"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
@@ -101,13 +83,13 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> Noteboo
 
 
 @functools.cache
-def definitions() -> NotebookDefinitions:
+def definitions() -> types.ModuleType:
     """Those of `Continuous_Control.ipynb`: one copy in a process, so that all is compiled once."""
     return load_definitions(NOTEBOOK)
 
 
 @functools.cache
-def extensions() -> NotebookDefinitions:
+def extensions() -> types.ModuleType:
     """Those of `doc/extensions.ipynb`: learners that inherit from the notebook's."""
     sys.modules[NOTEBOOK.stem] = definitions()  # which it imports by this name
     return load_definitions(EXTENSIONS)
