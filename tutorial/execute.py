@@ -68,10 +68,9 @@ class Watched(NBClientEngine):
         for name in given:
             require_known("parameter", name, known)
         values = known | given
-        if "overrides" in values:
-            check_parameters(values)
-            make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
-        if str(values.get("env_location")).startswith(GYMNASIUM):
+        check_parameters(values)
+        make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
+        if values["env_location"].startswith(GYMNASIUM):
             tell_another(nb, values["env_location"].removeprefix(GYMNASIUM))
         move_aside(Path(output_path))
         relink(nb, "doc/", "../doc/")
@@ -175,26 +174,19 @@ def write_html(notebook: Path) -> Path:
     return page
 
 
-def as_typed(name: str, options: list[str]) -> str:
-    """The command that runs the notebook, as the reader would type it."""
-    words = ["run", *([] if name == NOTEBOOK.stem else [name])]
-    if "MAKELEVEL" in os.environ:
-        return shlex.join(["make", *words]) + f" OPTIONS={shlex.quote(shlex.join(options))}"
-    python = "py" if os.name == "nt" else "python3"
-    return shlex.join([python, "-m", "tutorial.commands", *words, *options])
-
-
 def how_to_go_on(folder: Path, name: str, options: list[str]) -> str:
     """What is left of a training that was stopped, and the command that continues it."""
     if not (folder / "state.pt").exists():
         return "No state to go on from has been saved yet: the same command begins again."
-    command = as_typed(name, [*options, "-p", "train", "resume"])
+    python = "py" if os.name == "nt" else "python3"
+    words = [python, "-m", "tutorial.commands", "run", name, *options, "-p", "train", "resume"]
+    command = shlex.join(words)
     return f"To go on from the last saved state, and train again what came after it:\n  {command}"
 
 
 def folder_of(parameters: dict[str, Any]) -> Path:
     """The folder that a notebook with these parameters trains into, or loads from."""
-    place = PROJECT / parameters.get("out_dir", "runs") if parameters["train"] else CHECKPOINTS
+    place = PROJECT / parameters["out_dir"] if parameters["train"] else CHECKPOINTS
     return place / parameters["preset"] / f"seed{parameters['seed']}"
 
 
@@ -238,7 +230,7 @@ def main(arguments: list[str]) -> int:
     print(f"\nexecuted notebook    {shown(output)}")
     print(f"the same as a page   {write_html(output).as_uri()}")
     if not stopped:
-        is_arms = not str(parameters.get("env_location")).startswith(GYMNASIUM)
+        is_arms = not parameters["env_location"].startswith(GYMNASIUM)
         play = f" (make watch {shown(folder)}: play with them)" if is_arms else ""
         print(f"scores, weights      {shown(folder)}{play}")
     else:
