@@ -115,7 +115,4 @@ def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
     returns, future = np.zeros_like(rewards), 0.0
     for t in reversed(range(len(rewards))):
         returns[t] = future = rewards[t] + discount * future
-    unknown = 1
-    while discount**unknown > 0.01:
-        unknown += 1
-    return returns[:-unknown]
+    return returns[: -math.ceil(math.log(0.01, discount))]

@@ -29,11 +29,7 @@ def plan(options: Options) -> int:
         print(f"{name:18}{stored:12}{PLANS[name].question}")
     if not options.name:
         return 0
-    chosen = [one for one in missing if one.variant in (options.only or [one.variant])]
-    if options.list:
-        print(*chosen, sep="\n")
-        return 0
-    return runner.run_trainings(chosen, CHECKPOINTS, options.address, options.workers)
+    return runner.run_trainings(missing, CHECKPOINTS, options.address, options.workers)
 
 
 def sweep(options: Options) -> int:
@@ -93,8 +89,6 @@ def parser() -> argparse.ArgumentParser:
 
     one = command("plan", plan, "train what a plan misses; without a name list the plans", True)
     one.add_argument("name", nargs="?", choices=PLANS, metavar="NAME")
-    one.add_argument("--list", action="store_true", help="say what is missing, and train nothing")
-    one.add_argument("--only", nargs="*", metavar="VARIANT")
     one = command("sweep", sweep, "train all combinations of settings on some seeds", True)
     one.add_argument("settings", nargs="*", type=setting, help="such as n_step=1,3 episodes=20")
     one.add_argument("--name", default="sweep")

@@ -17,6 +17,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from reacher import ReacherEnvironment
+from reacher.checks import actions_of_shape
 from reacher.episode import Policy, evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 from research.tables import as_markdown
@@ -36,14 +37,11 @@ def read_policies(folder: Path) -> list[tuple[Entry, Policy]]:
     found = []
     for entry in json.loads((folder / "policies.json").read_text()):
         try:
-            act = stored_policy(folder / entry["file"], entry["layers"])
-            actions = np.asarray(act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32)))
+            act, _ = stored_policy(folder / entry["file"], entry["layers"]), entry["unity_score"]
+            actions = act(np.zeros((ARMS, OBSERVATION_SIZE), np.float32))
+            actions_of_shape(actions, (ARMS, ACTION_SIZE))
         except (KeyError, ValueError) as error:
             raise ValueError(f"{entry} does not work: {error!r}") from None
-        if actions.shape != (ARMS, ACTION_SIZE) or not np.isfinite(actions).all():
-            raise ValueError(f"{entry} makes actions {actions.shape}, not ({ARMS}, {ACTION_SIZE})")
-        if "unity_score" not in entry:
-            raise ValueError(f"{entry} needs a unity_score")
         found.append((entry, act))
     return found
 

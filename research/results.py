@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from reacher.files import write_whole
 from research.training import COLUMNS, Row
 
 HEAD = ",".join(COLUMNS)
@@ -26,6 +26,4 @@ def store(path: Path, rows: Sequence[Row]) -> None:
     lines += [",".join(row) for row in rows]
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.write_text("\n".join([HEAD, *lines, ""]))
-    os.replace(temporary, path)
+    write_whole(path, "\n".join([HEAD, *lines, ""]).encode())

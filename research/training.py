@@ -168,9 +168,6 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
     return evaluate
 
 
-# ------------------------------------------------------------------------ what an agent is made of
-
-
 def parts(training: Training) -> tuple[Any, type]:
     """The notebook's definitions, and the class that learns."""
     if training.bug:

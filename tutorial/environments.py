@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -21,7 +20,7 @@ def open_environment(
     location: str | os.PathLike = "",
     num_agents: int = 20,
     seed: int = 0,
-    goals: Mapping[str, Any] = MappingProxyType({}),
+    goals: Mapping[str, Any] | None = None,
 ) -> Any:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
@@ -47,7 +46,7 @@ def open_environment(
     if goals and location:
         raise ValueError(f"only the embedded arms have goals to choose, not {location}")
     if not location:
-        return ReacherEnvironment(num_agents, seed, **goals)
+        return ReacherEnvironment(num_agents, seed, **(goals or {}))
     if location.startswith(GYMNASIUM):
         return UnityWrapper(location.removeprefix(GYMNASIUM), num_agents, seed)
     from reacher.unity import open_unity  # needs unityagents, which the embedded one does not

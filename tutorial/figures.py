@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-BLUE, ORANGE, GREEN, PURPLE = PALETTE[:4]
-EPISODES = 1, 2, 5, 10, 20, 50, 100  # of a logarithmic axis
+BLUE, ORANGE, GREEN = PALETTE[:3]
 
 
 def plot_scores(
@@ -106,12 +104,7 @@ class GrowingCurve:
         earlier: scores of earlier trainings by name, for thin lines.
     """
 
-    def __init__(
-        self,
-        episodes: int,
-        name: str = "",
-        earlier: Mapping[str, Sequence[float]] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, episodes: int, name: str, earlier: Mapping[str, Sequence[float]]) -> None:
         self.episodes, self.scores, self.name = episodes, list[float](), name
         self.earlier = dict(earlier)
         in_notebook = hasattr(get_ipython(), "kernel")
@@ -199,10 +192,9 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
         rows, 3, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
     )
     episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
-    for axes in panels.flat:
+    for axes in panels.flat[len(titles) :]:
         axes.axis("off")
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
-        axes.axis("on")
         axes.fill_between(
             episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range without a bug"
         )

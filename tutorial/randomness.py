@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
@@ -37,10 +37,10 @@ def restore_random_states(states: Mapping[str, Any]) -> None:
 PACKAGES = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")
 
 
-def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Versions of Python and of packages, by default those that the numbers depend on."""
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on."""
     found = {"python": platform.python_version()}
-    for name in packages:
+    for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):  # JAX may be missing
             found[name] = metadata.version(name)
     return found
