@@ -44,12 +44,11 @@ ARMS = 20  # that act at once
 MOST_ROWS = 200  # whose TD errors are taken in one call
 
 
-# The notebook's.
 Batch = namedtuple("Batch", "observations actions returns discounts next_observations")
 
 
 def random_batch(count: int) -> Batch:
-    """Arrays of numbers from 0 to 1."""
+    """The notebook's Batch, of arrays of numbers from 0 to 1."""
     generator, widths = np.random.default_rng(0), [(33,), (4,), (), (), (33,)]
     return Batch(*(generator.random((count, *width), np.float32) for width in widths))
 
