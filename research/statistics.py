@@ -78,10 +78,10 @@ def detectable(groups: Sequence[np.ndarray], tests: int = 1, power: float = 0.8)
     """The true difference of two groups that a t-test at 0.05 finds with this probability.
 
     Args:
-        groups: of equally many seeds each; their pooled spread is what the test would meet.
+        groups: values by seed; their pooled spread is what the test would meet.
         tests: in one family, of which this is the first step of Holm's correction.
     """
-    seeds = len(groups[0])
+    seeds = min(map(len, groups))  # the test with the fewest
     error = np.sqrt(np.mean([np.var(group, ddof=1) for group in groups]) * 2 / seeds)
     freedom = 2 * (seeds - 1)
     limit = stats.t.ppf(1 - 0.05 / tests / 2, freedom)
