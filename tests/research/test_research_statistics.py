@@ -65,6 +65,8 @@ def test_a_test_finds_what_can_be_detected_in_four_of_five_cases():
     p = stats.ttest_ind(runs[:, 0], runs[:, 1], axis=1).pvalue
     assert np.mean(p < 0.05) == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 4_000))
     assert detectable([np.arange(5.0)] * 2, tests=10) > detectable([np.arange(5.0)] * 2)
+    few, many = np.arange(3.0), np.arange(9.0)  # whichever comes first
+    assert detectable([few, many]) == detectable([many, few])
 
 
 def test_effects_of_a_factorial_by_hand():
