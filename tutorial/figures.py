@@ -65,7 +65,7 @@ def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -
 
 def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
     """The dashed line of the score that counts as solved, with a name for a legend."""
-    label = f"{reward_threshold:g}, for an average"
+    label = f"solved: an average of {reward_threshold:g}"
     axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1, label=label)
 
 
