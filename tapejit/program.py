@@ -50,12 +50,10 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
     layers = [x for x in things if isinstance(x, torch.nn.Linear) and not exact]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     before = {id(tensor) for reading in read for tensor in reading.tensors.values()}
-    bounds = {}
     for _, tensor, value in memory.state.values():
         if id(tensor) in before:
             numbers = tensor.detach().to(torch.float32).numpy().T.ravel()
-            memory.first[place := memory.place(value)] = numbers
-            bounds[place] = drawn.get(id(tensor))
+            memory.first[memory.place(value)] = numbers, drawn.get(id(tensor), 0.0)
         elif odd := kinds - FROM_ZERO:
             raise Missing(f"a fresh {min(odd)}: let the learner learn once before")
     for each, told in made.values():
@@ -66,7 +64,7 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
         "top": memory.top,
         "rates": [[memory.place(x), rate] for x, rate in memory.rates.values()],
         "state": {path: memory.lies(value) for path, _, value in memory.state.values()},
-        "first": first_numbers(memory.first, bounds),
+        "first": first_numbers(memory.first),
     }
 
 
@@ -101,26 +99,18 @@ def packed(numbers: np.ndarray) -> str:
     return base64.b64encode(numbers.tobytes()).decode()
 
 
-def first_numbers(first: Mapping[int, np.ndarray], bounds: Mapping) -> list[list]:
-    """What is in the memory at first, if not 0: places, sizes, kinds and numbers.
-
-    Args:
-        first: numbers by place.
-        bounds: of what may be drawn anew, by place.
-    """
+def first_numbers(first: Mapping[int, tuple[np.ndarray, float]]) -> list[list]:
+    """What is in the memory at first: places, sizes, kinds and numbers."""
     found: list[list] = []
     known: dict[bytes, int] = {}
-    for place, numbers in sorted(first.items()):
-        key, bound = numbers.tobytes(), bounds.get(place)
-        if key in known:
+    for place, (numbers, bound) in sorted(first.items()):
+        if (key := numbers.tobytes()) in known:
             found.append([place, len(numbers), "copy", known[key]])
         elif bound and is_uniform(numbers, bound):
             found.append([place, len(numbers), "uniform", bound])
-        elif numbers.any():
-            some = numbers[:1] if (numbers == numbers[0]).all() else numbers  # repeated there
-            found.append([place, len(numbers), "numbers", packed(some)])
         else:
-            continue
+            some = numbers[:1] if len({*numbers}) == 1 else numbers  # repeated there
+            found.append([place, len(numbers), "numbers", packed(some)])
         known[key] = place
     return found
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tapejit.private import memory_of, tree_map
+from tapejit.private import memory_of, schema_of, tree_map
 from tapejit.recording import Node, Recorded
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -34,11 +34,11 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
-DECOMPOSED = frozenset(  # by PyTorch, into operations that are here
-    "native_layer_norm.default native_layer_norm_backward.default clamp.default "
-    "clamp.Tensor".split()
+DECOMPOSED = frozenset(  # by PyTorch, into operations that are here, or not at all
+    "native_layer_norm.default native_layer_norm_backward.default clamp.default clamp.Tensor "
+    "max.dim min.dim".split()
 )
-FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
+FILLED = {"zeros": 0.0, "empty": 0.0, "empty_strided": 0.0, "ones": 1.0}
 
 
 class Missing(ValueError):
@@ -50,9 +50,9 @@ def empty(*shape: int) -> Tensor:
     return torch.empty(shape, device="meta")
 
 
-def room(value: Tensor) -> int:
-    """For how many floats there is memory."""
-    return max(4, -(-value.untyped_storage().nbytes() // 16) * 4)
+def name_of(node: Node) -> str:
+    """The name of an operation, the same for all ways of giving a shape or types of arguments."""
+    return node.target.partition(".")[0].removesuffix("_like").removeprefix("new_")
 
 
 class Memory:
@@ -60,20 +60,20 @@ class Memory:
 
     def __init__(self) -> None:
         self.top = HEAP
-        self.free: dict[int, list[int]] = defaultdict(list)  # places, by the room they have
+        self.free: dict[int, list[int]] = defaultdict(list)  # places, by sizes in bytes
         self.places: dict[int, tuple[int, Tensor]] = {}  # by memory_of; with the value, to keep it
-        self.first: dict[int, np.ndarray] = {}  # by place
+        self.first: dict[int, tuple[np.ndarray, float]] = {}  # and what may bound others, by place
         self.constants: dict[tuple, Tensor] = {}
         self.state: dict[int, tuple[str, Tensor, Tensor]] = {}  # path, tensor and value, by id
         self.rates: dict[int, tuple[Tensor, float]] = {}  # by id of the group
 
     def placed(self, value: Tensor) -> Tensor:
         """The value, which now has a place."""
-        free = self.free[room(value)]
-        if not free:
-            free.append(self.top)
-            self.top += room(value)
-        self.places[memory_of(value)] = free.pop(), value
+        size = value.untyped_storage().nbytes()
+        if not self.free[size]:
+            self.free[size].append(self.top)
+            self.top += max(4, -(-size // 16) * 4)
+        self.places[memory_of(value)] = self.free[size].pop(), value
         return value
 
     def place(self, value: Tensor) -> int:
@@ -91,7 +91,7 @@ class Memory:
         key = numbers.shape, numbers.tobytes()
         if key not in self.constants:
             self.constants[key] = self.placed(empty(*numbers.shape))
-            self.first[self.place(self.constants[key])] = np.ravel(numbers)
+            self.first[self.place(self.constants[key])] = np.ravel(numbers), 0.0
         return self.constants[key]
 
     def tensor(self, path: str, tensor: Tensor) -> Tensor:
@@ -120,19 +120,15 @@ class Program:
         self.code: list[list] = []
         self.values: dict[Node, Any] = {}
         self.known: dict[tuple, Tensor] = {}
-        missing = []
-        for node in recorded.nodes():
-            try:
-                self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
-            except Missing as reason:  # go on, to tell all of them
-                missing.append(f"{reason} in {node.where}")
-                self.values[node] = empty(*node.shape or ())
-        if missing:
+        nodes = recorded.nodes()
+        if missing := [f"{x.target} in {x.where}" for x in nodes if name_of(x) not in KNOWN]:
             raise Missing("the machine does not have " + ", ".join(dict.fromkeys(missing)))
+        for node in nodes:
+            self.where = node.where
+            self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
         self.outputs = [memory.placed(empty(*node.shape)) for node in recorded.results]
-        for out, node in zip(self.outputs, recorded.results, strict=True):
-            self.each("copy", self.values[node], out=out)
-        homes = {inputs["state", path]: self.values[node] for path, node in recorded.state}
+        homes = dict(zip(self.outputs, [self.values[x] for x in recorded.results], strict=True))
+        homes |= {inputs["state", path]: self.values[node] for path, node in recorded.state}
         old = set(map(memory_of, homes))  # which other homes may need
         moved = {k: self.each("copy", v) if memory_of(v) in old else v for k, v in homes.items()}
         for home, value in moved.items():
@@ -164,27 +160,26 @@ class Program:
             return out
         rows, row = axes if len(axes) == 2 else ([1, 0, *(0 for _ in values)], *axes)
         if row[0] > WIDEST and max(row[2:], default=0) > 1:
-            raise Missing(f"{name} of numbers that lie so far apart")
-        words: list = [0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values)]
-        for value, *steps in zip(values, rows[2:], row[2:], strict=True):
-            words += [value, *steps]
-        self.code.append(words)
+            raise Missing(f"the machine has no {name} of numbers so far apart, as in {self.where}")
+        places = [x for each in zip(values, rows[2:], row[2:], strict=True) for x in each]
+        self.code.append([0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values), *places])
         return out
 
     def product(self, a: Tensor, b: Tensor, bias: Any = -1) -> Tensor:
         (m, k), n = a.shape, b.shape[1]
         if k > LONGEST:
-            raise Missing(f"a product over more than {LONGEST} numbers")
+            raise Missing(f"the machine has no product over {k} numbers, as in {self.where}")
         self.code.append([1, out := empty(m, n), m, n, k, a, *a.stride(), b, *b.stride(), bias])
         return out
 
-    def sum(self, x: Tensor, dims: Sequence[int], mean: bool) -> Tensor:
-        """The sum along axes or its mean; the axes stay."""
+    def sum(self, x: Tensor, dims: Any, is_mean: bool = False, correction: float = 0) -> Tensor:
+        """The sum along axes or its mean, of n - correction numbers; the axes stay."""
+        dims = axes_of(x, dims)
         kept = [k for k in range(x.ndim) if k not in dims]
         n = math.prod(x.shape[k] for k in dims)
         rows = self.reshape(x.permute(*kept, *dims), [-1, n])
         out = empty(*(1 if k in dims else size for k, size in enumerate(x.shape)))
-        factor = np.float32(1 / n if mean else 1).view(np.int32)
+        factor = np.float32(1 / (n - correction) if is_mean else 1).view(np.int32)
         self.code.append([2, out, *rows.shape, rows, *rows.stride(), factor])
         return out
 
@@ -198,24 +193,17 @@ class Program:
             return self.dense(x).view(shape)
 
     def do(self, node: Node) -> Any:
-        """The value of a node: views of others, or instructions."""
-        if node.target == "constant":
-            return self.memory.number(node.args[0])
-        if node.target == "draw":
-            return draw(self, node)
-        name, overload = (*node.target.split("."), "")[:2]
+        """The value of a node, or a list of several: views of others, or instructions."""
+        name = name_of(node)
         args, options = tree_map(
             lambda x: self.values[x] if isinstance(x, Node) else x, (node.args, node.kwargs)
         )
         if name in VIEWS:
-            return getattr(getattr(torch.ops.aten, name), overload)(*args)
-        if name in OPERATIONS:
-            return OPERATIONS[name](self, node, *args, **options)
-        if (value := FILLED.get(name.removesuffix("_like").removeprefix("new_"))) is not None:
-            return filled(self, node, value)
-        if name not in NUMBERS or options:
-            raise Missing(f"the operation {node.target}")
-        return self.each(name, *args)
+            return getattr(getattr(torch.ops.aten, name), node.target.partition(".")[2])(*args)
+        if name not in OPERATIONS:
+            return self.each(name, *args, **options)
+        found = OPERATIONS[name](self, node, *args, **options)
+        return found if node.shape is None else self.reshape(found, node.shape)
 
     def words(self) -> list[int]:
         """The instructions; values that only this program needs get places, one after the other."""
@@ -230,7 +218,7 @@ class Program:
             found += [memory.place(x) if isinstance(x, Tensor) else x for x in words]
             for key, x in values.items():
                 if last[key] is words and key not in kept:
-                    memory.free[room(x)].append(memory.places[key][0])
+                    memory.free[x.untyped_storage().nbytes()].append(memory.places[key][0])
         return found
 
 
@@ -242,32 +230,24 @@ def axes_of(x: Tensor, dims: Any) -> list[int]:
 # ------------------------------------------------------------------------------ operations by name
 
 
-def draw(p, node):
+def draw(p, node, _, func, args, options):
     """New random numbers in each call."""
-    _, func, args, options = node.args
-    name = func._schema.name.removeprefix("aten::").removesuffix("_like").removesuffix("_")
+    name = schema_of(func)[1].removesuffix("_like").removesuffix("_")
     kind = {"randn": "normal", "rand": "uniform", "bernoulli": "uniform"}.get(name)
-    if options.get("generator") or not kind:
-        raise Missing(f"random numbers of the kind {name}")
+    if not kind:
+        raise Missing(f"the machine does not have random numbers by {name}")
     drawn = p.each(kind, out=empty(*node.shape))
-    if name != "bernoulli":
-        return drawn
-    return p.each("lt", drawn, *(one for one in args if isinstance(one, float)))
+    return p.each("lt", drawn, args[-1]) if name == "bernoulli" else drawn
 
 
-def filled(p, node, *values, **_):
-    return p.memory.number(values[-1]).expand(node.shape)
-
-
-def getitem(p, node, values, k):
-    return p.reshape(values[k], node.shape) if isinstance(values, list) else empty(*node.shape)
+def filled(p, node, *args, **_):
+    return p.memory.number(FILLED.get(name_of(node), args[-1])).expand(node.shape)
 
 
 def cat(p, node, values, dim=0):
     values = [x for x in values if x.shape != (0,)]
     out = empty(*node.shape)
-    parts = out.split([x.shape[dim] for x in values], dim)
-    for x, part in zip(values, parts, strict=True):
+    for x, part in zip(values, out.split([x.shape[dim] for x in values], dim), strict=True):
         p.each("copy", x, out=part)
     return out
 
@@ -279,8 +259,7 @@ def converted(p, node, x, **_):
 
 
 def plus(p, node, a, b, alpha=1):
-    name = node.target.partition(".")[0]
-    return p.each(name, a, b if alpha == 1 else p.each("mul", b, alpha))
+    return p.each(name_of(node), a, b if alpha == 1 else p.each("mul", b, alpha))
 
 
 def power(p, node, x, y):
@@ -296,54 +275,45 @@ def mm(p, node, a, b):
 
 def addmm(p, node, c, a, b, beta=1, alpha=1):
     if (beta, alpha) != (1, 1) or c.shape != b.shape[1:]:
-        raise Missing("addmm with factors, or with a matrix added")
+        raise Missing(f"the machine has no addmm with factors or a matrix, as in {node.where}")
     return p.product(a, b, p.dense(c))
 
 
-def total(p, node, x, dims=None, *_, **options):
-    return p.reshape(p.sum(x, axes_of(x, dims), node.target.startswith("mean")), node.shape)
-
-
 def extreme(p, node, x, dims=None, *_):
-    if node.shape is None:  # where the largest one is, too
-        raise Missing(f"the operation {node.target}")
     for dim in axes_of(x, dims):
         while (n := x.shape[dim]) > 1:  # half of them beside the other half
             halves = [x.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
             x = p.each("maximum" if "max" in node.target else "minimum", *halves)
-    return p.reshape(x, node.shape)
+    return x
 
 
 def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
-    mean = p.sum(x, dims := axes_of(x, dims), mean=True)
+    mean = p.sum(x, dims, is_mean=True)
     away = p.each("sub", x, mean)
-    found = p.sum(p.each("mul", away, away), dims, mean=False)
-    count = math.prod(x.shape) // math.prod(found.shape)
-    return [p.each("mul", found, 1 / (count - correction)), mean]
+    return [p.sum(p.each("mul", away, away), dims, True, correction), mean]
 
 
-OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are more than NUMBERS
-    "getitem": getitem,
+OPERATIONS: dict[str, Callable] = {  # by names, if more than a view or one of NUMBERS
+    "constant": lambda p, node, numbers: p.memory.number(numbers),
+    "draw": draw,
+    "getitem": lambda p, node, values, k: values[k],
     "cat": cat,
     "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
-    "scalar_tensor": filled,
     "copy": lambda p, node, old, new, *_: new.expand(node.shape),
-    "clone": lambda p, node, x, **_: x,
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
-    "add": plus,
-    "sub": plus,
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
     "addcdiv": lambda p, node, *x, value=1: p.each("addcdiv", *x, value),
     "pow": power,
     "mm": mm,
     "addmm": addmm,
-    "var": lambda p, node, *x, **how: p.reshape(var_mean(p, node, *x, **how)[0], node.shape),
+    "sum": lambda p, node, x, dims=None, *_, **__: p.sum(x, dims),
+    "mean": lambda p, node, x, dims=None, *_, **__: p.sum(x, dims, is_mean=True),
+    "var": lambda *args, **how: var_mean(*args, **how)[0],
     "var_mean": var_mean,
 }
-OPERATIONS |= dict.fromkeys(
-    ("view", "_unsafe_view"), lambda p, node, x, *_: p.reshape(x, node.shape)
-)
-OPERATIONS |= dict.fromkeys(("sum", "mean"), total)
+OPERATIONS |= dict.fromkeys(("view", "_unsafe_view", "clone"), lambda p, node, x, *_, **__: x)
+OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
-OPERATIONS |= dict.fromkeys(("full", "full_like", "new_full", "fill"), filled)
+OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
+KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS, "input"}
