@@ -101,8 +101,7 @@ def packed(numbers: np.ndarray) -> str:
 
 def first_numbers(first: Mapping[int, tuple[np.ndarray, float]]) -> list[list]:
     """What is in the memory at first: places, sizes, kinds and numbers."""
-    found: list[list] = []
-    known: dict[bytes, int] = {}
+    found, known = list[list](), dict[bytes, int]()
     for place, (numbers, bound) in sorted(first.items()):
         if (key := numbers.tobytes()) in known:
             found.append([place, len(numbers), "copy", known[key]])

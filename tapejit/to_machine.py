@@ -1,9 +1,9 @@
 """PyTorch's operations as instructions of a small machine (machine/machine.c).
 
 A value is a tensor without numbers (PyTorch's device "meta") whose storage stands for a place in
-the machine's memory, so views cost nothing. Matrices of networks and optimizers lie transposed,
-since most products then read them in order. What is needed no longer gives its memory away. All
-numbers are float32.
+the machine's memory, so views cost nothing. Tensors of the learner lie with their axes reversed,
+since most products then read their matrices in order. What is needed no longer gives its memory
+away. All numbers are float32.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Memory:
     """What the programs of a learner share: its tensors, constants, and what they are at first."""
 
     def __init__(self) -> None:
-        self.top = HEAP
+        self.top = HEAP  # in floats, as places
         self.free: dict[int, list[int]] = defaultdict(list)  # places, by sizes in bytes
         self.places: dict[int, tuple[int, Tensor]] = {}  # by memory_of; with the value, to keep it
         self.first: dict[int, tuple[np.ndarray, float]] = {}  # and what may bound others, by place
@@ -195,9 +195,7 @@ class Program:
     def do(self, node: Node) -> Any:
         """The value of a node, or a list of several: views of others, or instructions."""
         name = name_of(node)
-        args, options = tree_map(
-            lambda x: self.values[x] if isinstance(x, Node) else x, (node.args, node.kwargs)
-        )
+        args, options = tree_map(lambda x: self.values.get(x, x), (node.args, node.kwargs))
         if name in VIEWS:
             return getattr(getattr(torch.ops.aten, name), node.target.partition(".")[2])(*args)
         if name not in OPERATIONS:
@@ -293,7 +291,9 @@ def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
     return [p.sum(p.each("mul", away, away), dims, True, correction), mean]
 
 
-OPERATIONS: dict[str, Callable] = {  # by names, if more than a view or one of NUMBERS
+# By names, if more than a view or one of NUMBERS. They take the program, the node and the arguments
+# of the operation. `Program.do` gives what they return the node's shape.
+OPERATIONS: dict[str, Callable] = {
     "constant": lambda p, node, numbers: p.memory.number(numbers),
     "draw": draw,
     "getitem": lambda p, node, values, k: values[k],
