@@ -80,18 +80,14 @@ def program(recorder: Learner, method: str, arguments: tuple, memory: Memory) ->
     named = inspect.signature(getattr(recorder.learner, method)).bind(*arguments).arguments
     names = [name for name, argument in named.items() for _ in tree_leaves(argument)]
     data = {k: memory.placed(empty(*call.leaves[k].shape)) for k in call.numbers}
-    inputs: dict[tuple, torch.Tensor] = {("argument", k): value for k, value in data.items()}
     needed = {*recorded.used("state"), *dict(recorded.state)}
-    for path, tensor in reading.tensors.items():
-        if path in needed:
-            inputs["state", path] = memory.tensor(path, tensor)
-    for k in sorted(recorded.used("rate")):
-        inputs["rate", k] = memory.rate(reading.rates[k])
-    made = Program(recorded, inputs, memory)
+    state = {path: memory.tensor(path, x) for path, x in reading.tensors.items() if path in needed}
+    rates = {k: memory.rate(reading.rates[k]) for k in sorted(recorded.used("rate"))}
+    made = Program(recorded, {"argument": data, "state": state, "rate": rates}, memory)
     return made, {
         "inputs": [{"name": names[k], **memory.lies(value)} for k, value in data.items()],
         "outputs": [memory.lies(value) for value in made.outputs],
-        "reads": [memory.lies(inputs["state", path]) for path in sorted(recorded.used("state"))],
+        "reads": [memory.lies(state[path]) for path in sorted(recorded.used("state"))],
     }
 
 

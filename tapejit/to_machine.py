@@ -112,11 +112,11 @@ class Program:
     """Instructions of one recording: lists of numbers and values, the first of which is written.
 
     Args:
-        inputs: values by the arguments of input nodes.
+        inputs: values by the kind and the name or number of input nodes.
     """
 
     def __init__(self, recorded: Recorded, inputs: Mapping, memory: Memory):
-        self.memory = memory
+        self.memory, self.inputs = memory, inputs
         self.code: list[list] = []
         self.values: dict[Node, Any] = {}
         self.known: dict[tuple, Tensor] = {}
@@ -125,10 +125,10 @@ class Program:
             raise Missing("the machine does not have " + ", ".join(dict.fromkeys(missing)))
         for node in nodes:
             self.where = node.where
-            self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
+            self.values[node] = self.do(node)
         self.outputs = [memory.placed(empty(*node.shape)) for node in recorded.results]
         homes = dict(zip(self.outputs, [self.values[x] for x in recorded.results], strict=True))
-        homes |= {inputs["state", path]: self.values[node] for path, node in recorded.state}
+        homes |= {inputs["state"][path]: self.values[node] for path, node in recorded.state}
         old = set(map(memory_of, homes))  # which other homes may need
         moved = {k: self.each("copy", v) if memory_of(v) in old else v for k, v in homes.items()}
         for home, value in moved.items():
@@ -201,7 +201,8 @@ class Program:
         if name not in OPERATIONS:
             return self.each(name, *args, **options)
         found = OPERATIONS[name](self, node, *args, **options)
-        return found if node.shape is None else self.reshape(found, node.shape)
+        is_done = node.shape is None or found.shape == node.shape
+        return found if is_done else self.reshape(found, node.shape)
 
     def words(self) -> list[int]:
         """The instructions; values that only this program needs get places, one after the other."""
@@ -266,9 +267,8 @@ def power(p, node, x, y):
 
 
 def mm(p, node, a, b):
-    if a.stride(0) == 1 != a.stride(1):  # a gradient of weights: as these lie
-        return p.product(b.t(), a.t()).t()
-    return p.product(a, b)
+    is_turned = a.stride(0) == 1 != a.stride(1)  # a gradient of weights: as these lie
+    return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
 def addmm(p, node, c, a, b, beta=1, alpha=1):
@@ -294,6 +294,7 @@ def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
 # By names, if more than a view or one of NUMBERS. They take the program, the node and the arguments
 # of the operation. `Program.do` gives what they return the node's shape.
 OPERATIONS: dict[str, Callable] = {
+    "input": lambda p, node, kind, which: p.inputs[kind][which],
     "constant": lambda p, node, numbers: p.memory.number(numbers),
     "draw": draw,
     "getitem": lambda p, node, values, k: values[k],
@@ -316,4 +317,4 @@ OPERATIONS |= dict.fromkeys(("view", "_unsafe_view", "clone"), lambda p, node, x
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
 OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
-KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS, "input"}
+KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}
