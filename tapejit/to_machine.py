@@ -197,7 +197,7 @@ class Program:
         name = name_of(node)
         args, options = tree_map(lambda x: self.values.get(x, x), (node.args, node.kwargs))
         if name in VIEWS:
-            return getattr(getattr(torch.ops.aten, name), node.target.partition(".")[2])(*args)
+            return getattr(torch.ops.aten, name)(*args)
         if name not in OPERATIONS:
             return self.each(name, *args, **options)
         found = OPERATIONS[name](self, node, *args, **options)
