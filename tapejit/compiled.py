@@ -226,7 +226,7 @@ class Learner:
         if changed := differences(after.facts, end.facts):
             raise CannotRecord(f"{method} changes {changed[0]}")
         if differences(reading.facts, after.facts):  # such as an optimizer before its first step
-            raise NotNow
+            raise NotNow("its next call does something else")
         if one[:3] != other[:3]:
             raise CannotRecord(f"two calls of {method} one after the other do different things")
         known.append(one)

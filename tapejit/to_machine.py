@@ -1,23 +1,23 @@
 """PyTorch's operations as instructions of a small machine (machine/machine.c).
 
-A value is a place in the machine's memory and strides, so views cost nothing: PyTorch takes them of
-tensors without numbers. Matrices of networks and optimizers lie transposed, since most products
-then read them in order. What is needed no longer gives its memory away. All numbers are float32.
+A value is a tensor without numbers (PyTorch's device "meta") whose storage stands for a place in
+the machine's memory, so views cost nothing. Tensors of the learner lie with their axes reversed,
+since most products then read their matrices in order. What is needed no longer gives its memory
+away. All numbers are float32.
 """
 
 from __future__ import annotations
 
 import math
-import struct
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from tapejit.private import tree_map
+from tapejit.private import memory_of, schema_of, tree_map
 from tapejit.recording import Node, Recorded
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -34,270 +34,220 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select split_with_sizes squeeze unsqueeze".split()
-DECOMPOSED = frozenset(  # by PyTorch, into operations that are here
-    "native_layer_norm.default native_layer_norm_backward.default clamp.default "
-    "clamp.Tensor".split()
+DECOMPOSED = frozenset(  # by PyTorch, into operations that are here, or not at all
+    "native_layer_norm.default native_layer_norm_backward.default clamp.default clamp.Tensor "
+    "max.dim min.dim".split()
 )
-FILLED = dict.fromkeys("zeros zero empty empty_strided".split(), 0.0) | {"ones": 1.0}
+FILLED = {"zeros": 0.0, "empty": 0.0, "empty_strided": 0.0, "ones": 1.0}
 
 
 class Missing(ValueError):
     """What the machine cannot do, in one line."""
 
 
-@dataclass(eq=False)
-class Buffer:
-    """Memory of some floats; its place is -1 until there is one."""
-
-    size: int
-    place: int = -1
-
-
-@dataclass(eq=False)
-class Value:
-    """Numbers in a buffer, which lie there as those of `lies`, a tensor without numbers, would."""
-
-    buffer: Buffer
-    lies: torch.Tensor
-
-    def seen(self, view: Callable[[torch.Tensor], torch.Tensor]) -> Value:
-        return Value(self.buffer, view(self.lies))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.lies.shape)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.lies.stride()
-
-    @property
-    def place(self) -> int:
-        return self.buffer.place + int(self.lies.storage_offset())
-
-
-def empty(*shape: int) -> torch.Tensor:
+def empty(*shape: int) -> Tensor:
+    """A new value."""
     return torch.empty(shape, device="meta")
 
 
-def new(lies: torch.Tensor) -> Value:
-    return Value(Buffer(-(-max(1, lies.numel()) // 4) * 4), lies)
+def name_of(node: Node) -> str:
+    """The name of an operation, the same for all ways of giving a shape or types of arguments."""
+    return node.target.partition(".")[0].removesuffix("_like").removeprefix("new_")
 
 
-@dataclass
 class Memory:
     """What the programs of a learner share: its tensors, constants, and what they are at first."""
 
-    top: int = HEAP
-    first: dict[int, np.ndarray] = field(default_factory=dict)  # by place
-    constants: dict = field(default_factory=dict)
-    state: dict[int, tuple[str, torch.Tensor, Value]] = field(default_factory=dict)  # by id
-    rates: dict[int, tuple[dict, Value]] = field(default_factory=dict)  # by id
-    missing: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.top = HEAP  # in floats, as places
+        self.free: dict[int, list[int]] = defaultdict(list)  # places, by sizes in bytes
+        self.places: dict[int, tuple[int, Tensor]] = {}  # by memory_of; with the value, to keep it
+        self.first: dict[int, tuple[np.ndarray, float]] = {}  # and what may bound others, by place
+        self.constants: dict[tuple, Tensor] = {}
+        self.state: dict[int, tuple[str, Tensor, Tensor]] = {}  # path, tensor and value, by id
+        self.rates: dict[int, tuple[Tensor, float]] = {}  # by id of the group
 
-    def kept(self, lies: torch.Tensor) -> Value:
-        value = new(lies)
-        value.buffer.place, self.top = self.top, self.top + value.buffer.size
+    def placed(self, value: Tensor) -> Tensor:
+        """The value, which now has a place."""
+        size = value.untyped_storage().nbytes()
+        if not self.free[size]:
+            self.free[size].append(self.top)
+            self.top += max(4, -(-size // 16) * 4)
+        self.places[memory_of(value)] = self.free[size].pop(), value
         return value
 
-    def number(self, value: Any) -> Value:
+    def place(self, value: Tensor) -> int:
+        return self.places[memory_of(value)][0] + int(value.storage_offset())
+
+    def lies(self, value: Tensor) -> dict:
+        """Where a value lies; of a matrix of the learner, by columns."""
+        return {"place": self.place(value), "shape": list(value.shape)}
+
+    def number(self, value: Any) -> Tensor:
         """A value, or the constant of a number or of a tensor."""
-        if isinstance(value, Value):
+        if isinstance(value, Tensor) and value.is_meta:
             return value
         numbers = torch.as_tensor(value).detach().to(torch.float32).numpy()
         key = numbers.shape, numbers.tobytes()
         if key not in self.constants:
-            self.constants[key] = self.kept(empty(*numbers.shape))
-            self.first[self.constants[key].place] = np.ravel(numbers)
+            self.constants[key] = self.placed(empty(*numbers.shape))
+            self.first[self.place(self.constants[key])] = np.ravel(numbers), 0.0
         return self.constants[key]
 
-    def tensor(self, path: str, tensor: torch.Tensor) -> Value:
-        """The place of one of the learner's tensors."""
+    def tensor(self, path: str, tensor: Tensor) -> Tensor:
+        """The value of one of the learner's tensors, which lies with its axes reversed."""
         if id(tensor) not in self.state:
-            shape = tuple(tensor.shape)
-            lies = empty(*shape[::-1]).t() if len(shape) == 2 else empty(*shape)
-            self.state[id(tensor)] = path, tensor, self.kept(lies)
+            value = self.placed(empty(*tensor.shape[::-1])).permute([*range(tensor.ndim)][::-1])
+            self.state[id(tensor)] = path, tensor, value
         return self.state[id(tensor)][2]
 
-    def rate(self, group: dict) -> Value:
-        """The place of the learning rate of an optimizer's group."""
-        return self.rates.setdefault(id(group), (group, self.kept(empty())))[1]
+    def rate(self, group: dict) -> Tensor:
+        """The value of the learning rate of an optimizer's group."""
+        if id(group) not in self.rates:
+            self.rates[id(group)] = self.placed(empty()), float(group["lr"])
+        return self.rates[id(group)][0]
 
 
 class Program:
     """Instructions of one recording: lists of numbers and values, the first of which is written.
 
     Args:
-        inputs: values by the arguments of input nodes.
+        inputs: values by the kind and the name or number of input nodes.
     """
 
     def __init__(self, recorded: Recorded, inputs: Mapping, memory: Memory):
-        self.memory = memory
+        self.memory, self.inputs = memory, inputs
         self.code: list[list] = []
         self.values: dict[Node, Any] = {}
-        self.known: dict[tuple, Value] = {}
-        for node in recorded.nodes():
-            try:
-                self.values[node] = inputs[node.args] if node.target == "input" else self.do(node)
-            except Missing as reason:  # go on, to tell all of them
-                memory.missing.append(f"{reason} in {node.where}")
-                self.values[node] = new(empty(*node.shape or ()))
-        self.outputs = [memory.kept(empty(*node.shape)) for node in recorded.results]
-        for out, node in zip(self.outputs, recorded.results, strict=True):
-            self.each("copy", self.values[node], out=out)
-        homes = {inputs["state", path]: self.values[node] for path, node in recorded.state}
-        old = {home.buffer for home in homes}  # which other homes may need
-        moved = {k: self.each("copy", v) if v.buffer in old else v for k, v in homes.items()}
+        self.known: dict[tuple, Tensor] = {}
+        nodes = recorded.nodes()
+        if missing := [f"{x.target} in {x.where}" for x in nodes if name_of(x) not in KNOWN]:
+            raise Missing("the machine does not have " + ", ".join(dict.fromkeys(missing)))
+        for node in nodes:
+            self.where = node.where
+            self.values[node] = self.do(node)
+        self.outputs = [memory.placed(empty(*node.shape)) for node in recorded.results]
+        homes = dict(zip(self.outputs, [self.values[x] for x in recorded.results], strict=True))
+        homes |= {inputs["state"][path]: self.values[node] for path, node in recorded.state}
+        old = set(map(memory_of, homes))  # which other homes may need
+        moved = {k: self.each("copy", v) if memory_of(v) in old else v for k, v in homes.items()}
         for home, value in moved.items():
             self.each("copy", value, out=home)
 
-    def each(self, name: str, *operands: Any, out: Value | None = None) -> Value:
+    def each(self, name: str, *operands: Any, out: Tensor | None = None) -> Tensor:
         """Number by number, once for each combination. Shapes are broadcast."""
-        values = [self.memory.number(operand) for operand in operands]
-        key = name, *((x.buffer, x.lies.storage_offset(), x.shape, x.strides) for x in values)
-        if not out and key in self.known:
-            return self.known[key]
-        shape = out.shape if out else torch.broadcast_shapes(*(value.shape for value in values))
-        values = [value.seen(lambda x: x.expand(shape)) for value in values]
-        if not out:  # in the order of axes of an operand, if that is without gaps
-            dense = [x.lies for x in values if x.strides == torch.empty_like(x.lies).stride()]
-            out = self.known[key] = new(torch.empty_like(dense[0]) if dense else empty(*shape))
-        order = sorted(range(len(shape)), key=lambda k: -out.strides[k])
+        values: Any = [self.memory.number(operand) for operand in operands]
+        key = name, *((memory_of(x), x.storage_offset(), x.shape, x.stride()) for x in values)
+        if out is None:
+            if key in self.known:
+                return self.known[key]
+            out = self.known[key] = sum(values)  # no numbers, but shape and order of axes
+        values = [x.expand(out.shape) for x in values]
+        order = sorted(range(out.ndim), key=out.stride, reverse=True)
         axes: list[list[int]] = []  # sizes, and strides of out and of values
         for k in order:
-            steps = [value.strides[k] for value in (out, *values)]
-            if axes and axes[-1][1:] == [step * shape[k] for step in steps]:
-                axes[-1] = [axes[-1][0] * shape[k], *steps]  # they lie in order in all of them
-            elif shape[k] != 1:
-                axes.append([shape[k], *steps])
+            size, steps = out.shape[k], [x.stride(k) for x in (out, *values)]
+            if axes and axes[-1][1:] == [step * size for step in steps]:
+                axes[-1] = [axes[-1][0] * size, *steps]  # they lie in order in all of them
+            elif size != 1:
+                axes.append([size, *steps])
         if not axes or axes[-1][1] != 1:
             axes.append([1, 1, *(0 for _ in values)])
         if len(axes) > 2:  # the machine does two axes at a time
-            axis = next(k for k in order if shape[k] > 1)
-            for k in range(shape[axis]):
-                parts = [Value(x.buffer, x.lies.select(axis, k)) for x in (out, *values)]
-                self.each(name, *parts[1:], out=parts[0])
+            axis = next(k for k in order if out.shape[k] > 1)
+            for part, *parts in zip(*(x.unbind(axis) for x in (out, *values)), strict=True):
+                self.each(name, *parts, out=part)
             return out
         rows, row = axes if len(axes) == 2 else ([1, 0, *(0 for _ in values)], *axes)
         if row[0] > WIDEST and max(row[2:], default=0) > 1:
-            raise Missing(f"{name} of numbers that lie so far apart")
-        words: list = [0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values)]
-        for value, *steps in zip(values, rows[2:], row[2:], strict=True):
-            words += [value, *steps]
-        self.code.append(words)
+            raise Missing(f"the machine has no {name} of numbers so far apart, as in {self.where}")
+        places = [x for each in zip(values, rows[2:], row[2:], strict=True) for x in each]
+        self.code.append([0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values), *places])
         return out
 
-    def product(self, a: Value, b: Value, bias: Any = -1) -> Value:
+    def product(self, a: Tensor, b: Tensor, bias: Any = -1) -> Tensor:
         (m, k), n = a.shape, b.shape[1]
         if k > LONGEST:
-            raise Missing(f"a product over more than {LONGEST} numbers")
-        out = new(empty(m, n))
-        self.code.append([1, out, m, n, k, a, *a.strides, b, *b.strides, bias])
+            raise Missing(f"the machine has no product over {k} numbers, as in {self.where}")
+        self.code.append([1, out := empty(m, n), m, n, k, a, *a.stride(), b, *b.stride(), bias])
         return out
 
-    def sum(self, x: Value, dims: Sequence[int], mean: bool) -> Value:
-        """The sum along axes or its mean; the axes stay."""
-        kept = [k for k in range(len(x.shape)) if k not in dims]
+    def sum(self, x: Tensor, dims: Any, is_mean: bool = False, correction: float = 0) -> Tensor:
+        """The sum along axes or its mean, of n - correction numbers; the axes stay."""
+        dims = axes_of(x, dims)
+        kept = [k for k in range(x.ndim) if k not in dims]
         n = math.prod(x.shape[k] for k in dims)
-        rows = self.reshape(x.seen(lambda x: x.permute(*kept, *dims)), [-1, n])
-        out = new(empty(*(1 if k in dims else size for k, size in enumerate(x.shape))))
-        factor = struct.unpack("i", struct.pack("f", 1 / n if mean else 1))
-        self.code.append([2, out, *rows.shape, rows, *rows.strides, *factor])
+        rows = self.reshape(x.permute(*kept, *dims), [-1, n])
+        out = empty(*(1 if k in dims else size for k, size in enumerate(x.shape)))
+        factor = np.float32(1 / (n - correction) if is_mean else 1).view(np.int32)
+        self.code.append([2, out, *rows.shape, rows, *rows.stride(), factor])
         return out
 
-    def extreme(self, name: str, x: Value, dims: Sequence[int]) -> Value:
-        """The maximum or minimum along axes; the axes stay."""
-        for dim in dims:
-            while (n := x.shape[dim]) > 1:  # half of them beside the other half
-                parts = [x.lies.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
-                x = self.each(name, *(Value(x.buffer, part) for part in parts))
-        return x
+    def dense(self, x: Tensor) -> Tensor:
+        return x if x.is_contiguous() else self.each("copy", x, out=empty(*x.shape))
 
-    def dense(self, x: Value) -> Value:
-        return x if x.lies.is_contiguous() else self.each("copy", x, out=new(empty(*x.shape)))
-
-    def reshape(self, x: Value, shape: Sequence) -> Value:
+    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         try:
-            return x.seen(lambda x: x.view(tuple(shape)))
+            return x.view(shape)
         except RuntimeError:  # its numbers lie in another order
-            return self.dense(x).seen(lambda x: x.view(tuple(shape)))
+            return self.dense(x).view(shape)
 
     def do(self, node: Node) -> Any:
-        """The value of a node: views of others, or instructions."""
-        if node.target == "constant":
-            return self.memory.number(node.args[0])
-        if node.target == "draw":
-            return draw(self, node)
-        name, overload = (*node.target.split("."), "")[:2]
-        args, options = tree_map(
-            lambda x: self.values[x] if isinstance(x, Node) else x, (node.args, node.kwargs)
-        )
+        """The value of a node, or a list of several: views of others, or instructions."""
+        name = name_of(node)
+        args, options = tree_map(lambda x: self.values.get(x, x), (node.args, node.kwargs))
         if name in VIEWS:
-            found = getattr(getattr(torch.ops.aten, name), overload)(args[0].lies, *args[1:])
-            return tree_map(lambda lies: Value(args[0].buffer, lies), found)
-        if name in OPERATIONS:
-            return OPERATIONS[name](self, node, *args, **options)
-        if (value := FILLED.get(name.removesuffix("_like").removeprefix("new_"))) is not None:
-            return filled(self, node, value)
-        if name not in NUMBERS or options:
-            raise Missing(f"the operation {node.target}")
-        return self.each(name, *args)
+            return getattr(torch.ops.aten, name)(*args)
+        if name not in OPERATIONS:
+            return self.each(name, *args, **options)
+        found = OPERATIONS[name](self, node, *args, **options)
+        is_done = node.shape is None or found.shape == node.shape
+        return found if is_done else self.reshape(found, node.shape)
 
-    def words(self, top: int) -> tuple[list[int], int]:
-        """The instructions, with temporary buffers from `top` on, and where these end."""
-        used = [[x.buffer for x in words if isinstance(x, Value)] for words in self.code]
-        last = {buffer: k for k, buffers in enumerate(used) for buffer in buffers}
-        free: dict[int, list[int]] = defaultdict(list)  # places by size
-        found, first = [], top
-        for k, (words, buffers) in enumerate(zip(self.code, used, strict=True)):
-            for buffer in buffers:
-                if buffer.place < 0:
-                    if not free[buffer.size]:
-                        free[buffer.size].append(top)
-                        top += buffer.size
-                    buffer.place = free[buffer.size].pop()
-            found += [x.place if isinstance(x, Value) else x for x in words]
-            for buffer in dict.fromkeys(buffers):
-                if last[buffer] == k and buffer.place >= first:
-                    free[buffer.size].append(buffer.place)
-        return found, top
+    def words(self) -> list[int]:
+        """The instructions; values that only this program needs get places, one after the other."""
+        memory, found = self.memory, []
+        kept = set(memory.places)
+        last = {memory_of(x): words for words in self.code for x in words if isinstance(x, Tensor)}
+        for words in self.code:
+            values = {memory_of(x): x for x in words if isinstance(x, Tensor)}
+            for key, x in values.items():
+                if key not in memory.places:
+                    memory.placed(x)
+            found += [memory.place(x) if isinstance(x, Tensor) else x for x in words]
+            for key, x in values.items():
+                if last[key] is words and key not in kept:
+                    memory.free[x.untyped_storage().nbytes()].append(memory.places[key][0])
+        return found
 
 
-def axes_of(x: Value, dims: Any) -> list[int]:
-    dims = [dims] if isinstance(dims, int) else dims or range(len(x.shape))
-    return sorted(dim % len(x.shape) for dim in dims)
+def axes_of(x: Tensor, dims: Any) -> list[int]:
+    dims = [dims] if isinstance(dims, int) else dims or range(x.ndim)
+    return sorted(dim % x.ndim for dim in dims)
 
 
 # ------------------------------------------------------------------------------ operations by name
 
 
-def draw(p, node):
+def draw(p, node, _, func, args, options):
     """New random numbers in each call."""
-    _, func, args, options = node.args
-    name = func._schema.name.removeprefix("aten::").removesuffix("_like").removesuffix("_")
+    name = schema_of(func)[1].removesuffix("_like").removesuffix("_")
     kind = {"randn": "normal", "rand": "uniform", "bernoulli": "uniform"}.get(name)
-    if options.get("generator") or not kind:
-        raise Missing(f"random numbers of the kind {name}")
-    drawn = p.each(kind, out=new(empty(*node.shape)))
-    if name != "bernoulli":
-        return drawn
-    return p.each("lt", drawn, *(one for one in args if isinstance(one, float)))
+    if not kind:
+        raise Missing(f"the machine does not have random numbers by {name}")
+    drawn = p.each(kind, out=empty(*node.shape))
+    return p.each("lt", drawn, args[-1]) if name == "bernoulli" else drawn
 
 
-def filled(p, node, *values, **_):
-    return p.memory.number(values[-1]).seen(lambda x: x.expand(node.shape))
-
-
-def getitem(p, node, values, k):
-    return p.reshape(values[k], node.shape) if isinstance(values, list) else new(empty(*node.shape))
+def filled(p, node, *args, **_):
+    return p.memory.number(FILLED.get(name_of(node), args[-1])).expand(node.shape)
 
 
 def cat(p, node, values, dim=0):
     values = [x for x in values if x.shape != (0,)]
-    out = new(empty(*node.shape))
-    parts = out.lies.split([x.shape[dim] for x in values], dim)
-    for x, part in zip(values, parts, strict=True):
-        p.each("copy", x, out=Value(out.buffer, part))
+    out = empty(*node.shape)
+    for x, part in zip(values, out.split([x.shape[dim] for x in values], dim), strict=True):
+        p.each("copy", x, out=part)
     return out
 
 
@@ -308,68 +258,63 @@ def converted(p, node, x, **_):
 
 
 def plus(p, node, a, b, alpha=1):
-    name = node.target.partition(".")[0]
-    return p.each(name, a, b if alpha == 1 else p.each("mul", b, alpha))
+    return p.each(name_of(node), a, b if alpha == 1 else p.each("mul", b, alpha))
 
 
 def power(p, node, x, y):
-    if y in (2, 0.5):
-        return p.each("mul", x, x) if y == 2 else p.each("sqrt", x)
-    return p.each("pow", x, y)
+    faster = {2: ("mul", x, x), 0.5: ("sqrt", x)}
+    return p.each(*faster.get(y, ("pow", x, y)))
 
 
 def mm(p, node, a, b):
-    if a.strides[0] == 1 != a.strides[1]:  # a gradient of weights: as these lie
-        return p.product(b.seen(torch.t), a.seen(torch.t)).seen(torch.t)
-    return p.product(a, b)
+    is_turned = a.stride(0) == 1 != a.stride(1)  # a gradient of weights: as these lie
+    return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
 def addmm(p, node, c, a, b, beta=1, alpha=1):
     if (beta, alpha) != (1, 1) or c.shape != b.shape[1:]:
-        raise Missing("addmm with factors, or with a matrix added")
+        raise Missing(f"the machine has no addmm with factors or a matrix, as in {node.where}")
     return p.product(a, b, p.dense(c))
 
 
-def reduced(p, node, x, dims=None, *_, **options):
-    name = REDUCED.get(node.target.partition(".")[0])
-    if node.shape is None:  # where the largest one is, too
-        raise Missing(f"the operation {node.target}")
-    dims = axes_of(x, dims)
-    found = p.extreme(name, x, dims) if name in NUMBERS else p.sum(x, dims, name == "mean")
-    return p.reshape(found, node.shape)
+def extreme(p, node, x, dims=None, *_):
+    for dim in axes_of(x, dims):
+        while (n := x.shape[dim]) > 1:  # half of them beside the other half
+            halves = [x.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
+            x = p.each("maximum" if "max" in node.target else "minimum", *halves)
+    return x
 
 
 def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
-    mean = p.sum(x, dims := axes_of(x, dims), mean=True)
+    mean = p.sum(x, dims, is_mean=True)
     away = p.each("sub", x, mean)
-    found = p.sum(p.each("mul", away, away), dims, mean=False)
-    count = math.prod(x.shape) // math.prod(found.shape)
-    return [p.each("mul", found, 1 / (count - correction)), mean]
+    return [p.sum(p.each("mul", away, away), dims, True, correction), mean]
 
 
-REDUCED = {"sum": "sum", "mean": "mean", "amax": "maximum", "max": "maximum"}
-REDUCED |= {"amin": "minimum", "min": "minimum"}
-OPERATIONS: dict[str, Callable] = {  # by names without overloads, if they are more than NUMBERS
-    "getitem": getitem,
+# By names, if more than a view or one of NUMBERS. They take the program, the node and the arguments
+# of the operation. `Program.do` gives what they return the node's shape.
+OPERATIONS: dict[str, Callable] = {
+    "input": lambda p, node, kind, which: p.inputs[kind][which],
+    "constant": lambda p, node, numbers: p.memory.number(numbers),
+    "draw": draw,
+    "getitem": lambda p, node, values, k: values[k],
     "cat": cat,
     "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
-    "scalar_tensor": filled,
-    "copy": lambda p, node, old, new, *_: new.seen(lambda x: x.expand(node.shape)),
-    "clone": lambda p, node, x, **_: x,
+    "copy": lambda p, node, old, new, *_: new.expand(node.shape),
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
-    "add": plus,
-    "sub": plus,
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
     "addcdiv": lambda p, node, *x, value=1: p.each("addcdiv", *x, value),
     "pow": power,
     "mm": mm,
     "addmm": addmm,
-    "var": lambda p, node, *x, **how: p.reshape(var_mean(p, node, *x, **how)[0], node.shape),
+    "sum": lambda p, node, x, dims=None, *_, **__: p.sum(x, dims),
+    "mean": lambda p, node, x, dims=None, *_, **__: p.sum(x, dims, is_mean=True),
+    "var": lambda *args, **how: var_mean(*args, **how)[0],
     "var_mean": var_mean,
 }
-OPERATIONS |= dict.fromkeys(
-    ("view", "_unsafe_view"), lambda p, node, x, *_: p.reshape(x, node.shape)
-)
-OPERATIONS |= dict.fromkeys(REDUCED, reduced)
-OPERATIONS |= dict.fromkeys(("full", "full_like", "new_full", "fill"), filled)
+OPERATIONS |= dict.fromkeys(("view", "_unsafe_view", "clone"), lambda p, node, x, *_, **__: x)
+OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
+OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
+OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
+KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}

@@ -200,6 +200,7 @@ OPERATIONS = {  # functions of x (8, 6) and y (8, 3)
     "sums": lambda x, y: x.T.reshape(2, 3, 8).sum(1).sum() + x.var(0) + x.norm() + x.std(),
     "a sum over axes apart": lambda x, y: x.reshape(2, 4, 6).sum((0, 2)),
     "the largest": lambda x, y: x.amax(1) + x.amin(1) + x.max() + x.T.min() + y.amax(1),
+    "a logarithm of a sum": lambda x, y: x.logsumexp(1),
     "parts": lambda x, y: torch.cat([x[:, ::2], y[-8:, 1:], x[2].expand(8, 6)], dim=1),
     "repeated": lambda x, y: y.repeat(2, 3) * torch.arange(9),
 }

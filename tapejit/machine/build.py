@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 VARIANTS = {"relaxed.wasm": "simd128+relaxed_simd", "machine.wasm": "simd128"}  # the faster first
 OPTIONS = "--target=wasm32-freestanding -O3 -ffp-contract=fast -nostdlib"
-LINKER = "--no-entry --export=run --export=heap --import-symbols --strip-all -z,stack-size=65536"
+LINKER = "--no-entry --export=run --import-symbols --strip-all -z,stack-size=65536"
 
 
 def build(folder: Path = HERE) -> None:

@@ -3,7 +3,6 @@
 typedef float f4 __attribute__((vector_size(16), aligned(4)));
 typedef int i4 __attribute__((vector_size(16)));
 extern float math(int function, float x, float y);  // tapejit/machine/machine.js
-extern unsigned char __heap_base;
 
 #define SPLAT(x) ((f4){(x), (x), (x), (x)})
 #define LOAD(p) (*(const f4 *)(p))
@@ -16,8 +15,6 @@ enum { LONGEST = 2048, WIDEST = 8192 };  // sum of a product; row of numbers tha
 static float *const memory = 0;
 static float panel[8 * LONGEST] __attribute__((aligned(16)));  // 8 columns of a product's right side
 static float rows[4][WIDEST] __attribute__((aligned(16)));
-
-int heap(void) { return (int)&__heap_base; }
 
 // ------------------------------------------------------------------------------- number by number
 #define ELEMENTWISE(OP) \

@@ -25,10 +25,10 @@ class Machine {
     return new Machine(learner, instance.exports, random);
   }
 
-  constructor(learner, { memory, run, heap }, random) {
+  constructor(learner, { memory, run }, random) {
     const codes = Object.entries(learner.programs).map(([name, { words }]) => [name, new Int32Array(decode(words).buffer)]);
     const size = codes.reduce((sum, [, words]) => sum + words.length, learner.top), start = Math.min(...learner.first.map(([place]) => place));
-    if (heap() > 4 * start) throw new Error("the machine's own memory is larger than its programs know");
+    if (memory.buffer.byteLength > 4 * start) throw new Error("the machine's own memory is larger than its programs know");
     memory.grow(Math.max(0, Math.ceil((4 * size - memory.buffer.byteLength) / 65536)));
     Object.assign(this, { learner, run, floats: new Float32Array(memory.buffer), programs: {} });
     let end = learner.top;
