@@ -114,7 +114,7 @@ class Phase:
             tensors = [places[path] for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
-            vector = torch.zeros(group.size, dtype=group.dtype)
+            vector = torch.zeros(sum(x.numel() for x in tensors), dtype=group.dtype)
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
