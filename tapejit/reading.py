@@ -227,30 +227,30 @@ class Reading:
             or any(vars(each).get("__slots__") for each in own_classes(kind))
         ):
             raise CannotRecord(f"{path} is a {kind.__name__}, whose state cannot be seen")
-        if isinstance(value, torch.optim.Optimizer):
-            self.see_averages(value, path)
+        optimizer = isinstance(value, torch.optim.Optimizer)
+        if optimizer:  # first, since its averages are named after parameters
+            self.rates += [x for x in value.param_groups if isinstance(x["lr"], float | int)]
+            self.visit(value.param_groups, f"{path}.param_groups")
         if hasattr(value, "__dict__"):
-            every = library or isinstance(value, torch.nn.Module)
+            every = library or optimizer or isinstance(value, torch.nn.Module)
             self.see_items(vars(value), path, None if every else self.names)
+        if optimizer:
+            self.see_counts(value, path)
         self.see_class(kind)
 
-    def see_averages(self, optimizer: torch.optim.Optimizer, path: str) -> None:
-        """The averages of an optimizer."""
-        self.rates += [x for x in optimizer.param_groups if isinstance(x["lr"], float | int)]
-        self.visit(optimizer.param_groups, f"{path}.param_groups")
-        counts: dict[tuple, list[str]] = {}  # of steps: one number as long as they are equal
-        for k, parameters in enumerate(optimizer.param_groups):
-            for parameter in parameters["params"]:
+    def see_counts(self, optimizer: torch.optim.Optimizer, path: str) -> None:
+        """Counts of steps: one number as long as they are equal."""
+        for k, group in enumerate(optimizer.param_groups):
+            counts: dict[str, list[str]] = {}
+            for parameter in group["params"]:
                 for name, value in optimizer.state.get(parameter, {}).items():
-                    place = f"{path}.{name}[{self.seen[id(parameter)][0]}]"
-                    self.visit(value, place, self.holder(optimizer.state[parameter]), name)
                     if isinstance(value, torch.Tensor) and not value.ndim:
-                        counts.setdefault((path, k, name), []).append(place)
-        for group, places in counts.items():
-            equal = len({self.tensors[place].item() for place in places}) == 1
-            self.facts[f"{path}: whether all of {group} are equal"] = equal
-            if equal:
-                self.shared[places[0]] = places
+                        counts.setdefault(name, []).append(self.seen[id(value)][0])
+            for name, places in counts.items():
+                equal = len({self.tensors[place].item() for place in places}) == 1
+                self.facts[f"{path}: whether each {name} of group {k} is equal"] = equal
+                if equal:
+                    self.shared[places[0]] = places
 
     def see_class(self, kind: type, made: bool = False) -> None:
         """The functions of a class that the code names, and its attributes likewise."""

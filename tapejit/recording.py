@@ -37,6 +37,10 @@ class CannotRecord(Exception):
     """What ended a recording, in one line."""
 
 
+class NotNow(Exception):
+    """PyTorch computes this call: the next one begins otherwise, or this one fails."""
+
+
 class Node:
     """A value: an input, a constant, or the result of an operation.
 
@@ -92,10 +96,10 @@ class Recorded(NamedTuple):
                 found[waiting.pop()] = None
         return [*found]
 
-    def used(self, kind: str) -> list[Any]:
-        """Places or numbers of the inputs of a kind that it needs."""
-        inputs = [node.args for node in self.nodes() if node.target == "input"]
-        return [which for each, which in inputs if each == kind]
+    def used(self, kind: str) -> dict[Any, Node]:
+        """The inputs of a kind that it needs, by their places or numbers."""
+        inputs = [node for node in self.nodes() if node.target == "input"]
+        return {node.args[1]: node for node in inputs if node.args[0] == kind}
 
 
 def record(
