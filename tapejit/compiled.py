@@ -132,8 +132,7 @@ class Learner:
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
 
-        An array of bool with one axis gives each call a Python bool. Numbers and None are the same
-        in all calls.
+        Numbers and None are the same in all calls.
 
         Raises:
             ValueError: the arrays differ in the length of their first axis, or it is 0.
@@ -182,11 +181,12 @@ class Learner:
     def compiled(self, method: str, call: Given) -> Any:
         torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
         key, steps = (method, call.kind(), torchs), call.steps or 1
-        if key not in self.current or not self.current[key][1].holds():
+        known = self.current.get(key)
+        if known is None or not known[1].holds():
             entry = self.entry(key, method, call)
             phase = jax_setup.phases().Phase(entry, call.numbers, call.room())
-            self.current[key] = entry, Guard(entry.reading), phase
-        entry, _, phase = self.current[key]
+            known = self.current[key] = entry, Guard(entry.reading), phase
+        entry, _, phase = known
         chance = torch.get_rng_state() if phase.draws else None
         try:
             if tried := self.schedule.due(method, steps):
@@ -216,10 +216,7 @@ class Learner:
         with (saved := Saved(reading)).undone():
             one, after = self.trial(reading, method, call)
             other, end = self.trial(after, method, call)
-            if saved.chance_is_used():
-                raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
-        if changed := differences(after.facts, end.facts):
-            raise CannotRecord(f"{method} changes {changed[0]}")
+            saved.refuse_effects(method, after, end)
         if differences(reading.facts, after.facts):  # such as an optimizer before its first step
             raise NotNow
         if one[:3] != other[:3]:

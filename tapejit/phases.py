@@ -113,8 +113,6 @@ class Phase:
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
-        first = [path for paths in written for path in paths]
-        self.loaded = [self.after[path] for path in first], [places[x] for x in first]
         self.kept = [reading.tensors[path] for path in self.after], [*self.after.values()]
         fixed = nodes(single) + tuple(rates.values())
         given = *(arguments[numbers[k]] for k in self.used), *self.draws
@@ -139,8 +137,8 @@ class Phase:
         self.given = self.given or [aligned(x, self.room) for x in arrays]
         for memory, array in zip(self.given, arrays, strict=True):
             memory[slice(len(array)) if self.room else ...] = array
-        if self.loaded[0]:
-            copy_all(*self.loaded)
+        if self.after:
+            copy_all(*reversed(self.kept))
         with jax.enable_x64(True):
             vectors, results, failed = self.function(
                 self.vectors, self.singles, rates, self.given, np.int32(steps)

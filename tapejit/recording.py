@@ -55,23 +55,20 @@ class Node:
     where: str  # the function, outside of libraries, that called it
     shape: torch.Size
     dtype: torch.dtype
-    number: int
     needs: list[Node]  # among its arguments
 
     def __new__(cls, target: str, args: Any = (), tensor: Any = None, where="", kwargs=None):
         shape: Any = getattr(tensor, "shape", None)
         dtype: Any = getattr(tensor, "dtype", None)
+        # Of another node among the arguments it tells the address.
         told = args[0].numpy().tobytes() if target == "constant" else repr((args, kwargs))
         key = target, told, shape, dtype, where
         if key not in cls.known:
             node = cls.known[key] = super().__new__(cls)
             node.target, node.args, node.kwargs, node.where = target, args, kwargs or {}, where
-            node.shape, node.dtype, node.number = shape, dtype, len(cls.known)
+            node.shape, node.dtype = shape, dtype
             node.needs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Node)]
         return cls.known[key]
-
-    def __repr__(self):
-        return f"%{self.number}"
 
 
 class Recorded(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -60,17 +61,11 @@ ELEMENTWISE = {
 for name, function in {
     "add": lambda a, b, alpha=1: a + alpha * b,
     "sub": lambda a, b, alpha=1: a - alpha * b,
-    "mul": jnp.multiply,
     "div": jnp.divide,
     "remainder": remainder,
-    "gt": jnp.greater,
-    "ge": jnp.greater_equal,
-    "lt": jnp.less,
-    "le": jnp.less_equal,
-    "eq": jnp.equal,
-    "ne": jnp.not_equal,
     "bitwise_and": jnp.bitwise_and,
     "bitwise_or": jnp.bitwise_or,
+    **{name: getattr(operator, name) for name in "mul gt ge lt le eq ne".split()},
 }.items():
     ELEMENTWISE |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
 ELEMENTWISE |= {
