@@ -12,23 +12,20 @@ import types
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import torch
 
 from tapejit import checking, jax_setup
-from tapejit.private import memory_of, tree_flatten, tree_map, tree_unflatten
+from tapejit.private import memory_of, tree_flatten, tree_map_only, tree_unflatten
 from tapejit.reading import ATOMS, Guard, Reading, Saved, differences
-from tapejit.recording import CannotRecord, Node, Recorded, drawn, is_library, record
+from tapejit.recording import CannotRecord, Node, NotNow, Recorded, drawn, is_library, record
 
 TRIES = 4  # recordings of one kind of call, as something has changed; the first may be too early
 ROOM = 64  # steps for which a phase has room, or a power of two above; fewer may be taken
 ARRAYS = (np.ndarray, torch.Tensor)
 GENERATED = ("<string>", "<_remote_module")  # files of code that libraries write as they run
-
-
-class NotNow(Exception):
-    """PyTorch computes this call: the next one begins otherwise, or this one fails."""
 
 
 class Given(NamedTuple):
@@ -82,7 +79,7 @@ class Entry(NamedTuple):
     """A recording of a method, and what it holds for."""
 
     recorded: Recorded
-    leaves: list  # of its result: the class of tensors for a tensor
+    leaves: list  # of its result: the node of a tensor
     structure: Any
     grads: list[str]  # tensors whose gradients it sets
     reading: Reading  # before it
@@ -91,7 +88,7 @@ class Entry(NamedTuple):
         """Arrays in the structure that the method returns."""
         waiting = iter(arrays)
         leaves = [
-            next(waiting) if leaf is torch.Tensor else stacked([leaf] * steps) if steps else leaf
+            next(waiting) if isinstance(leaf, Node) else stacked([leaf] * steps) if steps else leaf
             for leaf in self.leaves
         ]
         return tree_unflatten(leaves, self.structure)
@@ -118,8 +115,11 @@ class Learner:
         self.current: dict[tuple, tuple[Entry, Guard, Any]] = {}  # with the compiled call
         self.tried: Counter[tuple] = Counter()  # how often a kind of call was recorded
         self.schedule = checking.Schedule()
-        if self.engine == "compiled" and (reason := jax_setup.why_no_jax()):
-            self.give_way(reason)
+        if self.engine == "compiled":
+            try:
+                jax_setup.phases()
+            except Exception as error:  # a broken installation fails in any way
+                self.give_way(f"JAX cannot be used ({in_a_line(error)}): pip install jax")
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What a method returns for arrays (NumPy's or tensors), numbers and None.
@@ -132,8 +132,7 @@ class Learner:
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
 
-        An array of bool with one axis gives each call a Python bool. Numbers and None are the same
-        in all calls.
+        Numbers and None are the same in all calls.
 
         Raises:
             ValueError: the arrays differ in the length of their first axis, or it is 0.
@@ -153,15 +152,15 @@ class Learner:
                 failed = error
         result = self.by_torch(method, call)
         if failed is not None:  # in the recording alone
-            first = str(failed).strip().partition("\n")[0]
-            self.give_way(f"{method} cannot be recorded ({type(failed).__name__}: {first})", True)
+            self.give_way(f"{method} cannot be recorded ({in_a_line(failed)})", True)
         return result
 
     def by_torch(self, method: str, call: Given, steps: int | None = None) -> Any:
         """The result by PyTorch, of all steps or the first ones."""
         function = getattr(self.learner, method)
         results = [
-            tree_map(array_of, function(*call.one(k)[1])) for k in range(steps or call.steps or 1)
+            tree_map_only(torch.Tensor, copied, function(*call.one(k)[1]))
+            for k in range(steps or call.steps or 1)
         ]
         if call.steps is None:
             return results[0]
@@ -182,24 +181,20 @@ class Learner:
     def compiled(self, method: str, call: Given) -> Any:
         torchs = torch.is_grad_enabled(), torch.get_default_dtype(), torch.is_autocast_enabled()
         key, steps = (method, call.kind(), torchs), call.steps or 1
-        entry: Any
-        guard: Any
-        phase: Any
-        entry, guard, phase = self.current.get(key, (None, None, None))
-        if entry is None or not guard.holds():
+        known = self.current.get(key)
+        if known is None or not known[1].holds():
             entry = self.entry(key, method, call)
             phase = jax_setup.phases().Phase(entry, call.numbers, call.room())
-            self.current[key] = entry, Guard(entry.reading), phase
+            known = self.current[key] = entry, Guard(entry.reading), phase
+        entry, _, phase = known
         chance = torch.get_rng_state() if phase.draws else None
         try:
             if tried := self.schedule.due(method, steps):
                 checking.check(self, method, call, entry, phase, min(tried, steps))
             results = phase.run(call.arrays(), steps)
-        except (ArithmeticError, CannotRecord) as reason:
+        except (NotNow, CannotRecord):
             if chance is not None:
                 torch.set_rng_state(chance)
-            if isinstance(reason, ArithmeticError):  # such as an index beyond an axis
-                raise NotNow from None  # PyTorch will tell
             raise
         phase.write()
         for path in entry.grads:
@@ -221,10 +216,7 @@ class Learner:
         with (saved := Saved(reading)).undone():
             one, after = self.trial(reading, method, call)
             other, end = self.trial(after, method, call)
-            if saved.chance_is_used():
-                raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
-        if changed := differences(after.facts, end.facts):
-            raise CannotRecord(f"{method} changes {changed[0]}")
+            saved.refuse_effects(method, after, end)
         if differences(reading.facts, after.facts):  # such as an optimizer before its first step
             raise NotNow("its next call does something else")
         if one[:3] != other[:3]:
@@ -273,34 +265,25 @@ class Learner:
             drawn(node)
         if not torch.equal(torch.get_rng_state(), end):
             raise CannotRecord(f"{method} uses PyTorch's generator in a way of its own")
-        found, structure = tree_flatten(result)
-        for one in found:
-            if not isinstance(one, (torch.Tensor, *ATOMS)):
+        leaves, structure = tree_flatten(tree_map_only(torch.Tensor, tape.read, result))
+        for one in leaves:
+            if not isinstance(one, (Node, *ATOMS)):
                 raise CannotRecord(f"{method} returns a {type(one).__name__}")
-        results = tuple(tape.read(one) for one in found if isinstance(one, torch.Tensor))
-        return Entry(
-            Recorded(tuple(state.items()), results, tuple(tape.draws)),
-            [torch.Tensor if isinstance(one, torch.Tensor) else one for one in found],
-            structure,
-            [path for path, tensor in tensors.items() if tensor.grad is not grads[path]],
-            before,
-        ), after
+        results = tuple(one for one in leaves if isinstance(one, Node))
+        recorded = Recorded(tuple(state.items()), results, tuple(tape.draws))
+        new = [path for path, tensor in tensors.items() if tensor.grad is not grads[path]]
+        return Entry(recorded, leaves, structure, new, before), after
 
 
 @contextlib.contextmanager
 def rates_as_tensors(groups: list[dict]) -> Iterator[list[tuple[Node, torch.Tensor]]]:
     """Learning rates are inputs of a recording; here optimizers have them as tensors."""
-    were = [dict(group) for group in groups]
-    inputs = []
-    try:
-        for k, group in enumerate(groups):
-            rate = torch.tensor(float(group["lr"]))
-            group |= {"lr": rate} | {x: False for x in ("foreach", "fused") if x in group}
-            inputs.append((Node("input", ("rate", k), rate), rate))
-        yield inputs
-    finally:
-        for group, old in zip(groups, were, strict=True):
-            group |= {x: old[x] for x in ("lr", "foreach", "fused") if x in group}
+    rates = [torch.tensor(float(group["lr"])) for group in groups]
+    with contextlib.ExitStack() as changed:
+        for group, rate in zip(groups, rates, strict=True):
+            slow = {x: False for x in ("foreach", "fused") if x in group}
+            changed.enter_context(mock.patch.dict(group, slow, lr=rate))
+        yield [(Node("input", ("rate", k), rate), rate) for k, rate in enumerate(rates)]
 
 
 @contextlib.contextmanager
@@ -322,8 +305,12 @@ def watched(codes: set[types.CodeType]) -> Iterator[None]:
         raise CannotRecord(f"{strange[0].co_qualname} runs, and nothing names it")
 
 
-def array_of(value: Any) -> Any:
-    return value.detach().numpy().copy() if isinstance(value, torch.Tensor) else value
+def in_a_line(error: Exception) -> str:
+    return f"{type(error).__name__}: " + str(error).strip().partition("\n")[0]
+
+
+def copied(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().numpy().copy()
 
 
 def stacked(values: Sequence) -> Any:

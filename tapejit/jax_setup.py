@@ -18,19 +18,8 @@ COMPILER_OPTIONS: dict[str, Any] = {
 
 
 @functools.cache
-def why_no_jax() -> str | None:
-    """Why JAX cannot be used here, in one line, or None. The first call imports it: a second."""
-    try:
-        phases()
-    except Exception as error:  # a broken installation fails in any way
-        first = str(error).strip().partition("\n")[0]
-        return f"JAX cannot be used ({type(error).__name__}: {first}): pip install jax"
-    return None
-
-
-@functools.cache
 def phases() -> ModuleType:
-    """The module `phases`, with JAX set up."""
+    """The module `phases`, with JAX set up. The first call imports it: a second."""
     import jax
 
     config: Any = jax.config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import torch
 
 from tapejit import jax_setup
 from tapejit.private import copy_all
-from tapejit.recording import Node, Recorded, drawn
+from tapejit.recording import Node, NotNow, Recorded, drawn
 from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 
 __all__ = ["ALLOWED", "Phase"]  # what `jax_setup.phases` gives
@@ -25,19 +26,13 @@ class Program(NamedTuple):
 
     recorded: Recorded
     columns: tuple[Column, ...]  # tensors that change, by their nodes as inputs
-    singles: tuple[Node, ...]  # other tensors that are read
-    numbers: tuple[int, ...]  # which arguments are arrays
-    scan: bool
+    fixed: tuple[Node, ...]  # other inputs: tensors that are read, and learning rates
+    given: tuple[Node, ...]  # what each call has its own of: arguments, and random numbers
+    room: int | None
 
-    def step(self, vectors, singles, rates, data, draws):
+    def step(self, vectors, fixed, given):
         """Vectors after one call, its results, and whether it failed."""
-        given = dict(zip(self.numbers, data, strict=True))
-        values = {
-            node: (rates if node.args[0] == "rate" else given)[node.args[1]]
-            for node in self.recorded.nodes()
-            if node.target == "input" and node.args[0] != "state"
-        }
-        values |= zip(self.singles + self.recorded.draws, (*singles, *draws), strict=True)
+        values = dict(zip(self.fixed + self.given, (*fixed, *given), strict=True))
         changed = dict(self.recorded.state)
         after = [
             (tuple(changed.get(node.args[1], node) for node in nodes), group)
@@ -51,17 +46,15 @@ class Program(NamedTuple):
 def compiled(program: Program) -> Any:
     """The program as a call of JAX."""
 
-    def call(vectors, singles, rates, data, draws, steps):
-        if not program.scan:
-            return program.step(vectors, singles, rates, data, draws)
+    def call(vectors, singles, rates, given, steps):
+        fixed = *singles, *(rates[node.args[1]] for node in program.fixed[len(singles) :])
+        if program.room is None:
+            return program.step(vectors, fixed, given)
 
         def body(k, carried):
             vectors, stacks, failed = carried
-
-            def row(arrays):
-                return [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in arrays]
-
-            vectors, found, fault = program.step(vectors, singles, rates, row(data), row(draws))
+            row = [jax.lax.dynamic_index_in_dim(each, k, 0, False) for each in given]
+            vectors, found, fault = program.step(vectors, fixed, row)
             stacks = [
                 jax.lax.dynamic_update_index_in_dim(stack, result, k, 0)
                 for stack, result in zip(stacks, found, strict=True)
@@ -69,7 +62,7 @@ def compiled(program: Program) -> Any:
             return vectors, stacks, failed | fault
 
         stacks = [
-            jnp.zeros((len(data[0]), *node.shape), number_type(node.dtype))
+            jnp.zeros((program.room, *node.shape), number_type(node.dtype))
             for node in program.recorded.results
         ]
         return jax.lax.fori_loop(0, steps, body, (vectors, stacks, jnp.bool_(False)))
@@ -93,6 +86,8 @@ class Phase:
     def __init__(self, entry: Any, numbers: Sequence[int], room: int | None):
         recorded, reading = entry.recorded, entry.reading
         self.room, self.rates, self.draws = room, reading.rates, recorded.draws
+        arguments, rates = recorded.used("argument"), recorded.used("rate")
+        self.used = [k for k, number in enumerate(numbers) if number in arguments]
         self.given: list[np.ndarray] = []  # the memory of arguments and random numbers
         changed, needed = dict(recorded.state), {*recorded.used("state"), *dict(recorded.state)}
         places = {path: x for path, x in reading.tensors.items() if path in needed}
@@ -100,7 +95,7 @@ class Phase:
         groups: dict[tuple, list[str]] = {}  # networks, and averages of an optimizer by their kind
         for path, tensor in places.items():
             network = next((each for each in modules if path.startswith(f"{each}.")), None)
-            kind = network or path.partition("[")[0], type(tensor), tensor.dtype
+            kind = network or re.sub(r"\[.*\]", "", path), type(tensor), tensor.dtype
             groups.setdefault(kind, []).append(path)
         written = [paths for paths in groups.values() if not changed.keys().isdisjoint(paths)]
         single = [path for paths in groups.values() if paths not in written for path in paths]
@@ -114,15 +109,14 @@ class Phase:
             tensors = [places[path] for path in paths]
             group = Group(tuple(tuple(x.shape) for x in tensors), tensors[0].dtype)
             columns.append((nodes(paths), group))
-            vector = torch.zeros(group.size, dtype=group.dtype)
+            vector = torch.zeros(sum(x.numel() for x in tensors), dtype=group.dtype)
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
-        first = [path for paths in written for path in paths]
-        self.loaded = [self.after[path] for path in first], [places[x] for x in first]
         self.kept = [reading.tensors[path] for path in self.after], [*self.after.values()]
-        parts = recorded, tuple(columns), nodes(single), tuple(numbers), bool(room)
-        self.function = compiled(Program(*parts))
+        fixed = nodes(single) + tuple(rates.values())
+        given = *(arguments[numbers[k]] for k in self.used), *self.draws
+        self.function = compiled(Program(recorded, tuple(columns), fixed, given, room))
         with jax.enable_x64(True):
             self.singles = [same_memory(places[path].detach()) for path in single]
 
@@ -134,23 +128,23 @@ class Phase:
             steps: how many calls, or 1.
 
         Raises:
-            ArithmeticError: PyTorch would have raised an error.
+            NotNow: PyTorch would have raised an error, such as for an index beyond an axis.
         """
         rates = np.array([group["lr"] for group in self.rates], np.float32) if self.rates else ()
         rows = [[drawn(node).numpy() for node in self.draws] for _ in range(steps)]
         draws = [np.stack(each) if self.room else each[0] for each in zip(*rows, strict=True)]
-        self.given = self.given or [aligned(x, self.room) for x in (*leaves, *draws)]
-        for memory, array in zip(self.given, (*leaves, *draws), strict=True):
+        arrays = [*(leaves[k] for k in self.used), *draws]
+        self.given = self.given or [aligned(x, self.room) for x in arrays]
+        for memory, array in zip(self.given, arrays, strict=True):
             memory[slice(len(array)) if self.room else ...] = array
-        data, draws = self.given[: len(leaves)], self.given[len(leaves) :]
-        if self.loaded[0]:
-            copy_all(*self.loaded)
+        if self.after:
+            copy_all(*reversed(self.kept))
         with jax.enable_x64(True):
             vectors, results, failed = self.function(
-                self.vectors, self.singles, rates, data, draws, np.int32(steps)
+                self.vectors, self.singles, rates, self.given, np.int32(steps)
             )
         if np.asarray(failed):
-            raise ArithmeticError
+            raise NotNow
         for numbers, vector in zip(self.vectors, vectors, strict=True):
             numbers[...] = np.asarray(vector)
         first = slice(steps) if self.room else ...

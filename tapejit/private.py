@@ -9,10 +9,11 @@ from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode as DispatchMode
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 from torch.utils.hooks import RemovableHandle
 
-__all__ = ["DispatchMode", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"]
+__all__ = ["DispatchMode", "tree_flatten", "tree_leaves"]
+__all__ += ["tree_map", "tree_map_only", "tree_unflatten"]
 
 
 def numbers_stay_tensors() -> Any:

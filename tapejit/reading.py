@@ -58,7 +58,7 @@ SHOWING = set(  # and those that no computation needs
 ATOMS = (
     *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
     *(torch.dtype, torch.device, torch.Size, torch.layout, torch.memory_format, np.dtype),
-    *(np.generic, range, slice, re.Pattern, operator.itemgetter),
+    *(np.generic, range, slice, re.Pattern, operator.itemgetter, frozenset),
 )
 LISTS = (list, collections.deque)
 PARTS: dict[type, tuple[str, ...]] = {  # what things consist of that call something else
@@ -190,12 +190,12 @@ class Reading:
     def see_items(self, held: dict, path: str, names: Container | None = None) -> None:
         """The items of a dictionary, or attributes of an object, or those with these names."""
         holder = self.holder(held)
-        rate = "lr" if any(held is each for each in self.rates) else None
-        for key in [key for key in held if (names is None or key in names) and key != rate]:
+        skipped = {"_non_persistent_buffers_set"}
+        if any(held is each for each in self.rates):
+            skipped.add("lr")
+        for key in [x for x in held if (names is None or x in names) and x not in skipped]:
             if isinstance(key, str) and "_hooks" in key and not held[key]:
                 continue  # `Guard` notices when a hook is registered
-            if key == "_non_persistent_buffers_set":
-                continue
             if isinstance(key, torch.Tensor):
                 where = f"{path}[{self.seen.get(id(key), ('a tensor',))[0]}]"
             elif isinstance(key, (*ATOMS, tuple, type, types.FunctionType)):
@@ -219,38 +219,36 @@ class Reading:
             holder = None if isinstance(value, tuple) else self.holder(value)
             for k, one in enumerate(value):
                 self.visit(one, f"{path}[{k}]", holder, k)
-        elif isinstance(value, frozenset):
-            self.facts[path] = value
         elif (
             not hasattr(value, "__dict__")
             or isinstance(value, (*GENERATORS, functools._lru_cache_wrapper))
             or any(vars(each).get("__slots__") for each in own_classes(kind))
         ):
             raise CannotRecord(f"{path} is a {kind.__name__}, whose state cannot be seen")
-        if isinstance(value, torch.optim.Optimizer):
-            self.see_averages(value, path)
+        optimizer = isinstance(value, torch.optim.Optimizer)
+        if optimizer:  # first, since its averages are named after parameters
+            self.rates += [x for x in value.param_groups if isinstance(x["lr"], float | int)]
+            self.visit(value.param_groups, f"{path}.param_groups")
         if hasattr(value, "__dict__"):
-            every = library or isinstance(value, torch.nn.Module)
+            every = library or optimizer or isinstance(value, torch.nn.Module)
             self.see_items(vars(value), path, None if every else self.names)
+        if optimizer:
+            self.see_counts(value, path)
         self.see_class(kind)
 
-    def see_averages(self, optimizer: torch.optim.Optimizer, path: str) -> None:
-        """The averages of an optimizer."""
-        self.rates += [x for x in optimizer.param_groups if isinstance(x["lr"], float | int)]
-        self.visit(optimizer.param_groups, f"{path}.param_groups")
-        counts: dict[tuple, list[str]] = {}  # of steps: one number as long as they are equal
-        for k, parameters in enumerate(optimizer.param_groups):
-            for parameter in parameters["params"]:
+    def see_counts(self, optimizer: torch.optim.Optimizer, path: str) -> None:
+        """Counts of steps: one number as long as they are equal."""
+        for k, group in enumerate(optimizer.param_groups):
+            counts: dict[str, list[str]] = {}
+            for parameter in group["params"]:
                 for name, value in optimizer.state.get(parameter, {}).items():
-                    place = f"{path}.{name}[{self.seen[id(parameter)][0]}]"
-                    self.visit(value, place, self.holder(optimizer.state[parameter]), name)
                     if isinstance(value, torch.Tensor) and not value.ndim:
-                        counts.setdefault((path, k, name), []).append(place)
-        for group, places in counts.items():
-            equal = len({self.tensors[place].item() for place in places}) == 1
-            self.facts[f"{path}: whether all of {group} are equal"] = equal
-            if equal:
-                self.shared[places[0]] = places
+                        counts.setdefault(name, []).append(self.seen[id(value)][0])
+            for name, places in counts.items():
+                equal = len({self.tensors[place].item() for place in places}) == 1
+                self.facts[f"{path}: whether each {name} of group {k} is equal"] = equal
+                if equal:
+                    self.shared[places[0]] = places
 
     def see_class(self, kind: type, made: bool = False) -> None:
         """The functions of a class that the code names, and its attributes likewise."""
@@ -340,10 +338,7 @@ class Saved:
     """All that a reading found, as it was, and the generators; `restore` brings it back."""
 
     def __init__(self, reading: Reading):
-        self.held = [
-            (each, dict(vars(each.target)) if isinstance(each.target, type) else each.target.copy())
-            for each in reading.holders.values()
-        ]
+        self.held = [(each, each.contents.copy()) for each in reading.holders.values()]
         self.cells = [(cell, cell.cell_contents) for cell in reading.cells]
         self.chance, self.torch = (random.getstate(), np.random.get_state()), torch.get_rng_state()
         self.tensors = []
@@ -352,10 +347,13 @@ class Saved:
             numbers = tensor.detach().clone(), None if grad is None else grad.clone()
             self.tensors.append((tensor, grad, numbers, tensor.requires_grad))
 
-    def chance_is_used(self) -> bool:
-        """Whether a generator other than PyTorch's own has moved since."""
+    def refuse_effects(self, method: str, before: Reading, after: Reading) -> None:
+        """A method may change tensors and draw PyTorch's random numbers, and nothing else."""
+        if changed := differences(before.facts, after.facts):
+            raise CannotRecord(f"{method} changes {changed[0]}")
         now = random.getstate(), np.random.get_state()
-        return pickle.dumps(now) != pickle.dumps(self.chance)
+        if pickle.dumps(now) != pickle.dumps(self.chance):
+            raise CannotRecord(f"{method} draws random numbers of Python or NumPy")
 
     @torch.no_grad()
     def restore(self) -> None:

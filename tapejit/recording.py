@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -23,7 +23,8 @@ from tapejit.private import (
     memory_of,
     numbers_stay_tensors,
     schema_of,
-    tree_map,
+    tree_leaves,
+    tree_map_only,
 )
 
 READS = set(  # functions of tensors whose result a recording cannot hold
@@ -34,6 +35,10 @@ READS = set(  # functions of tensors whose result a recording cannot hold
 
 class CannotRecord(Exception):
     """What ended a recording, in one line."""
+
+
+class NotNow(Exception):
+    """PyTorch computes this call: the next one begins otherwise, or this one fails."""
 
 
 class Node:
@@ -50,21 +55,20 @@ class Node:
     where: str  # the function, outside of libraries, that called it
     shape: torch.Size
     dtype: torch.dtype
-    number: int
+    needs: list[Node]  # among its arguments
 
     def __new__(cls, target: str, args: Any = (), tensor: Any = None, where="", kwargs=None):
         shape: Any = getattr(tensor, "shape", None)
         dtype: Any = getattr(tensor, "dtype", None)
+        # Of another node among the arguments it tells the address.
         told = args[0].numpy().tobytes() if target == "constant" else repr((args, kwargs))
         key = target, told, shape, dtype, where
         if key not in cls.known:
             node = cls.known[key] = super().__new__(cls)
             node.target, node.args, node.kwargs, node.where = target, args, kwargs or {}, where
-            node.shape, node.dtype, node.number = shape, dtype, len(cls.known)
+            node.shape, node.dtype = shape, dtype
+            node.needs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Node)]
         return cls.known[key]
-
-    def __repr__(self):
-        return f"%{self.number}"
 
 
 class Recorded(NamedTuple):
@@ -83,25 +87,16 @@ class Recorded(NamedTuple):
         found: dict[Node, None] = {}
         waiting = [*self.results[::-1], *(node for _, node in self.state[::-1])]
         while waiting:
-            needs = nodes_in((*waiting[-1].args, *waiting[-1].kwargs.values()))
-            if missing := [node for node in needs if node not in found]:
+            if missing := [node for node in waiting[-1].needs if node not in found]:
                 waiting += missing[::-1]
             else:
                 found[waiting.pop()] = None
         return [*found]
 
-    def used(self, kind: str) -> list[Any]:
-        """Places or numbers of the inputs of a kind that it needs."""
-        inputs = [node.args for node in self.nodes() if node.target == "input"]
-        return [which for each, which in inputs if each == kind]
-
-
-def nodes_in(values: Sequence) -> Iterator[Node]:
-    for value in values:
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from nodes_in(value)
+    def used(self, kind: str) -> dict[Any, Node]:
+        """The inputs of a kind that it needs, by their places or numbers."""
+        inputs = [node for node in self.nodes() if node.target == "input"]
+        return {node.args[1]: node for node in inputs if node.args[0] == kind}
 
 
 def record(
@@ -124,9 +119,8 @@ def record(
         CannotRecord: the function does something that no recording can hold.
         Exception: what the function raised.
     """
-    tape = Tape(allowed, {id(x.grad) for _, x in inputs if x.is_leaf and x.grad is not None})
-    for node, tensor in inputs:
-        tape.know(tensor, node)
+    tape = Tape(allowed, {x.grad for _, x in inputs if x.is_leaf and x.grad is not None})
+    tape.nodes |= {tensor: node for node, tensor in inputs}
     with numbers_stay_tensors(), NumbersStayTensors(), tape:
         return function(), tape
 
@@ -134,47 +128,38 @@ def record(
 class Tape(DispatchMode):
     """Notes the operations of a context."""
 
-    def __init__(self, allowed: Container[str], gradients: Container[int]):
+    def __init__(self, allowed: Container[str], gradients: Container[torch.Tensor]):
         super().__init__()
         self.allowed, self.gradients = allowed, gradients
         self.draws: list[Node] = []
-        self.constants: set[int] = set()
-        self.nodes: dict[int, Node] = {}  # the newest values of tensors, by id
-        self.views: dict[int, tuple[torch.Tensor, Callable]] = {}  # of what, and taken how
-        self.kept: list[torch.Tensor] = []  # or an id might be that of another one
-
-    def know(self, tensor: torch.Tensor, node: Node) -> None:
-        self.nodes[id(tensor)] = node
-        self.kept.append(tensor)
-
-    def know_view(self, tensor: torch.Tensor, base: torch.Tensor, taken: Callable) -> None:
-        self.views[id(tensor)] = base, taken
-        self.kept.append(tensor)
+        self.constants: set[torch.Tensor] = set()
+        self.nodes: dict[torch.Tensor, Node] = {}  # the newest values
+        self.views: dict[torch.Tensor, tuple[torch.Tensor, Callable]] = {}  # of what, taken how
 
     def read(self, tensor: torch.Tensor) -> Node:
         """The node of a tensor's value now."""
-        if id(tensor) in self.views:
-            base, taken = self.views[id(tensor)]
+        if tensor in self.views:
+            base, taken = self.views[tensor]
             return taken(self.read(base))
-        if id(tensor) not in self.nodes:  # from outside
-            if id(tensor) in self.gradients:
+        if tensor not in self.nodes:  # from outside
+            if tensor in self.gradients:
                 raise CannotRecord(f"a gradient of the call before is used in {where()}")
-            self.know(tensor, Node("constant", (tensor.detach().clone(),), tensor))
-            self.constants.add(id(tensor))
-        return self.nodes[id(tensor)]
+            self.nodes[tensor] = Node("constant", (tensor.detach().clone(),), tensor)
+            self.constants.add(tensor)
+        return self.nodes[tensor]
 
     def write(self, tensor: torch.Tensor, node: Node) -> None:
         """Give a tensor a new value, and with it all that it is a view of."""
         before = self.read(tensor)
-        if id(tensor) in self.views:
-            base, _ = self.views[id(tensor)]
+        if tensor in self.views:
+            base, _ = self.views[tensor]
             self.write(base, with_part(self.read(base), node, before))
-        elif id(tensor) in self.constants:
+        elif tensor in self.constants:
             raise CannotRecord(
                 f"a tensor outside of the networks and optimizers is changed in {where()}"
             )
         else:
-            self.nodes[id(tensor)] = node
+            self.nodes[tensor] = node
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -192,15 +177,13 @@ class Tape(DispatchMode):
         if name in ("detach", "alias", "lift", "lift_fresh"):  # another tensor with this memory
             result = func(*args, **kwargs)
             if not name.startswith("lift"):
-                self.know_view(result, args[0], lambda whole: whole)
-            elif id(result) not in self.nodes:  # that of a number
-                self.know(result, Node("constant", (result.detach().clone(),), result))
+                self.views[result] = args[0], lambda whole: whole
+            elif result not in self.nodes:  # that of a number
+                self.nodes[result] = Node("constant", (result.detach().clone(),), result)
             return result
         if torch.Tag.nondeterministic_seeded in func.tags:
             return self.draw(func, args, kwargs, f"{name}.{overload}", written)
-        target = f"{name.removesuffix('_') if written else name}.{overload}"
-        if written == ["out"]:
-            target = f"{name}.default"
+        target = f"{name.removesuffix('_')}.{'default' if written == ['out'] else overload}"
         if target not in self.allowed or written not in ([], ["self"], ["out"]):
             with self:
                 found = decomposed(func, args, kwargs)
@@ -208,7 +191,7 @@ class Tape(DispatchMode):
                 raise CannotRecord(f"the operation {name} has no translation, in {where()}")
             return found
         given = {key: value for key, value in kwargs.items() if key != "out"}
-        nodes, options = tree_map(self.argument, (tuple(args), given))
+        nodes, options = tree_map_only(torch.Tensor, self.read, (tuple(args), given))
         result, place = func(*args, **kwargs), where()
         if written:
             changed = kwargs.get("out", args[0] if args else None)
@@ -226,9 +209,9 @@ class Tape(DispatchMode):
 
             base = args[0] if args and isinstance(args[0], torch.Tensor) else None
             if base is not None and memory_of(base) == memory_of(tensor):
-                self.know_view(tensor, base, taken)
+                self.views[tensor] = base, taken
             else:
-                self.know(tensor, taken())
+                self.nodes[tensor] = taken()
         return result
 
     def draw(self, func, args, kwargs, name, written) -> torch.Tensor:
@@ -236,17 +219,14 @@ class Tape(DispatchMode):
         if name not in DRAWS or kwargs.get("generator") is not None:
             raise CannotRecord(f"random numbers are drawn in a way of their own in {where()}")
         result = func(*args, **kwargs)
-        shapes = tree_map(shape_of, (tuple(args), kwargs))
+        shapes = tree_map_only(torch.Tensor, lambda x: x.to("meta"), (tuple(args), kwargs))
         node = Node("draw", (len(self.draws), func, *shapes), result)
         self.draws.append(node)
         if written:
             self.write(args[0], node)
         else:
-            self.know(result, node)
+            self.nodes[result] = node
         return result
-
-    def argument(self, value: Any) -> Any:
-        return self.read(value) if isinstance(value, torch.Tensor) else value
 
 
 DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
@@ -256,20 +236,12 @@ DRAWS = set(  # random operations that need no numbers of a tensor, but at most 
 )
 
 
-def shape_of(value: Any) -> Any:
-    """A tensor without numbers."""
-    return value.to("meta") if isinstance(value, torch.Tensor) else value
-
-
 def drawn(node: Node) -> torch.Tensor:
     """New random numbers of a recording, from PyTorch's generator."""
-
-    def made(value: Any) -> Any:
-        is_shape = isinstance(value, torch.Tensor)
-        return torch.empty_like(value, device="cpu") if is_shape else value
-
-    _, func, args, kwargs = node.args
-    return func(*map(made, args), **{name: made(value) for name, value in kwargs.items()})
+    _, func, (first, *others), kwargs = node.args
+    if isinstance(first, torch.Tensor):
+        first = torch.empty_like(first, device="cpu")
+    return func(first, *others, **kwargs)
 
 
 def with_part(whole: Node, part: Node, view: Node) -> Node:
@@ -284,6 +256,9 @@ def with_part(whole: Node, part: Node, view: Node) -> Node:
     raise CannotRecord(f"a part of a tensor is changed ({name}) in {place}")
 
 
+ADDED: dict[str, Callable] = {"add_": lambda x: x, "addcmul_": torch.mul, "addcdiv_": torch.div}
+
+
 class NumbersStayTensors(TorchFunctionMode):
     """Lets an optimizer use tensors where PyTorch wants numbers, and nobody read a tensor."""
 
@@ -294,14 +269,8 @@ class NumbersStayTensors(TorchFunctionMode):
         if name == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data:
             raise CannotRecord(f"a tensor's data are replaced in {where()}")
         factor = kwargs.get("alpha", kwargs.get("value"))
-        if isinstance(factor, torch.Tensor):
-            first, *others = args
-            if name == "add_":
-                return first.add_(others[0] * factor)
-            if name == "addcmul_":
-                return first.add_(others[0] * others[1] * factor)
-            if name == "addcdiv_":
-                return first.add_(others[0] / others[1] * factor)
+        if name in ADDED and isinstance(factor, torch.Tensor):
+            return args[0].add_(ADDED[name](*args[1:]) * factor)
         return func(*args, **kwargs)
 
 

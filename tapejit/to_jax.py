@@ -9,21 +9,22 @@ step, is then done once with the vector (`Translation.join`).
 from __future__ import annotations
 
 import functools
-import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 
 from tapejit.recording import CannotRecord, Node, Recorded
 
-NUMBERS: dict[torch.dtype, Any] = {
-    getattr(torch, name): getattr(jnp, name)
-    for name in "float32 float64 int8 int16 int32 int64 uint8".split()
-} | {torch.bool: jnp.bool_}
+NUMBERS = {
+    getattr(torch, name): np.dtype(name)
+    for name in "float32 float64 int8 int16 int32 int64 uint8 bool".split()
+}
 
 
 def number_type(dtype: torch.dtype | None) -> Any:
@@ -49,23 +50,6 @@ def remainder(a, b):
     return jnp.remainder(a, b)
 
 
-def plus(a, b, alpha=1):
-    return a + b if alpha == 1 else a + alpha * b
-
-
-def clamp(x, least=None, most=None):
-    x = x if least is None else jnp.maximum(x, least)
-    return x if most is None else jnp.minimum(x, most)
-
-
-def sign(x):  # jnp.sign is slow
-    return jnp.where(x > 0, 1.0, jnp.where(x < 0, -1.0, 0.0))
-
-
-def power_of_number(base, exponent):
-    return jnp.exp(exponent * math.log(base)) if base > 0 else base**exponent
-
-
 ELEMENTWISE = {
     f"{name}.default": getattr(jnp, name)
     for name in (
@@ -75,19 +59,13 @@ ELEMENTWISE = {
     ).split()
 }
 for name, function in {
-    "add": plus,
+    "add": lambda a, b, alpha=1: a + alpha * b,
     "sub": lambda a, b, alpha=1: a - alpha * b,
-    "mul": jnp.multiply,
     "div": jnp.divide,
     "remainder": remainder,
-    "gt": jnp.greater,
-    "ge": jnp.greater_equal,
-    "lt": jnp.less,
-    "le": jnp.less_equal,
-    "eq": jnp.equal,
-    "ne": jnp.not_equal,
     "bitwise_and": jnp.bitwise_and,
     "bitwise_or": jnp.bitwise_or,
+    **{name: getattr(operator, name) for name in "mul gt ge lt le eq ne".split()},
 }.items():
     ELEMENTWISE |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
 ELEMENTWISE |= {
@@ -95,12 +73,12 @@ ELEMENTWISE |= {
     "rsqrt.default": jax.lax.rsqrt,
     "erf.default": jax.lax.erf,
     "sigmoid.default": jax.nn.sigmoid,
-    "sign.default": sign,
+    "sign.default": lambda x: jnp.where(x > 0, 1.0, jnp.where(x < 0, -1.0, 0.0)),  # jnp's is slow
     "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
     "pow.Tensor_Tensor": jnp.power,
-    "pow.Scalar": power_of_number,
-    "clamp.default": clamp,
-    "clamp.Tensor": clamp,
+    "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
+    "clamp.default": jnp.clip,
+    "clamp.Tensor": jnp.clip,
     "where.self": jnp.where,
     "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
     "fill.Scalar": jnp.full_like,
@@ -113,6 +91,7 @@ ELEMENTWISE |= {
     "threshold_backward.default": lambda g, x, least: jnp.where(x <= least, 0, g),
     "tanh_backward.default": lambda g, y: g * (1 - y * y),
     "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
+    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
     "clone.default": lambda x, **_: x,
 }
 
@@ -161,26 +140,17 @@ def variance(x, dims=None, correction=1, keepdim=False):
     return over(jnp.var, ddof=correction)(x, dims, keepdim)
 
 
-def extreme(function, place):
-    return lambda x, dim, keepdim=False: (
-        function(x, axis=dim, keepdims=keepdim),
-        place(x, axis=dim, keepdims=keepdim),
-    )
+def both(one, other):
+    return lambda *args, **options: (one(*args, **options), other(*args, **options))
 
 
 def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
-def split(x, sizes, dim=0):
-    return jnp.split(x, list(itertools.accumulate(sizes))[:-1], dim)
-
-
 def expand(x, shape, **_):
-    new = len(shape) - x.ndim
-    return jnp.broadcast_to(
-        x, [x.shape[k - new] if size == -1 else size for k, size in enumerate(shape)]
-    )
+    """Broadcast; -1 stands for a size of x."""
+    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(map(abs, shape))))
 
 
 def places(x, indices):
@@ -209,18 +179,12 @@ def typed(x, dtype=None, **_):
     return x.astype(new)
 
 
-def filled(shape, value, dtype=None, **_):
-    return jnp.full(shape, value, None if dtype is None else number_type(dtype))
-
-
 OPERATIONS = ELEMENTWISE | {
     "_to_copy.default": typed,
     "getitem": lambda values, k: values[k],
     "mm.default": jnp.matmul,
     "bmm.default": jnp.matmul,
-    "addmm.default": lambda c, a, b, beta=1, alpha=1: (
-        beta * c + alpha * (a @ b) if (beta, alpha) != (1, 1) else a @ b + c
-    ),
+    "addmm.default": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * (a @ b),
     "native_layer_norm.default": layer_norm,
     "native_layer_norm_backward.default": layer_norm_backward,
     "sum.default": over(jnp.sum),
@@ -228,16 +192,13 @@ OPERATIONS = ELEMENTWISE | {
     "mean.default": over(jnp.mean),
     "mean.dim": over(jnp.mean),
     "var.correction": variance,
-    "var_mean.correction": lambda x, dims=None, **how: (
-        variance(x, dims, **how),
-        over(jnp.mean)(x, dims, how.get("keepdim", False)),
-    ),
+    "var_mean.correction": both(variance, over(jnp.mean)),
     "amax.default": over(jnp.max),
     "amin.default": over(jnp.min),
     "max.default": jnp.max,
     "min.default": jnp.min,
-    "max.dim": extreme(jnp.max, jnp.argmax),
-    "min.dim": extreme(jnp.min, jnp.argmin),
+    "max.dim": both(over(jnp.max), over(jnp.argmax)),
+    "min.dim": both(over(jnp.min), over(jnp.argmin)),
     "argmax.default": over(jnp.argmax),
     "cumsum.default": lambda x, dim, **_: jnp.cumsum(x, dim),
     "sort.default": lambda x, dim=-1, descending=False: (
@@ -257,7 +218,7 @@ OPERATIONS = ELEMENTWISE | {
     "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
     "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
     "slice_scatter.default": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
-    "split_with_sizes.default": split,
+    "split_with_sizes.default": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
     "cat.default": jnp.concatenate,
     "index.Tensor": lambda x, indices: x[places(x, indices)],
     "index_put.default": index_put,
@@ -266,23 +227,12 @@ OPERATIONS = ELEMENTWISE | {
     "scatter_add.default": lambda x, dim, index, y: x.at[along(x, index, dim)].add(
         y[tuple(map(slice, index.shape))]
     ),
-    "arange.start_step": lambda start, end, step=1, dtype=None, **_: jnp.arange(
-        start, end, step, None if dtype is None else number_type(dtype)
-    ),
-    "full.default": filled,
-    "scalar_tensor.default": lambda value, dtype=None, **_: filled((), value, dtype),
-    "new_full.default": lambda x, shape, value, **_: jnp.full(shape, value, x.dtype),
+    "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
+    "full.default": lambda shape, value, **_: jnp.full(shape, value),
+    "scalar_tensor.default": lambda value, **_: jnp.asarray(value),
+    "empty.memory_format": lambda shape, **_: jnp.zeros(shape),
+    "empty_strided.default": lambda shape, *_, **__: jnp.zeros(shape),
 }
-for name, value in {"zeros": 0.0, "ones": 1.0, "empty": 0.0}.items():
-    OPERATIONS |= {
-        f"{name}.default": lambda shape, v=value, **how: filled(shape, v, **how),
-        f"{name}_like.default": lambda x, v=value, **_: jnp.full_like(x, v),
-    }
-    OPERATIONS[f"new_{name}.default"] = OPERATIONS[f"new_{name}_strided.default"] = (
-        lambda x, shape, *_, v=value, **__: jnp.full(shape, v, x.dtype)
-    )
-OPERATIONS["empty.memory_format"] = OPERATIONS["empty.default"]
-
 
 ALLOWED = OPERATIONS.keys()
 
@@ -298,10 +248,6 @@ class Group(NamedTuple):
 
     shapes: tuple[tuple[int, ...], ...]
     dtype: torch.dtype
-
-    @property
-    def size(self) -> int:
-        return sum(map(math.prod, self.shapes))
 
     def pieces(self, vector) -> list:
         """The tensors in a vector, of JAX or of PyTorch."""
@@ -413,20 +359,15 @@ class Translation:
         return self.values[node]
 
     def argument(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return [self.argument(inner) for inner in value]
-        return self.value(value) if isinstance(value, Node) else value
+        return jax.tree.map(lambda x: self.value(x) if isinstance(x, Node) else x, value)
 
     def apply(self, node: Node, args: list):
         """The operation of a node."""
-        options = {name: self.argument(value) for name, value in node.kwargs.items()}
         try:
-            found = OPERATIONS[node.target](*args, **options)
+            found = OPERATIONS[node.target](*args, **self.argument(node.kwargs))
             if node.dtype is not None and hasattr(found, "dtype"):
                 found = found.astype(number_type(node.dtype))
             return found
-        except CannotRecord:
-            raise
         except Exception as error:
             reason = str(error).strip().partition("\n")[0]
             raise CannotRecord(

@@ -137,10 +137,11 @@ class Edited(DDPG):
         return super().learn(rows, weights * (1 + bucket.float()), *others)
 # a dict of the learner is changed: compiled
 class Edited(DDPG):
-    options = {"scale": 1.0}
-    ~ self.options["scale"]
+    options = {"scale": 1.0, None: 1.0}
+    ~ self.options["scale"] * self.options[None]
 def before(d, k):
     d.options["scale"] = 3.0 if k > 3 else 1.0
+    d.options[None] = 2.0 if k > 5 else 1.0
 # a tensor of the learner is changed in place: compiled
 {INIT}
         self.scale = torch.ones(1)
