@@ -71,7 +71,9 @@ def compiled(program: Program) -> Any:
     options = dict(jax_setup.COMPILER_OPTIONS)
     if not program.columns:  # then matrices lie as PyTorch has them
         options.pop("xla_cpu_experimental_ynn_fusion_type", None)
-    return jax.jit(call, donate_argnums=0, compiler_options=options)
+    # Said of all arguments alike: else a program is another one where a tensor cannot be shared.
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.jit(call, in_shardings=place, donate_argnums=0, compiler_options=options)
 
 
 class Phase:

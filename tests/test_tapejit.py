@@ -257,6 +257,26 @@ def test_the_page_runs():
     assert first.endswith("compiled") and second == "[1 1 1 1 1 1] compiled"
 
 
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def act(self, x):
+        return self.factor * x
+
+
+def test_a_program_is_the_same_wherever_a_tensor_lies():
+    """So a new process finds it on the disk. JAX takes tensors as they are at multiples of 64 B."""
+    texts = set()
+    for first in (0, 1):
+        fast = tapejit.compile(Scaled(torch.ones(20)[first : first + 16]), "compiled")
+        fast.call("act", np.ones(16, np.float32))
+        [(_, _, phase)] = fast.current.values()
+        given = phase.vectors, phase.singles, (), phase.given, np.int32(1)
+        texts.add(phase.function.lower(*given).as_text())
+    assert len(texts) == 1
+
+
 def test_code_that_pytorch_writes_while_it_records_is_not_the_learners():
     code = """
         import numpy as np
