@@ -119,7 +119,8 @@ class GrowingCurve:
         axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE, label=self.name)
         if self.earlier:
             axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axes.set(xlim=(0, self.episodes + 1), ylim=(0, 41))
+        longest = max([self.episodes, *map(len, self.earlier.values())])
+        axes.set(xlim=(0, longest + 1), ylim=(0, 41))
         axes.set(xlabel="episode", ylabel="score (sum of rewards)")
         if self.output:
             self.output.update(figure)
