@@ -16,7 +16,7 @@ from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
 FINISHED = [name for name, plan in PLANS.items() if plan.commit and plan.variants]
-TO_RUN = ["early_ends_long"]
+TO_RUN = ["early_ends_long", "sparse_long"]
 MADE = [name for name in RUNNABLE if name not in TO_RUN]
 
 
