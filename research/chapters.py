@@ -58,7 +58,7 @@ def reports() -> dict[str, Make]:
 # Agents, seeds, episodes of some agents and of the others.
 Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
 CHAPTERS: dict[str, Chapter] = {
-    "act_one": (act_one, range(9300, 9312), {}, 15),
+    "act_one": (act_one, range(9400, 9412), {}, 15),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
 

@@ -50,6 +50,12 @@ def remainder(a, b):
     return jnp.remainder(a, b)
 
 
+def sign(x):
+    """By a division, which XLA does once. What is cheap it does again for each row of a product."""
+    y = jnp.where(abs(x) > 0, jnp.clip(x, -1, 1), 0)
+    return y / jnp.where(y == 0, 1, abs(y))
+
+
 ELEMENTWISE = {
     f"{name}.default": getattr(jnp, name)
     for name in (
@@ -73,7 +79,7 @@ ELEMENTWISE |= {
     "rsqrt.default": jax.lax.rsqrt,
     "erf.default": jax.lax.erf,
     "sigmoid.default": jax.nn.sigmoid,
-    "sign.default": lambda x: jnp.where(x > 0, 1.0, jnp.where(x < 0, -1.0, 0.0)),  # jnp's is slow
+    "sign.default": sign,
     "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
     "pow.Tensor_Tensor": jnp.power,
     "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
@@ -273,6 +279,9 @@ def shapes_of(column: Sequence) -> tuple:
 Column = tuple[tuple[Node, ...], Group]  # one node for each tensor of a group
 
 
+FEW = 64  # outputs of a layer
+
+
 class Translation:
     """One evaluation of a recording, with JAX.
 
@@ -351,12 +360,31 @@ class Translation:
                 self.values |= zip(nodes, group.pieces(self.vector(nodes, group)), strict=True)
             elif node.target == "constant":
                 self.values[node] = jnp.asarray(node.args[0].numpy(), number_type(node.dtype))
-            elif node.target == "t.default" and node.args[0].target == "mm.default":
-                one, other = self.argument(node.args[0].args)  # a gradient: as it lies there
-                self.values[node] = other.T @ one.T
+            elif (product := self.product(node)) is not None:
+                self.values[node] = product
             else:
                 self.values[node] = self.apply(node, self.argument(node.args))
         return self.values[node]
+
+    def product(self, node: Node):
+        """The value of a node that is a product of matrices, or a part of one; else None.
+
+        XLA takes a fifth longer where it has to turn a matrix (as those in vectors) within the
+        product, and four times as long for few columns as for few rows.
+        """
+        source = node.args[0] if node.args and isinstance(node.args[0], Node) else node
+        product = node if node.target == "mm.default" else source
+        if product.target != "mm.default":
+            return None
+        one, other = self.argument(product.args)
+        turned = jax.lax.optimization_barrier  # else XLA makes one operation of both
+        if product is node:
+            return one @ turned(other)
+        if node.target == "t.default":  # a gradient, as it lies in a vector
+            return (one @ other).T if len(one) <= FEW else turned(other.T) @ one.T
+        if node.target == "slice.Tensor" and [*node.args, 0][1] % 2:  # columns: such as of actions
+            return one @ other[part(other, *node.args[1:])]
+        return None
 
     def argument(self, value: Any) -> Any:
         return jax.tree.map(lambda x: self.value(x) if isinstance(x, Node) else x, value)
