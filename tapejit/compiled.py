@@ -7,6 +7,7 @@ writes what has changed back into them; it keeps no numbers of its own between t
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import types
 from collections import Counter
@@ -63,8 +64,17 @@ class Given(NamedTuple):
         return self.steps and max(ROOM, 1 << (self.steps - 1).bit_length())
 
 
+@functools.cache
+def flat(length: int) -> Any:
+    """The structure of so many arguments without a structure of their own."""
+    return tree_flatten((0,) * length)[1]
+
+
 def given(arguments: tuple, scan: bool) -> Given:
-    leaves, structure = tree_flatten(arguments)
+    if all(isinstance(each, ARRAYS) for each in arguments):  # soon known, for what acts
+        leaves, structure = [*arguments], flat(len(arguments))
+    else:
+        leaves, structure = tree_flatten(arguments)
     numbers = [k for k, x in enumerate(leaves) if isinstance(x, ARRAYS)]
     if not scan:
         return Given(leaves, structure, numbers, None)

@@ -369,19 +369,18 @@ class Translation:
     def product(self, node: Node):
         """The value of a node that is a product of matrices, or a part of one; else None.
 
-        XLA takes a fifth longer where it has to turn a matrix (as those in vectors) within the
-        product, and four times as long for few columns as for few rows.
+        XLA takes up to half as long again where it turns the second matrix within the product, and
+        four times as long for few columns as for few rows.
         """
         source = node.args[0] if node.args and isinstance(node.args[0], Node) else node
         product = node if node.target == "mm.default" else source
         if product.target != "mm.default":
             return None
         one, other = self.argument(product.args)
-        turned = jax.lax.optimization_barrier  # else XLA makes one operation of both
-        if product is node:
-            return one @ turned(other)
+        if product is node:  # turned before: else XLA makes one operation of both
+            return one @ jax.lax.optimization_barrier(other)
         if node.target == "t.default":  # a gradient, as it lies in a vector
-            return (one @ other).T if len(one) <= FEW else turned(other.T) @ one.T
+            return (one @ other).T if len(one) <= FEW else other.T @ one.T
         if node.target == "slice.Tensor" and [*node.args, 0][1] % 2:  # columns: such as of actions
             return one @ other[part(other, *node.args[1:])]
         return None
