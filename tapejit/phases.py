@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from torch.autograd.graph import increment_version
 
 from tapejit import jax_setup
-from tapejit.private import copy_all
 from tapejit.recording import Node, NotNow, Recorded, drawn
 from tapejit.to_jax import ALLOWED, Column, Group, Translation, number_type
 
@@ -115,7 +115,11 @@ class Phase:
             self.vectors.append(vector.numpy())
             for path, piece in zip(paths, group.pieces(vector), strict=True):
                 self.after |= dict.fromkeys(reading.shared.get(path, [path]), piece)
-        self.kept = [reading.tensors[path] for path in self.after], [*self.after.values()]
+        self.written = [reading.tensors[path] for path in self.after]
+        self.memories = [  # of the tensors, and of their pieces
+            [each.detach().numpy() for each in tensors]
+            for tensors in (self.written, self.after.values())
+        ]
         fixed = nodes(single) + tuple(rates.values())
         given = *(arguments[numbers[k]] for k in self.used), *self.draws
         self.function = compiled(Program(recorded, tuple(columns), fixed, given, room))
@@ -139,8 +143,7 @@ class Phase:
         self.given = self.given or [aligned(x, self.room) for x in arrays]
         for memory, array in zip(self.given, arrays, strict=True):
             memory[slice(len(array)) if self.room else ...] = array
-        if self.after:
-            copy_all(*reversed(self.kept))
+        copy_all(*reversed(self.memories))
         with jax.enable_x64(True):
             vectors, results, failed = self.function(
                 self.vectors, self.singles, rates, self.given, np.int32(steps)
@@ -154,8 +157,14 @@ class Phase:
 
     def write(self) -> None:
         """Let the learner's tensors have the numbers that the last run has left."""
-        if self.after:
-            copy_all(*self.kept)
+        copy_all(*self.memories)
+        for tensor in self.written:
+            increment_version(tensor)
+
+
+def copy_all(targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> None:
+    for target, source in zip(targets, sources, strict=True):
+        target[...] = source
 
 
 def aligned(array: np.ndarray, length: int | None) -> np.ndarray:

@@ -46,12 +46,6 @@ def memory_of(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-def copy_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
-    """Copy the numbers of each source into its target."""
-    with torch.no_grad():
-        torch._foreach_copy_(list(targets), list(sources))
-
-
 HOOKS = "_backward_hooks"  # the attribute of a tensor with those of its gradient
 
 

@@ -29,7 +29,7 @@ SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "train_freq": 1,
     "gradient_steps": 1,
     "max_samples_per_insert": 1e9,
-    "batch_size": 128,
+    "batch_size": 64,
     "n_step": 1,
     "priority_exponent": 0.0,
     "importance_exponent_start": 1.0,
