@@ -119,6 +119,17 @@ def test_a_resumed_learner_goes_on_bit_for_bit():
         assert torch.equal(one, other)
 
 
+def test_a_graph_from_before_a_compiled_call_is_refused_as_pytorch_does(monkeypatch):
+    learner = Small()
+    fast = tapejit.compile(learner, "compiled")
+    learn(fast)
+    monkeypatch.setattr(fast.schedule, "due", lambda *_: 0)  # a check computes by PyTorch
+    loss = learner.value(torch.ones(2, 3)).square().sum()
+    learn(fast)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
 def test_checks_leave_no_trace(monkeypatch):
     found = []
     for steps in (0, 3):
