@@ -15,7 +15,7 @@ from tutorial.paths import CHECKPOINTS
 from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
-TO_RUN = ["ingredients_late"]
+TO_RUN: list[str] = []
 MADE = [name for name, plan in PLANS.items() if plan.variants and name not in TO_RUN]
 
 
