@@ -173,7 +173,7 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     step, update = agent.learner.learn, agent.replay.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
-    notebook.learning_phase(agent)
+    agent.update()
     assert not agent.waiting and agent.replay.size == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
@@ -190,15 +190,15 @@ def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
     for samples, steps in ((2.0, 14), (128.0, 40)):
         agent = make_agent(notebook, defaults, max_samples_per_insert=samples)
         fill(agent)
-        notebook.learning_phase(agent)
+        agent.update()
         assert agent.num_updates == steps
 
 
 def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(notebook, defaults):
     options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
     agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
-    betas, sample = [], agent.replay.sample_by_priority
-    agent.replay.sample_by_priority = lambda *given: betas.append(given[1]) or sample(*given)
+    betas, sample = [], agent.replay.sample
+    agent.replay.sample = lambda *given: betas.append(given[1]) or sample(*given)
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
         agent.schedules.annealed_episodes = annealed
         fill(agent)  # the rates of an episode are set when it begins
@@ -210,6 +210,11 @@ def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(noteboo
             [group] = vars(agent.learner)[f"{name}_optimizer"].param_groups
             assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0])
+
+
+def test_an_agent_says_what_its_settings_say(notebook, defaults):
+    agent = make_agent(notebook, defaults, discount=0.9, reward_scale=2.0, gaussian_sigma=0.1)
+    assert (agent.discount, agent.reward_scale, agent.sigma) == (0.9, 2.0, 0.1)
 
 
 def test_learning_comes_when_the_settings_say(notebook, defaults):
@@ -309,10 +314,11 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     for _ in range(2):  # the last two that learn
         notebook.run_episode(environment, agent)
     twin.restore(environment.state())
-    weights, steps, held = weights_of(agent.learner.actor), agent.num_updates, agent.replay.size
+    weights, steps = weights_of(agent.learner.actor), agent.num_updates
+    held = agent.replay.size, len(agent.waiting)
     assert steps > 0 and not agent.learns
     scores = notebook.run_episode(environment, agent)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
-    assert (agent.num_updates, agent.replay.size, agent.waiting) == (steps, held, [])
+    assert (agent.num_updates, agent.replay.size, len(agent.waiting)) == (steps, *held)
     assert agent.decisions == 3 * small_training.DECISIONS

@@ -56,7 +56,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
 
     theirs = notebook.PrioritizedReplay(8, 3, Given(), 0.6)
     for part in (slice(6), slice(6, 11)):
-        theirs.update(theirs.add(rows[part]), errors[part])
+        theirs.add(rows[part], errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
     mine = in_node(
         """
@@ -71,7 +71,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         errors=errors,
         points=points,
     )
-    indices, _, weights = theirs.sample_by_priority((5, 4), beta=0.7)
+    indices, _, weights = theirs.sample((5, 4), beta=0.7)
     np.testing.assert_allclose(mine[0], theirs.rows.ravel())
     np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
     assert mine[2] == indices.tolist()

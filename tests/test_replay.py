@@ -95,14 +95,22 @@ def test_frequencies_follow_the_priorities(notebook, alpha):
     """P(i) = p_i^alpha / sum, p_i = |delta_i| + epsilon, for TD errors of either sign."""
     replay = memory(notebook, 50, alpha, epsilon=0.01)
     td_errors = np.random.default_rng(1).normal(size=37)
-    replay.update(replay.add(np.zeros((37, 1), np.float32)), td_errors)
-    draws = replay.sample_by_priority((5_000, 16), beta=0.4)[0].ravel()
+    replay.add(np.zeros((37, 1), np.float32), td_errors)
+    draws = replay.sample((5_000, 16), beta=0.4)[0].ravel()
     priority = (np.abs(td_errors) + 0.01) ** alpha
     expected = priority / priority.sum()
     # A stratified count varies less than a binomial one: five of its standard deviations.
     deviation = np.sqrt(expected * (1 - expected) / len(draws))
     frequency = np.bincount(draws, minlength=37) / len(draws)
     assert (np.abs(frequency - expected) < 5 * deviation).all()
+
+
+def test_no_transition_is_stored_without_a_priority_or_sampled_without_weights(notebook):
+    replay = memory(notebook, 8, alpha=0.6)
+    with pytest.raises(TypeError, match="td_errors"):
+        replay.add(np.zeros((3, 1), np.float32))
+    with pytest.raises(TypeError, match="beta"):
+        replay.sample((3,))
 
 
 def test_each_batch_is_stratified(notebook):
@@ -112,10 +120,10 @@ def test_each_batch_is_stratified(notebook):
     """
     replay = memory(notebook, 8, alpha=1.0, epsilon=1e-9)
     priority = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
-    replay.update(replay.add(np.zeros((8, 1), np.float32)), priority)
-    for batch in replay.sample_by_priority((200, 144), beta=0.4)[0]:
+    replay.add(np.zeros((8, 1), np.float32), priority)
+    for batch in replay.sample((200, 144), beta=0.4)[0]:
         assert (np.abs(np.bincount(batch, minlength=8) - 4 * priority) < 2).all()
-    first = replay.sample_by_priority((200, 2), beta=0.4)[0]  # but random within a stratum
+    first = replay.sample((200, 2), beta=0.4)[0]  # but random within a stratum
     assert len({tuple(indices) for indices in first}) > 5
 
 
@@ -124,9 +132,9 @@ def test_importance_weights_follow_their_formula(notebook, beta):
     """w_i = (1 / N / P(i))^beta, divided by the largest of the batch; N what is held, not room."""
     replay = memory(notebook, 100, alpha=0.7)
     td_errors = np.linspace(0.01, 3, 60)
-    replay.update(replay.add(np.arange(60, dtype=np.float32)[:, None]), td_errors)
+    replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
     priority = (td_errors + 1e-4) ** 0.7
-    indices, rows, weights = replay.sample_by_priority((5, 32), beta)
+    indices, rows, weights = replay.sample((5, 32), beta)
     np.testing.assert_array_equal(rows[..., 0], indices)
     expected = (1 / 60 / (priority / priority.sum())[indices]) ** beta
     expected /= expected.max(axis=1, keepdims=True)

@@ -194,7 +194,7 @@ def with_memories(cells):
             super().__init__(*arguments)
             self.ages, self.seen = np.zeros(len(self.rows), np.int64), collections.deque(maxlen=5)
 
-        def sample_by_priority(self, shape, beta):
+        def sample(self, shape, beta):
             self.ages[: self.size] += 1
             self.seen.append(int(self.ages.max()))
             old = self.ages[: self.size] + sum(self.seen) * self.generator.random(self.size)
