@@ -57,7 +57,7 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
         say(
             f"Your policy scores {score:.2f}, and the exercise asks for 1. Hint: a torque about x "
             "swings an arm that hangs down along z, and a torque about z swings it along x. Which "
-            "torques pull the forearm from where it is (13, 15) to where the goal is (26, 28)?"
+            "torques pull the forearm from where it is (numbers 13 and 15) to the goal (26 and 28)?"
         )
         return
     say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
