@@ -114,9 +114,10 @@ class GrowingCurve:
         """Draw the curve with the score of one more episode."""
         self.scores.append(score)
         figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-        for (name, scores), color in zip(self.earlier.items(), PALETTE[1:], strict=False):
-            axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, linewidth=1)
-        axes.plot(range(1, len(self.scores) + 1), self.scores, "o-", color=BLUE, label=self.name)
+        curves = self.earlier | {self.name: self.scores}  # an agent keeps its color
+        for (name, scores), color in zip(curves.items(), PALETTE, strict=False):
+            style = {"marker": "o"} if name == self.name else {"linewidth": 1}
+            axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, **style)
         if self.earlier:
             axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
         longest = max([self.episodes, *map(len, self.earlier.values())])
