@@ -170,7 +170,7 @@ class CrossQ:
             torch.cat([batch.observations, batch.next_observations]),
             torch.cat([batch.actions, next_actions]),
         ).chunk(2)  # one pass, so that its statistics are of both
-        errors = batch.returns + batch.discounts * next_values.detach() - values
+        errors = batch.rewards + batch.discounts * next_values.detach() - values
         self.critic_optimizer.zero_grad()
         (weights * errors.square()).mean().backward()
         self.critic_optimizer.step()

@@ -54,12 +54,12 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
     return made
 
 
-def make_plain_agent(networks=None, kind=None, **options):
-    """An agent of act I. Args: networks, which makes actor and critic; kind of its learner."""
+def make_plain_agent(networks=None, kind=None, agent=None, **options):
+    """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
     replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
-    return cells.PlainAgent(learner, replay, generator, **options)
+    return (agent or cells.PlainAgent)(learner, replay, generator, **options)
 
 
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):

@@ -53,7 +53,7 @@ def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
         learner.target_critic_2.layers[2].bias += shift
         other = other + shift
     assert (one < other).any() and (other < one).any()
-    expected = batch.returns + batch.discounts * torch.where(one < other, one, other) - values
+    expected = batch.rewards + batch.discounts * torch.where(one < other, one, other) - values
     torch.testing.assert_close(learner.td_errors(batch).detach(), expected)
     torch.testing.assert_close(learner.learn_critic(batch), expected)
 
@@ -127,7 +127,7 @@ def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
     chance = np.random.default_rng(0)
     batch.discounts.zero_()
     for _ in range(300):
-        batch.returns[:] = torch.from_numpy(chance.permutation(np.repeat([0.0, 12.0], 8)))
+        batch.rewards[:] = torch.from_numpy(chance.permutation(np.repeat([0.0, 12.0], 8)))
         learner.learn_critic(batch)
     with torch.no_grad():
         found = learner.critic.logits(batch.observations, batch.actions).softmax(1).mean(0)
@@ -164,7 +164,7 @@ def test_crossq_learns_from_one_joint_pass(make):
         actions = learner.actor(batch.next_observations)
     pairs = ((batch.observations, batch.next_observations), (batch.actions, actions))
     both = by_hand(*map(torch.cat, pairs))
-    targets = (batch.returns + batch.discounts * both[16:]).detach()
+    targets = (batch.rewards + batch.discounts * both[16:]).detach()
     (targets - both[:16]).square().mean().backward()
     torch.testing.assert_close(learner.learn_critic(batch), (targets - both[:16]).detach())
     for one, other in zip(by_hand.parameters(), learner.critic.parameters(), strict=True):

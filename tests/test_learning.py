@@ -55,7 +55,7 @@ def make_batch(notebook, size=16, seed=0, discount=0.9):
 def learn(learner, batch, weights=None, seed=0):
     """One gradient step; the noise of the actor's loss follows from the seed."""
     noise = np.random.default_rng(seed).standard_normal((1, learner.noise_size), np.float32)
-    weights = torch.ones(len(batch.returns)) if weights is None else weights
+    weights = torch.ones(len(batch.rewards)) if weights is None else weights
     return learner.learn(batch, weights, torch.from_numpy(noise))
 
 
@@ -76,7 +76,7 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
     batch = notebook.Batch(
         observations=torch.zeros(3, 2),
         actions=torch.zeros(3, 1),
-        returns=torch.tensor([1.0, 2.0, 3.0]),
+        rewards=torch.tensor([1.0, 2.0, 3.0]),
         discounts=torch.tensor([0.5**3, 0.5, 0.0]),
         next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]),
     )
@@ -203,9 +203,9 @@ def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(noteboo
         agent.schedules.annealed_episodes = annealed
         fill(agent)  # the rates of an episode are set when it begins
         agent.decisions = decisions - 1
-        agent.learn_every = 1
+        agent.train_freq = 1
         agent.learn()
-        agent.learn_every = 10**6
+        agent.train_freq = 10**6
         for name in ("actor", "critic"):
             [group] = vars(agent.learner)[f"{name}_optimizer"].param_groups
             assert group["lr"] == share * getattr(agent.settings, f"{name}_learning_rate")
@@ -214,7 +214,7 @@ def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(noteboo
 
 def test_an_agent_says_what_its_settings_say(notebook, defaults):
     agent = make_agent(notebook, defaults, discount=0.9, reward_scale=2.0, gaussian_sigma=0.1)
-    assert (agent.discount, agent.reward_scale, agent.sigma) == (0.9, 2.0, 0.1)
+    assert (agent.discount, agent.reward_scale, agent.gaussian_sigma) == (0.9, 2.0, 0.1)
 
 
 def test_learning_comes_when_the_settings_say(notebook, defaults):

@@ -169,8 +169,13 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
     batch, rest = random_batch(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
     assert learning_of(agent)["programs"]["first"] == before
-    agent.sigma = 0.7  # an edit counts in the page, too
-    assert learning_of(agent)["settings"]["gaussian_sigma"] == (0.7 if is_plain else 0.4)
+    agent.gaussian_sigma = 0.7  # an edit counts in the page, too
+    assert learning_of(agent)["settings"]["gaussian_sigma"] == 0.7
+
+
+def test_an_agent_without_settings_takes_its_windows_to_the_page(notebook):
+    agent = make_plain_agent(notebook.mirrored_networks, agent=notebook.NStepAgent, n_step=4)
+    assert learning_of(agent)["settings"]["n_step"] == 4
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):
@@ -249,7 +254,7 @@ class Huber:
 def edited(notebook, tmp_path_factory):
     """The page of an edited learner of act I."""
     kind = type("Edited", (Huber, notebook.PlainDDPG), {})
-    agent = make_plain_agent(notebook.mirrored_networks, kind, learn_every=10, gradient_steps=5)
+    agent = make_plain_agent(notebook.mirrored_networks, kind, train_freq=10, gradient_steps=5)
     path = tmp_path_factory.mktemp("page") / "mine.html"
     learning_page(agent, path, arms=4)
     return path.read_text(encoding="utf-8")

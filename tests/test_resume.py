@@ -178,10 +178,10 @@ def with_memories(cells):
 
         def learn_critic(self, batch, weights=1.0):
             values = [critic(batch.observations, batch.actions) for critic in self.others]
-            losses = [(batch.returns - value).square().mean() for value in values]
+            losses = [(batch.rewards - value).square().mean() for value in values]
             cells.descend(self.log_alpha.exp() * sum(losses), self.others_optimizer)
             self.schedule.step()
-            batch = batch._replace(returns=values[0].detach())
+            batch = batch._replace(rewards=values[0].detach())
             return super().learn_critic(batch, weights * self.log_alpha.detach().exp())
 
         def update_targets(self):

@@ -328,7 +328,7 @@ class Edited(DDPG):
         with torch.no_grad():
             after = self.target_actor(batch.next_observations)
             values = [target(batch.next_observations, after) for target in self.targets]
-            y = batch.returns + batch.discounts * torch.stack(values).amin(0)
+            y = batch.rewards + batch.discounts * torch.stack(values).amin(0)
         for k, critic in enumerate(self.critics):
             errors = td_error(batch, critic, y)
             loss = critic_loss(errors, weights)
@@ -372,7 +372,7 @@ class Quantiles(nn.Module):
         with torch.no_grad():
             s = batch.next_observations
             after = self.target_critic.all(s, self.target_actor(s))
-            y = batch.returns[:, None] + batch.discounts[:, None] * after
+            y = batch.rewards[:, None] + batch.discounts[:, None] * after
         errors = y[:, None, :] - self.critic.all(batch.observations, batch.actions)[:, :, None]
         huber = F.huber_loss(errors, 0 * errors, reduction="none")
         loss = (huber * (self.taus[:, None] - (errors < 0).float()).abs()).mean()
@@ -387,7 +387,7 @@ class Edited(DDPG):
         with torch.no_grad():
             a = self.target_actor(batch.next_observations)
             a = (a + (0.2 * torch.randn_like(a)).clamp(-0.5, 0.5)).clamp(-1, 1)
-            y = batch.returns + batch.discounts * self.target_critic(batch.next_observations, a)
+            y = batch.rewards + batch.discounts * self.target_critic(batch.next_observations, a)
         errors = td_error(batch, self.critic, y)
         loss = critic_loss(errors, weights)
         descend(loss, self.critic_optimizer)

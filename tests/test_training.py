@@ -73,24 +73,26 @@ def make_agent(notebook, defaults, **overrides):
 # ------------------------------------------------------------------------------ what is remembered
 
 
-@pytest.mark.parametrize("kind", ["plain", "whole"])
+@pytest.mark.parametrize("kind", ["plain", "n_step", "whole"])
 def test_transitions_are_what_happened(notebook, defaults, kind):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
     environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
     if kind == "plain":
         agent = make_plain_agent()
+    elif kind == "n_step":
+        agent = make_plain_agent(agent=notebook.NStepAgent, n_step=1)
     else:
         agent = make_agent(notebook, defaults, n_step=1, train_freq=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
-    rows = agent.replay.rows[:30] if kind == "plain" else np.concatenate(agent.waiting)
+    rows = np.concatenate(agent.waiting) if kind == "whole" else agent.replay.rows[:30]
     batch = notebook.split_rows(torch.from_numpy(rows))
     # Episodes observe the numbers 0..6 and 7..13. In 6 and 13 the real environment has reset, and
     # the transitions into them are dropped.
     starts, ends = batch.observations[:, 0].tolist(), batch.next_observations[:, 0].tolist()
     expected = [number for number in (*range(0, 5), *range(7, 12)) for _ in range(3)]
     assert starts == expected and ends == [number + 1 for number in expected]
-    assert batch.returns.tolist() == [10.0 if number < 6 else 20.0 for number in expected]  # scaled
+    assert batch.rewards.tolist() == [10.0 if number < 6 else 20.0 for number in expected]  # scaled
     assert set(batch.discounts.tolist()) == {np.float32(0.97).item()}
     for k, number in enumerate(expected):
         taken = environment.actions[number if number < 6 else number - 1]
@@ -159,7 +161,7 @@ def test_both_agents_learn(notebook, defaults):
     sign or a target without a future fails here.
     """
     whole = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
-    plain = make_plain_agent(learn_every=10, gradient_steps=20, engine="auto")
+    plain = make_plain_agent(train_freq=10, gradient_steps=20, engine="auto")
     for agent, episodes in ((whole, 1), (plain, 3)):
         with open_environment("", 20, 0) as environment:
             scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]

@@ -21,7 +21,6 @@ from tapejit.machine.build import HERE as MACHINE
 from tapejit.machine.build import VARIANTS
 from web.page import page
 
-PLAIN = ("reward_scale", "discount", "batch_size")  # attributes of the notebook's PlainAgent
 SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "reward_scale": 10.0,
     "discount": 0.97,
@@ -44,7 +43,7 @@ ARMS = 20  # that act at once
 MOST_ROWS = 200  # whose TD errors are taken in one call
 
 
-Batch = namedtuple("Batch", "observations actions returns discounts next_observations")
+Batch = namedtuple("Batch", "observations actions rewards discounts next_observations")
 
 
 def random_batch(count: int) -> Batch:
@@ -94,9 +93,8 @@ def learning_of(agent: Any) -> dict:
 
     A training of the agent goes on afterwards as if nothing had been.
     """
-    phases = {"train_freq": agent.learn_every, "gradient_steps": agent.gradient_steps}
-    plain = {name: getattr(agent, name) for name in PLAIN} | {"gaussian_sigma": agent.sigma}
-    settings = phases | plain | dict(getattr(agent, "settings", ()))
+    own = {name: getattr(agent, name) for name in SETTINGS if hasattr(agent, name)}
+    settings = dict(getattr(agent, "settings", ())) | own
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         return learning(untrained(agent), settings)
