@@ -35,7 +35,13 @@ from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.run import load_network, load_run, run_folder, training_run
 from tutorial.scores import moving_average, read_scores, solved_at
-from tutorial.settings import Settings, check_parameters, make_settings, setting
+from tutorial.settings import (
+    Settings,
+    check_parameters,
+    make_settings,
+    setting,
+    steps_of_update,
+)
 from web import interactive
 from web.learn import learning_page
 from web.live import live_arms, show_agent, show_arms
@@ -57,30 +63,6 @@ def require_finite(what: str, values: np.ndarray) -> None:
     """Raise FloatingPointError if one of the values is NaN or infinite."""
     if not np.isfinite(values).all():
         raise FloatingPointError(f"{what} is not finite")
-
-
-def flush(windows: Any, max_reached: Sequence[bool]) -> list[np.ndarray]:
-    """End an episode of an n-step buffer, in a world that may really end for some arms.
-
-    Args:
-        windows: the notebook's `NStepBuffer`.
-        max_reached: (arms,), where the time limit ended the episode; elsewhere nothing follows.
-
-    Returns:
-        Rows (k, width) of the windows that were left.
-    """
-    if all(max_reached):
-        return windows.flush()
-    steps, in_time, ready = list(windows.steps), np.array(max_reached, bool), []
-    last = steps[-1][0]
-    for k in range(len(steps)):
-        rows = windows.window(steps[k:], last)[~in_time]
-        rows[:, -last.shape[1] - 1] = 0.0  # the discount
-        ready.append(rows)
-        if k < len(steps) - 1:
-            ready.append(windows.window(steps[k:-1], last)[in_time])
-    windows.steps.clear()
-    return [rows for rows in ready if len(rows)]
 
 
 def new_agent(preset: str = "default", seed: int = 0) -> Any:

@@ -31,8 +31,10 @@ def act_one() -> dict[str, Make]:
 
     def maker(networks: Callable[[], tuple[Any, Any]], *often: object) -> Make:
         def make(generator: Any) -> Any:
+            names = zip(("train_freq", "gradient_steps", "engine"), often, strict=False)
+            settings = cells.PlainSettings(**dict(names))
             replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
-            return cells.PlainAgent(cells.PlainDDPG(*networks()), replay, generator, *often)
+            return cells.PlainAgent(cells.PlainDDPG(*networks()), replay, generator, settings)
 
         return make
 

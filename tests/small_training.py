@@ -59,7 +59,8 @@ def make_plain_agent(networks=None, kind=None, agent=None, **options):
     cells, generator = definitions(), seed_everything(0)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
     replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
-    return (agent or cells.PlainAgent)(learner, replay, generator, **options)
+    settings = cells.PlainSettings(**options)
+    return (agent or cells.PlainAgent)(learner, replay, generator, settings)
 
 
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):

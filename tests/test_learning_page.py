@@ -87,7 +87,7 @@ def test_windows_are_the_notebooks(notebook, n):
     seen, *others = (generator.random(shape).astype(np.float32) for shape in parts)
     for decision in zip(seen, *others, strict=False):
         expected += theirs.append(*decision)
-    expected += theirs.flush()
+    expected += theirs.flush([True, True])
     decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
     found = in_node(
         """
@@ -169,13 +169,13 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
     batch, rest = random_batch(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
     assert learning_of(agent)["programs"]["first"] == before
-    agent.gaussian_sigma = 0.7  # an edit counts in the page, too
-    assert learning_of(agent)["settings"]["gaussian_sigma"] == 0.7
 
 
-def test_an_agent_without_settings_takes_its_windows_to_the_page(notebook):
-    agent = make_plain_agent(notebook.mirrored_networks, agent=notebook.NStepAgent, n_step=4)
-    assert learning_of(agent)["settings"]["n_step"] == 4
+def test_settings_count_in_the_page(notebook):
+    agent = make_plain_agent(agent=notebook.NStepAgent, n_step=4, gaussian_sigma=0.7)
+    settings = learning_of(agent)["settings"]
+    assert settings["n_step"] == 4 and settings["gaussian_sigma"] == 0.7
+    assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.4
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):

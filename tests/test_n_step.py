@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import helpers
 import small_training
 from small_training import Answer
 
@@ -18,7 +17,7 @@ def play(buffer, observations, actions, rewards, terminal):
     blocks = []
     for decision in zip(observations, actions, rewards, strict=True):
         blocks += buffer.append(*decision)
-    return blocks + helpers.flush(buffer, ~terminal)
+    return blocks + buffer.flush(~terminal)
 
 
 def windows(observations, actions, rewards, n_step, discount, terminal):

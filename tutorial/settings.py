@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -111,3 +112,15 @@ def make_settings(
             f"the arms' mirrors: choose {instead[name]!r} here"
         )
     return settings.model_copy(update=instead)
+
+
+def steps_of_update(settings: Any, new: int) -> int:
+    """Gradient steps of an update: fewer where few transitions are new.
+
+    Args:
+        settings: the notebook's `Hyperparameters`. A transition is used `max_samples_per_insert`
+            times at most, on average.
+        new: transitions since the last update.
+    """
+    allowed = settings.max_samples_per_insert * new / settings.batch_size
+    return min(settings.gradient_steps, math.ceil(allowed))

@@ -93,8 +93,8 @@ def learning_of(agent: Any) -> dict:
 
     A training of the agent goes on afterwards as if nothing had been.
     """
-    own = {name: getattr(agent, name) for name in SETTINGS if hasattr(agent, name)}
-    settings = dict(getattr(agent, "settings", ())) | own
+    known = [name for name in SETTINGS if hasattr(agent.settings, name)]
+    settings = {name: getattr(agent.settings, name) for name in known}
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         return learning(untrained(agent), settings)
