@@ -99,6 +99,19 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
+@pytest.mark.parametrize(
+    "agent, replay", [("NStepAgent", "UniformReplay"), ("PrioritizedAgent", "PrioritizedReplay")]
+)
+def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay):
+    generator, learner = seed_everything(0), notebook.PlainDDPG(*notebook.mirrored_networks())
+    memory = getattr(notebook, replay)(1_000, notebook.ROW, generator)
+    made = getattr(notebook, agent)(learner, memory, generator, defaults(**SMALL))
+    before = [weights.clone() for weights in learner.actor.parameters()]
+    notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
+    after = list(learner.actor.parameters())
+    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
 def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
     agent = make_agent(notebook, defaults, n_step=3, train_freq=1_000)
     environment = ShortEnvironment([1, 1], interrupt=(1, 4))
