@@ -15,7 +15,7 @@ ROWS = """
 import functools
 class DDPG(DDPG):  # with batches as rows, of which edits take columns
     def learn(self, rows, weights, noise=None):
-        return super().learn(split_rows(rows, 3, 2), weights, noise)
+        return super().learn(split_rows(rows, 3), weights, noise)
 
 class Behind(nn.Module):  # a network behind a layer
     def __init__(self, layer, inner):

@@ -49,7 +49,7 @@ def fill(agent, arms=4, decisions=30):
 def make_batch(notebook, size=16, seed=0, discount=0.9):
     rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
     rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), discount
-    return notebook.split_rows(torch.from_numpy(rows), 3, 2)
+    return notebook.split_rows(torch.from_numpy(rows), 3)
 
 
 def learn(learner, batch, weights=None, seed=0):
@@ -167,7 +167,7 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     """Of a place that was drawn more than once, the newest TD error counts."""
     agent = make_agent(notebook, defaults, gradient_steps=20, priority_exponent=1.0)
     fill(agent)
-    waiting = notebook.split_rows(torch.from_numpy(np.concatenate(agent.waiting)), 3, 2)
+    waiting = notebook.split_rows(torch.from_numpy(np.concatenate(agent.waiting)), 3)
     own = agent.learner.td_errors(waiting).detach().abs().numpy() + 1e-4
     learned, updated = [], []
     step, update = agent.learner.learn, agent.replay.update

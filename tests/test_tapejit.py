@@ -193,7 +193,7 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         for _ in range(3):
             rows = chance.uniform(-1, 1, (5, 16, 10)).astype(np.float32)
             noise = chance.standard_normal((5, 1, d.noise_size), np.float32)
-            batches = notebook.split_rows(torch.from_numpy(rows), 3, 2)
+            batches = notebook.split_rows(torch.from_numpy(rows), 3)
             found += fast.scan("learn", batches, np.ones((5, 16), np.float32), noise)
             found.append(fast.call("act", rows[0, :, :3], noise[0]))
             found.append(fast.call("td_errors", notebook.Batch(*(x[0] for x in batches))))
@@ -203,7 +203,7 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         critic = notebook.PlainCritic(scale, notebook.mlp(3 + 2, 128, 128, 1))
         plain = tapejit.compile(notebook.PlainDDPG(actor, critic), engine)
         for _ in range(4):
-            batch = notebook.split_rows(torch.from_numpy(rows[0]), 3, 2)
+            batch = notebook.split_rows(torch.from_numpy(rows[0]), 3)
             found += plain.call("learn", batch)
             found.append(plain.call("act", rows[0, :, :3]))
         assert fast.engine == plain.engine == engine

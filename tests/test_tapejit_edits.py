@@ -615,14 +615,14 @@ class Edited(DDPG):
 # a delayed actor, by a flag of each step: torch
 class Edited(DDPG):
     def learn(self, rows, weights, noise, with_actor):
-        batch = split_rows(rows, 3, 2)
+        batch = split_rows(rows, 3)
         return self.learn_actor(batch) if with_actor else self.learn_critic(batch).mean()
 def learn(d, fast, rows, weights, noise):
     return fast.scan("learn", rows, weights, noise, np.arange(len(rows)) % 2 == 0)
 # a delayed actor, by a batch cut in two: compiled
 class Edited(DDPG):
     def learn(self, rows, weights, noise):
-        first, second = (split_rows(half, 3, 2) for half in rows.chunk(2))
+        first, second = (split_rows(half, 3) for half in rows.chunk(2))
         self.learn_critic(first)
         return super().learn(rows[len(rows) // 2 :], 1.0, noise)
 # two states that share memory: torch
