@@ -34,7 +34,8 @@ def act_one() -> dict[str, Make]:
             names = zip(("train_freq", "gradient_steps", "engine"), often, strict=False)
             settings = cells.PlainSettings(**dict(names))
             replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
-            return cells.PlainAgent(cells.PlainDDPG(*networks()), replay, generator, settings)
+            kind = cells.FastAgent if often else cells.PlainAgent
+            return kind(cells.PlainDDPG(*networks()), replay, generator, settings)
 
         return make
 

@@ -90,6 +90,6 @@ def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
         agent.remember(seen, seen[:, :4], info)
     discounts = np.concatenate(agent.waiting)[:, 33 + 4 + 1]  # after the return
     gamma = np.float32(agent.settings.discount)
-    # Windows of both arms from decision 0 and 1; then 2 of the terminal arm, 2, of one reward, of
-    # the other, whose last successor is unknown, and 3 of the terminal arm.
-    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [0, gamma, 0], rtol=1e-6)
+    # Windows of both arms from decision 0 and 1; then 2, of one reward, of the arm whose last
+    # successor is unknown, and 2 and 3 of the terminal arm.
+    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [gamma, 0, 0], rtol=1e-6)

@@ -99,6 +99,17 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
+def test_the_second_agent_computes_what_the_first_does(notebook):
+    """Uncompiled to the last bit, with several gradient steps an update, too."""
+    after = []
+    for agent in (notebook.PlainAgent, notebook.FastAgent):
+        options = {"train_freq": 2, "gradient_steps": 3, "learning_starts": 20, "engine": "torch"}
+        made = make_plain_agent(agent=agent, **options)
+        notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
+        after.append(torch.nn.utils.parameters_to_vector(made.learner.actor.parameters()))
+    assert torch.equal(*after)
+
+
 @pytest.mark.parametrize(
     "agent, replay", [("NStepAgent", "UniformReplay"), ("PrioritizedAgent", "PrioritizedReplay")]
 )
@@ -174,7 +185,7 @@ def test_both_agents_learn(notebook, defaults):
     sign or a target without a future fails here.
     """
     whole = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
-    plain = make_plain_agent(train_freq=10, gradient_steps=20, engine="auto")
+    plain = make_plain_agent(agent=notebook.FastAgent, train_freq=10, gradient_steps=20)
     for agent, episodes in ((whole, 1), (plain, 3)):
         with open_environment("", 20, 0) as environment:
             scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]

@@ -94,9 +94,9 @@ class TrainingRun:
             self.after_episode(self.agent, self.scores)
 
     def show_progress(self) -> None:
-        """Print a line for each of the first ten episodes, and then for every tenth."""
+        """Print a line for each of the first five episodes, and then for every twentieth."""
         number = len(self.scores)
-        if number < 10 or number % 10 == 0:
+        if number <= 5 or number % 20 == 0:
             averages = moving_average(self.scores)
             shown = {"score": self.scores[-1], "average": averages[-1], **self.agent.log}
             facts = ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
