@@ -59,7 +59,7 @@ def make_plain_agent(networks=None, kind=None, agent=None, **options):
     cells, generator = definitions(), seed_everything(0)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
     replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
-    settings = cells.PlainSettings(**options)
+    settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
     return (agent or cells.PlainAgent)(learner, replay, generator, settings)
 
 

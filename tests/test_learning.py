@@ -96,7 +96,7 @@ def test_the_actor_loss_is_minus_the_mean_value_of_its_actions(notebook):
     """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
     w = torch.tensor(0.5, requires_grad=True)
     loss = notebook.actor_loss(
-        torch.tensor([[1.0], [2.0]]), lambda s, noise: w * s, lambda s, a: (3 * a**2 + s)[:, 0]
+        torch.tensor([[1.0], [2.0]]), lambda s: w * s, lambda s, a: (3 * a**2 + s)[:, 0]
     )
     assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
     (gradient,) = torch.autograd.grad(loss, [w])

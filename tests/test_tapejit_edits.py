@@ -547,7 +547,7 @@ class Edited(DDPG):
 # stop early if the loss is small: torch
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
-        loss = actor_loss(batch.observations, self.actor, self.critic, noise)
+        loss = actor_loss(batch.observations, self.actor, self.critic)
         if loss < -0.05:
             return loss.detach()
         descend(loss, self.actor_optimizer)

@@ -58,7 +58,7 @@ def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -
     """Mean over seeds of curves (seeds, len(x)), its 95 % t-interval, and each curve."""
     runs = np.asarray(curves)
     means, low, high = np.transpose([mean_interval(scores) for scores in runs.T])
-    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
+    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=min(0.5, 6 / len(runs)))
     axes.fill_between(x, low, high, color=color, alpha=0.25, linewidth=0)
     axes.plot(x, means, color=color, linewidth=2, label=label)
 
@@ -137,6 +137,16 @@ def show_swing(environment: Any, policy: Policy) -> None:
     frames = [observations[:5] for observations, _, _ in episode]
     picture = moving_arms(frames, width=720, first=len(frames) // 3)  # a notebook's width
     display(Image(picture, format="png"))
+
+
+def plot_sizes(kinds: Mapping[str, np.ndarray]) -> Figure:
+    """Mean sizes of the observations (n, observation_size), by the title of their panel."""
+    figure, panels = plt.subplots(1, len(kinds), figsize=(9, 2.2), layout="constrained")
+    for axes, (title, values) in zip(panels, kinds.items(), strict=True):
+        axes.bar(range(values.shape[-1]), np.abs(values).mean(axis=0))
+        axes.set(title=title, xlabel="number of the observation")
+    panels[0].set_ylabel("mean size")
+    return figure
 
 
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
