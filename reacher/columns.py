@@ -14,4 +14,5 @@ UPPER_ARM = slice(0, 13)
 FOREARM = slice(13, 26)
 GOAL = slice(26, 29)  # position, m
 HAND = slice(29, 32)  # as the forearm sees it: always 0, 1, 0
+CLOCK, EARNINGS = 29, 31  # what `DelayedRewards` may show instead
 GOAL_SPEED = 32  # degrees per physics step

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reacher.checks import MAX_SEED, integer
+from reacher.columns import CLOCK, EARNINGS
 
 
 class DelayedRewards:
@@ -15,11 +16,17 @@ class DelayedRewards:
     Args:
         environment: with the interface of `unityagents`. All else is passed on to it.
         every: decisions from one sum to the next, at least 1; else TypeError or ValueError.
+        clock, earnings: whether the arms observe the share of the wait that has passed, and what is
+            held back for each, in the numbers CLOCK and EARNINGS of an observation, which would
+            always be 0. With both, rewards depend on nothing but observation and action.
     """
 
-    def __init__(self, environment: Any, every: int) -> None:
+    def __init__(
+        self, environment: Any, every: int, clock: bool = False, earnings: bool = False
+    ) -> None:
         self._environment = environment
         self.every = integer("every", every, 1, MAX_SEED)
+        self.clock, self.earnings = clock, earnings
         self._held: Any = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -27,7 +34,7 @@ class DelayedRewards:
 
     def reset(self, *arguments: Any, **options: Any) -> dict[str, Any]:
         self._held, self._decisions = 0.0, 0
-        return self._environment.reset(*arguments, **options)
+        return self._seen(self._environment.reset(*arguments, **options))
 
     def step(self, *arguments: Any, **options: Any) -> dict[str, Any]:
         answers = self._environment.step(*arguments, **options)
@@ -39,4 +46,12 @@ class DelayedRewards:
         answer.rewards = self._held.tolist() if due else [0.0] * len(answer.rewards)
         self._held = 0.0 if due else self._held
         self._decisions = 0 if is_last else self._decisions  # the next episode follows by itself
+        return self._seen(answers)
+
+    def _seen(self, answers: dict[str, Any]) -> dict[str, Any]:
+        (answer,) = answers.values()
+        if self.clock:
+            answer.vector_observations[:, CLOCK] = self._decisions % self.every / self.every
+        if self.earnings:
+            answer.vector_observations[:, EARNINGS] = self._held
         return answers

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +16,6 @@ import numpy as np
 import torch
 
 from reacher import DelayedRewards
-from reacher.columns import HAND
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
@@ -29,7 +27,6 @@ COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates",
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ")
 EVALUATION_ARMS = 20
 OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
-CLOCK = HAND.start  # the observation that is always 0
 Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
 
@@ -47,7 +44,8 @@ class Training:
         location: of the environment, as `open_environment` takes it; empty: the arms.
         goal_size: diameter of the arms' goals, m.
         reward_every: decisions after which the rewards since the last time are paid.
-        clock: whether arms observe the share of these decisions that has passed.
+        clock, earnings: whether arms observe the share of these decisions that has passed, and what
+            they have earned in them.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
         keep_best: whether evaluations play the weights that were best so far on other goals.
@@ -66,6 +64,7 @@ class Training:
     goal_size: float = 5.0
     reward_every: int = 1
     clock: bool = False
+    earnings: bool = False
     learner: str = "DDPG"
     bug: str = ""
     keep_best: bool = False
@@ -120,7 +119,7 @@ def train(training: Training) -> list[Row]:
     with open_environment(*place) as environment:
         task = task_of(environment, cells.ARMS)
         settings = training.hyperparameters(cells, task)
-        playing = LumpedRewards(environment, training.reward_every, training.clock)
+        playing = delayed(environment, training)
         generator = seed_everything(training.seed)
         began, evaluating = time.perf_counter(), 0.0
         agent = cells.Agent(settings, generator, learner, task)
@@ -138,21 +137,21 @@ def train(training: Training) -> list[Row]:
     return rows
 
 
+def delayed(environment: Any, training: Training) -> DelayedRewards:
+    """The environment, with the rewards and the observations of a training."""
+    return DelayedRewards(environment, training.reward_every, training.clock, training.earnings)
+
+
 def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
     """A function of episode and agent: scores (arms,) without noise, or None if none are due."""
     judges, every = training.arms if training.location else EVALUATION_ARMS, training.evaluate_every
     evaluation = open_evaluation(training.location, judges, training.goals, every)
     kept: dict[str, Any] = {"score": -np.inf}
+    if evaluation is not None and (training.clock or training.earnings):
+        evaluation.environment = delayed(evaluation.environment, training)
 
     def scores(policy: Callable[[np.ndarray], np.ndarray], earlier: int) -> np.ndarray:
-        passed = itertools.count()
-
-        def with_clock(seen: np.ndarray) -> np.ndarray:
-            if training.clock:
-                seen[:, CLOCK] = next(passed) % training.reward_every / training.reward_every
-            return policy(seen)
-
-        return evaluation.scores(with_clock, earlier) if evaluation else np.zeros(judges)
+        return evaluation.scores(policy, earlier) if evaluation else np.zeros(judges)
 
     def evaluate(episode: int, agent: Any) -> np.ndarray | None:
         if evaluation is None or episode % every:
@@ -176,23 +175,3 @@ def parts(training: Training) -> tuple[Any, type]:
     cells = notebook.definitions()
     place = cells if training.learner == "DDPG" else notebook.extensions()
     return cells, getattr(place, training.learner)
-
-
-class LumpedRewards(DelayedRewards):
-    """Delayed rewards; with a clock observation CLOCK is the share of the wait that has passed."""
-
-    def __init__(self, environment: Any, every: int, clock: bool) -> None:
-        super().__init__(environment, every)
-        self.clock = clock
-
-    def reset(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return self.timed(super().reset(*arguments, **options))
-
-    def step(self, *arguments: Any, **options: Any) -> dict[str, Any]:
-        return self.timed(super().step(*arguments, **options))
-
-    def timed(self, answers: dict[str, Any]) -> dict[str, Any]:
-        if self.clock:
-            [answer] = answers.values()
-            answer.vector_observations[:, CLOCK] = self._decisions % self.every / self.every
-        return answers

@@ -12,9 +12,11 @@ import gymnasium
 import numpy as np
 import pytest
 
+from reacher import DelayedRewards
+from reacher.columns import CLOCK, EARNINGS
 from reacher.gymnasium.unity_wrapper import UnityWrapper
 from research import results, runner, training
-from research.training import CLOCK, COLUMNS, LumpedRewards, make_training, parts, train
+from research.training import COLUMNS, make_training, parts, train
 from tutorial.notebook import definitions, extensions, load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -127,15 +129,17 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
 # --------------------------------------------------------------------------- what trainings change
 
 
-def test_lumps_are_paid_in_time_and_the_clock_tells_it(register):
+def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
     with UnityWrapper(register(end=7, observation_space=space)) as environment:
-        lumps = LumpedRewards(environment, every=3, clock=True)
+        lumps = DelayedRewards(environment, every=3, clock=True, earnings=True)
         told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
     answers = [answer for [answer] in map(dict.values, told)]
     assert [answer.rewards[0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
     clock = [answer.vector_observations[0, CLOCK] for answer in answers]
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
+    earnings = [answer.vector_observations[0, EARNINGS] for answer in answers]
+    assert earnings == [0, 0.5, 1.5, 0, 2, 4.5, 0, 0]
 
 
 def test_a_bug_leaves_other_learners_alone():
