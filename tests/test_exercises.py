@@ -10,7 +10,7 @@ from reacher import ReacherEnvironment
 from tutorial import exercises
 from tutorial.paths import NOTEBOOK
 
-NAMES = "policy target loss signs n_step_target weights find noise probe"
+NAMES = "policy target loss signs n_step_target weights probe noise"
 NAMES = [f"my_{name}" for name in NAMES.split()]
 
 
@@ -68,10 +68,6 @@ WRONG = {
     "every pair": ("loss", lambda values, targets: (targets - values).square().mean()),
     "as a position": ("mirror", lambda x, z: [x, 1, z]),
     "only the value": ("n_step", lambda rewards, value, gamma: gamma ** len(rewards) * value),
-    "an edge goes left": (
-        "find",
-        lambda tree, number: int(np.searchsorted(np.cumsum(tree[len(tree) // 2 :]), number)),
-    ),
     "not divided": ("weights", lambda probabilities, beta: probabilities**-beta),
     "without the sign": ("noise", lambda x, y: np.outer(np.abs(y) ** 0.5, np.abs(x) ** 0.5)),
 }

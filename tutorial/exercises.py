@@ -123,39 +123,8 @@ def check_weights(weights: Callable) -> None:
     check(6, weights, cases, hint, praise)
 
 
-def check_find(find: Callable) -> None:
-    """Exercise 7: the walk down a sum tree."""
-    hint = (
-        "if the number is below the left child's sum, go left. Otherwise subtract that sum, and go "
-        "right."
-    )
-    generator, cases = np.random.default_rng(0), []
-    for leaves in (4, 8, 32):
-        priorities = generator.integers(1, 9, leaves).astype(float)
-        tree = np.zeros(2 * leaves)
-        tree[leaves:] = priorities
-        for node in range(leaves - 1, 0, -1):
-            tree[node] = tree[2 * node] + tree[2 * node + 1]
-        ends = np.cumsum(priorities)
-        for number in generator.integers(0, 2 * int(ends[-1]), 20) / 2:
-            expected = int(np.searchsorted(ends, number, side="right"))
-            words = f"the priorities {priorities.astype(int).tolist()} and the number {number:g}"
-            cases.append(((tree, number), expected, words))
-    check(7, find, cases, hint, "Your walk needs one comparison a level.")
-
-
-def check_noise(noise_matrix: Callable) -> None:
-    """Exercise 8: factorized noise, (outputs, inputs)."""
-    hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
-    noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
-    expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
-    words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
-    cases = [((noise_in, noise_out), expected, words)]
-    check(8, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
-
-
 def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 9: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+    """Exercise 7: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
         def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
@@ -173,4 +142,14 @@ def check_probe(probe: Callable, buffer: type) -> None:
             words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
             cases.append(((kind(n_step, 0.97), 0.97), expected, words))
     praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(9, probe, cases, hint, praise)
+    check(7, probe, cases, hint, praise)
+
+
+def check_noise(noise_matrix: Callable) -> None:
+    """Exercise 8: factorized noise, (outputs, inputs)."""
+    hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
+    noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
+    expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
+    words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
+    cases = [((noise_in, noise_out), expected, words)]
+    check(8, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
