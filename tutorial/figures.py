@@ -48,7 +48,7 @@ def plot_scores(
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
-    axes.set(xlabel="episode", ylabel="training score (sum of rewards)", title=title)
+    axes.set(xlabel="episode", ylabel="score (sum of rewards)", title=title)
     axes.set(xlim=(1, max(episode[-1], 2)), ylim=limits)
     axes.legend(loc="lower right", frameon=False)
     return figure
