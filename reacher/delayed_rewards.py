@@ -18,7 +18,7 @@ class DelayedRewards:
         every: decisions from one sum to the next, at least 1; else TypeError or ValueError.
         clock, earnings: whether the arms observe the share of the wait that has passed, and what is
             held back for each, in the numbers CLOCK and EARNINGS of an observation, which would
-            always be 0. With both, rewards depend on nothing but observation and action.
+            always be 0.
     """
 
     def __init__(

@@ -150,19 +150,17 @@ def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | Non
     if evaluation is not None and (training.clock or training.earnings):
         evaluation.environment = delayed(evaluation.environment, training)
 
-    def scores(policy: Callable[[np.ndarray], np.ndarray], earlier: int) -> np.ndarray:
-        return evaluation.scores(policy, earlier) if evaluation else np.zeros(judges)
-
     def evaluate(episode: int, agent: Any) -> np.ndarray | None:
         if evaluation is None or episode % every:
             return None
         earlier = episode // every - 1
         if not training.keep_best:
-            return scores(agent.policy, earlier)
-        score = scores(agent.policy, OTHER_GOALS).mean()
+            return evaluation.scores(agent.policy, earlier)
+        score = evaluation.scores(agent.policy, OTHER_GOALS).mean()
         if score > kept["score"]:
             kept.update(score=score, learner=copy.deepcopy(agent.learner))
-        return scores(lambda seen: kept["learner"].act(torch.from_numpy(seen)).numpy(), earlier)
+        best = kept["learner"]
+        return evaluation.scores(lambda seen: best.act(torch.from_numpy(seen)).numpy(), earlier)
 
     return evaluate
 

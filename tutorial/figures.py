@@ -58,7 +58,7 @@ def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -
     """Mean over seeds of curves (seeds, len(x)), its 95 % t-interval, and each curve."""
     runs = np.asarray(curves)
     means, low, high = np.transpose([mean_interval(scores) for scores in runs.T])
-    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=min(0.5, 6 / len(runs)))
+    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
     axes.fill_between(x, low, high, color=color, alpha=0.25, linewidth=0)
     axes.plot(x, means, color=color, linewidth=2, label=label)
 
