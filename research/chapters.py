@@ -39,16 +39,11 @@ def act_one() -> dict[str, Make]:
 
         return make
 
-    def without_norm() -> tuple[Any, Any]:
-        kinds = zip((cells.Actor, cells.Critic), cells.plain_networks(), strict=True)
-        actor, critic = (kind(cells.OBSERVATION_SCALE, plain.layers) for kind, plain in kinds)
-        return actor, critic
-
     return {
         "plain": maker(cells.plain_networks),
         "steps": maker(cells.plain_networks, 10, 40, "compiled"),
-        "mirrors": maker(without_norm, 10, 40, "compiled"),
-        "mirrors_norm": maker(cells.mirrored_networks, 10, 40, "compiled"),
+        "mirrors": maker(cells.mirrored_networks, 10, 40, "compiled"),
+        "mirrors_norm": maker(cells.normalized_networks, 10, 40, "compiled"),
     }
 
 

@@ -43,7 +43,7 @@ def fill(agent, arms=4, decisions=30):
         actions, rewards = agent.act(observations), generator.normal(size=arms)
         info = small_training.Answer(observations, rewards, done=False)
         agent.remember(observations, actions, info)
-        agent.learn()
+        agent.learn_if_due()
 
 
 def make_batch(notebook, size=16, seed=0, discount=0.9):

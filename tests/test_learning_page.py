@@ -164,7 +164,7 @@ def test_an_episode_of_learning(about):
 
 @pytest.mark.parametrize("is_plain", [True, False])
 def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
-    agent = make_plain_agent(notebook.mirrored_networks) if is_plain else helpers.new_agent()
+    agent = make_plain_agent(notebook.normalized_networks) if is_plain else helpers.new_agent()
     before = learning_of(agent)["programs"]["first"]
     batch, rest = random_batch(8), () if is_plain else (torch.ones(8),)
     agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
@@ -254,7 +254,7 @@ class Huber:
 def edited(notebook, tmp_path_factory):
     """The page of an edited learner of act I."""
     kind = type("Edited", (Huber, notebook.PlainDDPG), {})
-    agent = make_plain_agent(notebook.mirrored_networks, kind, train_freq=10, gradient_steps=5)
+    agent = make_plain_agent(notebook.normalized_networks, kind, train_freq=10, gradient_steps=5)
     path = tmp_path_factory.mktemp("page") / "mine.html"
     learning_page(agent, path, arms=4)
     return path.read_text(encoding="utf-8")

@@ -121,7 +121,7 @@ def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
 
 
 def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):
-    agent = make_plain_agent(notebook.mirrored_networks, train_freq=10, gradient_steps=40)
+    agent = make_plain_agent(notebook.normalized_networks, train_freq=10, gradient_steps=40)
     live.show_agent(agent, [3.0, 30.5], 2)
     shown = html.unescape(displays[0].shown[0].data)
     assert '"train_freq":10,"gradient_steps":40' in shown.replace(" ", "")

@@ -39,12 +39,12 @@ def test_mirrors_make_policy_and_values_symmetric(notebook, mirror):
     torch.manual_seed(0)
     signs = notebook.MIRRORS[mirror]
     seen, actions = torch.randn(200, 33), torch.rand(200, 4)  # goals in all four sectors
-    actor, critic = notebook.mirrored_networks()
+    actor, critic = notebook.normalized_networks()
     with torch.no_grad():
         assert torch.equal(actor(seen * signs[:33]), actor(seen) * signs[33:])
         assert actor(seen).abs().min() > 0
         mirrored = critic(seen * signs[:33], actions * signs[33:])
         assert torch.equal(mirrored, critic(seen, actions))
-        plain = notebook.Actor(notebook.OBSERVATION_SCALE, actor.layers, mirrors=False)
+        plain = notebook.PlainActor(notebook.OBSERVATION_SCALE, actor.layers)
         if mirror:  # the first is the scene itself
             assert not torch.equal(plain(seen * signs[:33]), plain(seen) * signs[33:])

@@ -68,7 +68,7 @@ def test_windows_of_successive_episodes_against_brute_force(
 ):
     """One buffer, several episodes of any length and end: no window reaches over a reset."""
     generator = np.random.default_rng(seed)
-    buffer = notebook.NStepBuffer(n_step, discount)
+    buffer = notebook.BreakableBuffer(n_step, discount)
     for decisions, terminal in episodes:
         # Observations and actions are unlike any other, so a row from elsewhere is seen.
         observations = generator.random((decisions, arms, 3)).astype(np.float32)

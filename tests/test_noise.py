@@ -121,7 +121,8 @@ def test_every_row_has_the_factorised_noise_itself(notebook):
 
 
 def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
-    actor = notebook.NoisyActor(TASK.scale, 4, units=8, sigma=1.0, mirrors=False)
+    actor = notebook.NoisyActor(TASK.scale, 4, units=8, sigma=1.0)
+    actor.frame = notebook.NoMirror()
     noisy = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
     plain = [layer for layer in actor.modules() if type(layer) is torch.nn.Linear]
     assert [layer.out_features for layer in noisy] == [8, 4]

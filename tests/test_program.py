@@ -117,7 +117,7 @@ def make(notebook):
 
     def make(name):
         torch.manual_seed(0)
-        networks = {"plain": notebook.plain_networks, "mirrors": notebook.mirrored_networks}
+        networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
         if name in networks:
             return notebook.PlainDDPG(*networks[name]())
         preset = "fast" if name == "fast" else "default"

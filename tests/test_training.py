@@ -114,7 +114,7 @@ def test_the_second_agent_computes_what_the_first_does(notebook):
     "agent, replay", [("NStepAgent", "UniformReplay"), ("PrioritizedAgent", "PrioritizedReplay")]
 )
 def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay):
-    generator, learner = seed_everything(0), notebook.PlainDDPG(*notebook.mirrored_networks())
+    generator, learner = seed_everything(0), notebook.PlainDDPG(*notebook.normalized_networks())
     memory = getattr(notebook, replay)(1_000, notebook.ROW, generator)
     made = getattr(notebook, agent)(learner, memory, generator, defaults(**SMALL))
     before = [weights.clone() for weights in learner.actor.parameters()]
