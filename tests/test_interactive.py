@@ -1,8 +1,6 @@
-"""The notebook's interactive figures in headless Chromium without a network."""
+"""The notebook's interactive figure in headless Chromium without a network."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -32,33 +30,17 @@ def value(driver, expression):
     return driver.execute_script(f"return {expression}")
 
 
-@pytest.mark.parametrize("figure", [interactive.value_chain, interactive.sum_tree])
-def test_it_fits_a_phone_asks_for_nothing_and_is_drawn_without_scripts(inside, figure):
-    driver = inside(figure, width=500)  # the narrowest window that Chromium makes
+def test_it_fits_a_phone_asks_for_nothing_and_is_drawn_without_scripts(inside):
+    driver = inside(interactive.sum_tree, width=500)  # the narrowest window that Chromium makes
     driver.find_element("id", "play").click()
     page = "document.documentElement"
     across, down = value(driver, "[innerWidth, innerHeight]")
     assert value(driver, f"{page}.scrollWidth") == across < 500
     assert value(driver, f"{page}.scrollHeight") == down
     assert value(driver, "performance.getEntriesByType('resource').length") == 0
-    driver = inside(figure, scripts=False)
+    driver = inside(interactive.sum_tree, scripts=False)
     assert value(driver, "document.querySelector('img').naturalWidth") > 500
-    assert value(driver, "document.querySelector('img').alt").startswith(("How far", "The path"))
-
-
-@pytest.mark.parametrize("n", [1, 3, 10])
-def test_value_reaches_the_first_cell_after_20_over_n_sweeps(inside, n):
-    driver = inside(interactive.value_chain)
-    driver.execute_script("figure.set({n: arguments[0]})", n)
-    button, sweeps = driver.find_element("id", "sweep"), 0
-    while button.is_enabled() and sweeps < 21:
-        driver.execute_script("arguments[0].click()", button)
-        sweeps += 1
-        reached = value(driver, "document.querySelectorAll('#chain i[data-reached]').length")
-        assert reached == sum(min(20, n * sweep) for sweep in range(sweeps + 1))  # of all rows
-    assert sweeps == math.ceil(20 / n)
-    last = value(driver, f"figure.history({{n: {n}, discount: 0.9, sweeps: {sweeps}}}).at(-1)")
-    np.testing.assert_allclose(last, 0.9 ** np.arange(19, -1, -1), rtol=1e-12)
+    assert value(driver, "document.querySelector('img').alt").startswith("The path")
 
 
 def test_the_tree_finds_the_leaves_that_the_notebook_finds(inside, notebook):

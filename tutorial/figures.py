@@ -139,18 +139,15 @@ def show_swing(environment: Any, policy: Policy) -> None:
     display(Image(picture, format="png"))
 
 
-def plot_groups(
-    groups: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], label: str
-) -> Figure:
-    """Scores (seeds,) of groups and, in gray, of others: a row each, by mean, with its interval."""
-    rows = sorted([*groups.items(), *others.items()], key=lambda row: row[1].mean())
+def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
+    """Scores (seeds,) of groups: a row each, by mean, with its interval."""
+    rows = sorted(groups.items(), key=lambda row: row[1].mean())
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
-    for height, (name, scores) in enumerate(rows):
-        color = BLUE if name in groups else "0.5"
+    for height, (_, scores) in enumerate(rows):
         mean, low, high = mean_interval(scores)
-        axes.plot(scores, np.full(len(scores), height), ".", color=color, markersize=4, alpha=0.4)
-        axes.plot([low, high], [height, height], color=color, linewidth=2)
-        axes.plot(mean, height, "o", color=color)
+        axes.plot(scores, np.full(len(scores), height), ".", color=BLUE, markersize=4, alpha=0.4)
+        axes.plot([low, high], [height, height], color=BLUE, linewidth=2)
+        axes.plot(mean, height, "o", color=BLUE)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set(xlabel=label, xlim=(0, 41))
     return figure
