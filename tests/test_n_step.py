@@ -17,7 +17,8 @@ def play(buffer, observations, actions, rewards, terminal):
     blocks = []
     for decision in zip(observations, actions, rewards, strict=True):
         blocks += buffer.append(*decision)
-    return blocks + buffer.flush(~terminal)
+    buffer.max_reached = ~terminal
+    return blocks + buffer.flush()
 
 
 def windows(observations, actions, rewards, n_step, discount, terminal):

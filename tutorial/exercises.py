@@ -55,9 +55,8 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
     score = float(evaluate_policy(environment, policy).mean())
     if score < 1.0:
         say(
-            f"Your policy scores {score:.2f}, and the exercise asks for 1. Hint: a torque about x "
-            "swings an arm that hangs down along z, and a torque about z swings it along x. Which "
-            "torques pull the forearm from where it is (numbers 13 and 15) to the goal (26 and 28)?"
+            f"Your policy scores {score:.2f}, and the exercise asks for 1. Hint: to_goal[:, 0] is "
+            "the pull along x. Try it with either sign, and subtract the damping of its turning."
         )
         return
     say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
