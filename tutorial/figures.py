@@ -153,6 +153,17 @@ def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
     return figure
 
 
+def plot_path(values: np.ndarray, xlabel: str, ylabel: str, best: float | None = None) -> Figure:
+    """Values (k,) or (k, several) one after the other, and a dashed line at the best."""
+    figure, axes = plt.subplots(figsize=(6.5, 2.2), layout="constrained")
+    axes.plot(range(1, len(values) + 1), values)
+    if best is not None:
+        axes.axhline(best, color="0.4", linestyle="--", linewidth=1)
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
 def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     """Values and the returns that followed, (decisions, arms): over time, one by the other."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
