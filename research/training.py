@@ -10,12 +10,13 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from reacher import DelayedRewards
+from reacher.delayed_rewards import CLOCK, EARNINGS
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
@@ -46,6 +47,7 @@ class Training:
         reward_every: decisions after which the rewards since the last time are paid.
         clock, earnings: whether arms observe the share of these decisions that has passed, and what
             they have earned in them.
+        blind: the network, actor or critic, that does not observe them; empty: none.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
         keep_best: whether evaluations play the weights that were best so far on other goals.
@@ -65,6 +67,7 @@ class Training:
     reward_every: int = 1
     clock: bool = False
     earnings: bool = False
+    blind: Literal["", "actor", "critic"] = ""
     learner: str = "DDPG"
     bug: str = ""
     keep_best: bool = False
@@ -97,6 +100,8 @@ def check(training: Training) -> None:
     """Raise ValueError where a setting is not allowed, before anything is trained."""
     if training.learner not in LEARNERS:
         raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
+    if training.blind not in ("", "actor", "critic"):
+        raise ValueError(f"blind is {training.blind!r}, and must be 'actor', 'critic' or ''")
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
@@ -123,6 +128,9 @@ def train(training: Training) -> list[Row]:
         generator = seed_everything(training.seed)
         began, evaluating = time.perf_counter(), 0.0
         agent = cells.Agent(settings, generator, learner, task)
+        if training.blind:
+            for network in (training.blind, f"target_{training.blind}"):
+                getattr(agent.learner, network).factor[[CLOCK, EARNINGS]] = 0
         for episode in range(1, training.episodes + 1):
             scores: list[float] = []
             while not scores or agent.decisions < episode * training.decisions:
