@@ -31,7 +31,7 @@ def act_one() -> dict[str, Make]:
 
     def maker(networks: Callable[[], tuple[Any, Any]], *often: object) -> Make:
         def make(generator: Any) -> Any:
-            names = zip(("train_freq", "gradient_steps", "engine"), often, strict=False)
+            names = zip(("train_freq", "gradient_steps"), often, strict=False)
             settings = cells.PlainSettings(**dict(names))
             replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
             kind = cells.FastAgent if often else cells.PlainAgent
@@ -41,9 +41,9 @@ def act_one() -> dict[str, Make]:
 
     return {
         "plain": maker(cells.plain_networks),
-        "steps": maker(cells.plain_networks, 10, 40, "compiled"),
-        "mirrors": maker(cells.mirrored_networks, 10, 40, "compiled"),
-        "mirrors_norm": maker(cells.normalized_networks, 10, 40, "compiled"),
+        "steps": maker(cells.plain_networks, 10, 40),
+        "mirrors": maker(cells.mirrored_networks, 10, 40),
+        "mirrors_norm": maker(cells.normalized_networks, 10, 40),
     }
 
 
@@ -63,10 +63,11 @@ CHAPTERS: dict[str, Chapter] = {
 
 def train(make: Make, seed: int, episodes: int) -> list[Row]:
     """The lines of one training, of which all seconds are those of the whole."""
-    run_episode, start = notebook.definitions().run_episode, time.perf_counter()
+    cells, start = notebook.definitions(), time.perf_counter()
     generator = seed_everything(seed)
     agent, environment = make(generator), open_environment(seed=seed)
-    scores = [run_episode(environment, agent).mean() for _ in range(episodes)]
+    play = cells.train_episode if isinstance(agent, cells.Agent) else cells.run_episode
+    scores = [play(environment, agent).mean() for _ in range(episodes)]
     seconds = f"{time.perf_counter() - start:.2f}"
     numbered = enumerate(scores, 1)
     return [[str(seed), str(k), f"{score:.3f}", "", "", "", seconds] for k, score in numbered]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from reacher import DelayedRewards
-from reacher.delayed_rewards import CLOCK, EARNINGS
+from reacher.columns import CLOCK, EARNINGS
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
@@ -128,13 +128,11 @@ def train(training: Training) -> list[Row]:
         generator = seed_everything(training.seed)
         began, evaluating = time.perf_counter(), 0.0
         agent = cells.Agent(settings, generator, learner, task)
-        if training.blind:
-            for network in (training.blind, f"target_{training.blind}"):
-                getattr(agent.learner, network).factor[[CLOCK, EARNINGS]] = 0
+        hide(agent.learner, training.blind)
         for episode in range(1, training.episodes + 1):
             scores: list[float] = []
             while not scores or agent.decisions < episode * training.decisions:
-                scores.append(cells.run_episode(playing, agent).mean())
+                scores.append(cells.train_episode(playing, agent).mean())
             score = float(np.mean(scores))
             seconds = time.perf_counter() - began - evaluating
             found = evaluate(episode, agent)
@@ -143,6 +141,12 @@ def train(training: Training) -> list[Row]:
             ends = [str(agent.num_updates), f"{seconds:.2f}"]
             rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
+
+
+def hide(learner: Any, blind: str) -> None:
+    """Let a network of the learner, "actor" or "critic", not observe clock and earnings."""
+    for network in (blind, f"target_{blind}") if blind else ():
+        getattr(learner, network).factor[[CLOCK, EARNINGS]] = 0
 
 
 def delayed(environment: Any, training: Training) -> DelayedRewards:

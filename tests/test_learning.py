@@ -305,12 +305,12 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
     agent = small_training.make_agent("an end of learning")
     environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn
-        notebook.run_episode(environment, agent)
+        notebook.train_episode(environment, agent)
     twin.restore(environment.state())
     weights, steps = weights_of(agent.learner.actor), agent.num_updates
     held = agent.replay.size, len(agent.waiting)
     assert steps > 0 and not agent.learns
-    scores = notebook.run_episode(environment, agent)
+    scores = notebook.train_episode(environment, agent)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
     assert (agent.num_updates, agent.replay.size, len(agent.waiting)) == (steps, *held)

@@ -204,7 +204,7 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         plain = tapejit.compile(notebook.PlainDDPG(actor, critic), engine)
         for _ in range(4):
             batch = notebook.split_rows(torch.from_numpy(rows[0]), 3)
-            found += plain.call("learn", batch)
+            plain.call("learn", batch)
             found.append(plain.call("act", rows[0, :, :3]))
         assert fast.engine == plain.engine == engine
         outcomes.append(found)
@@ -263,9 +263,8 @@ def run(code):
 
 def test_the_page_runs():
     code = "\n".join(re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.S))
-    first, second = run(code).splitlines()
-    assert float(first.split()[0]) > 0.1 > 1e-3 > float(first.split()[1])
-    assert first.endswith("compiled") and second == "[1 1 1 1 1 1] compiled"
+    first, last, *_, engine = run(code).split()
+    assert float(first) > 0.1 > 1e-3 > float(last) and engine == "compiled"
 
 
 class Scaled:

@@ -99,11 +99,12 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
-def test_the_second_agent_computes_what_the_first_does(notebook):
+def test_the_second_agent_computes_what_the_first_does(notebook, monkeypatch):
     """Uncompiled to the last bit, with several gradient steps an update, too."""
+    monkeypatch.setattr(notebook.FastAgent, "engine", "torch")
     after = []
     for agent in (notebook.PlainAgent, notebook.FastAgent):
-        options = {"train_freq": 2, "gradient_steps": 3, "learning_starts": 20, "engine": "torch"}
+        options = {"train_freq": 2, "gradient_steps": 3, "learning_starts": 20}
         made = make_plain_agent(agent=agent, **options)
         notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
         after.append(torch.nn.utils.parameters_to_vector(made.learner.actor.parameters()))
@@ -111,10 +112,15 @@ def test_the_second_agent_computes_what_the_first_does(notebook):
 
 
 @pytest.mark.parametrize(
-    "agent, replay", [("NStepAgent", "UniformReplay"), ("PrioritizedAgent", "PrioritizedReplay")]
+    "agent, replay, learner",
+    [
+        ("NStepAgent", "UniformReplay", "PlainDDPG"),
+        ("PrioritizedAgent", "PrioritizedReplay", "WeightedDDPG"),
+    ],
 )
-def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay):
-    generator, learner = seed_everything(0), notebook.PlainDDPG(*notebook.normalized_networks())
+def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay, learner):
+    generator = seed_everything(0)
+    learner = getattr(notebook, learner)(*notebook.normalized_networks())
     memory = getattr(notebook, replay)(1_000, notebook.ROW, generator)
     made = getattr(notebook, agent)(learner, memory, generator, defaults(**SMALL))
     before = [weights.clone() for weights in learner.actor.parameters()]
@@ -127,8 +133,8 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     agent = make_agent(notebook, defaults, n_step=3, train_freq=1_000)
     environment = ShortEnvironment([1, 1], interrupt=(1, 4))
     with pytest.raises(KeyboardInterrupt):
-        notebook.run_episode(environment, agent)
-    notebook.run_episode(environment, agent)
+        notebook.train_episode(environment, agent)
+    notebook.train_episode(environment, agent)
     rows = np.concatenate(agent.waiting)
     start, end = rows[:, 0], rows[:, -33]  # the environment numbers its observations here
     first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted

@@ -140,12 +140,15 @@ def show_swing(environment: Any, policy: Policy) -> None:
 
 
 def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
-    """Scores (seeds,) of groups: a row each, by mean, with its interval."""
+    """Scores (seeds,) of groups: a row each, by mean, with its interval; a line at the first's."""
+    base, *_ = groups.values()
     rows = sorted(groups.items(), key=lambda row: row[1].mean())
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
+    axes.axvline(base.mean(), color="0.4", linestyle="--", linewidth=1)
     for height, (_, scores) in enumerate(rows):
         mean, low, high = mean_interval(scores)
-        axes.plot(scores, np.full(len(scores), height), ".", color=BLUE, markersize=4, alpha=0.4)
+        spread = height + np.linspace(-0.25, 0.25, len(scores))  # so that no dot hides another
+        axes.plot(scores, spread, ".", color=BLUE, markersize=4, alpha=0.4)
         axes.plot([low, high], [height, height], color=BLUE, linewidth=2)
         axes.plot(mean, height, "o", color=BLUE)
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
@@ -171,8 +174,10 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     panels[0].plot(returns[:100].mean(axis=1), color=BLUE, label="return that followed")
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
-    some = returns[::5].ravel(), values[::5].ravel()
-    panels[1].plot(*some, ".", color=BLUE, markersize=2, alpha=0.3)
+    flights, later = slice(0, 100, 5), slice(100, None, 5)
+    for name, which, color in (("later", later, BLUE), ("first hundred", flights, ORANGE)):
+        dots = returns[which].ravel(), values[which].ravel()
+        panels[1].plot(*dots, ".", color=color, markersize=3, alpha=0.5, label=name)
     ends = [returns.min(), returns.max()]
     panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")

@@ -11,6 +11,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
@@ -140,6 +141,19 @@ def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
     earnings = [answer.vector_observations[0, EARNINGS] for answer in answers]
     assert earnings == [0, 0.5, 1.5, 0, 2, 4.5, 0, 0]
+
+
+@pytest.mark.parametrize("blind", ["", "actor", "critic"])
+def test_a_blind_network_does_not_see_the_earnings(blind):
+    cells = definitions()
+    learner = cells.DDPG(np.ones(33, np.float32), 4, cells.Hyperparameters())
+    training.hide(learner, blind)
+    poor, rich = torch.ones(1, 33), torch.ones(1, 33)
+    rich[:, EARNINGS] = 2
+    chosen = [learner.target_actor(seen) for seen in (poor, rich)]
+    valued = [learner.critic(seen, chosen[0]) for seen in (poor, rich)]
+    assert chosen[0].equal(chosen[1]) == (blind == "actor")
+    assert valued[0].equal(valued[1]) == (blind == "critic")
 
 
 def test_a_bug_leaves_other_learners_alone():
