@@ -35,8 +35,7 @@ def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
     """How a critic's values (decisions, arms) compare with the returns that followed."""
     error = values - returns
     return (
-        f"mean value {values.mean():.2f}, mean return {returns.mean():.2f}, correlation "
-        f"{np.corrcoef(values.ravel(), returns.ravel())[0, 1]:.2f}\n"
+        f"mean value {values.mean():.2f}, mean return {returns.mean():.2f}\n"
         f"value minus return: {error[:25].mean():+.2f} in the first 25 decisions, "
         f"{error[25:].mean():+.2f} after"
     )
