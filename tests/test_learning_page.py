@@ -14,7 +14,7 @@ from test_program import make, needs_node, node  # noqa: F401
 
 import helpers
 from small_training import make_plain_agent
-from web.learn import Batch, learning, learning_of, learning_page, random_batch
+from web.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from web.page import page, script
 
 AGENT = script("physics.js", "learn.js")
@@ -172,8 +172,10 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
 
 
 def test_settings_count_in_the_page(notebook):
-    agent = make_plain_agent(agent=notebook.NStepAgent, n_step=4, gaussian_sigma=0.7)
+    options = {"n_step": 4, "gaussian_sigma": 0.7, "learning_rate": 0.02}
+    agent = make_plain_agent(agent=notebook.NStepAgent, **options)
     settings = learning_of(agent)["settings"]
+    assert untrained(agent).actor_optimizer.param_groups[0]["lr"] == 0.02
     assert settings["n_step"] == 4 and settings["gaussian_sigma"] == 0.7
     assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.4
 

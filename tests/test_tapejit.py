@@ -184,7 +184,7 @@ def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, s
 
 
 def test_the_learner_of_the_notebook_is_compiled(notebook):
-    """With noise, in all variants, and that of section 3 on batches."""
+    """With noise, in all variants, and that of section 5 on batches."""
     outcomes = []
     for engine in ("torch", "compiled"):
         _, d = make(notebook, "DDPG = DDPG.__base__", noisy_layers=True, mirrors=False)

@@ -175,7 +175,7 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
     flights, later = slice(0, 100, 5), slice(100, None, 5)
-    for name, which, color in (("later", later, BLUE), ("first hundred", flights, ORANGE)):
+    for name, which, color in (("later", later, BLUE), ("first hundred", flights, GREEN)):
         dots = returns[which].ravel(), values[which].ravel()
         panels[1].plot(*dots, ".", color=color, markersize=3, alpha=0.5, label=name)
     ends = [returns.min(), returns.max()]
