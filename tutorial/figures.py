@@ -131,11 +131,11 @@ class GrowingCurve:
 def show_swing(environment: Any, policy: Policy) -> None:
     """Show the first three seconds of an episode, of five arms at most, in real time.
 
-    The picture moves without any script, and begins a second later, because at first all arms hang.
+    The picture moves without any script, and begins late, because at first all arms hang.
     """
     episode = itertools.islice(rollout(environment, policy), 0, 38, 2)  # every second decision
     frames = [observations[:5] for observations, _, _ in episode]
-    picture = moving_arms(frames, width=640, first=len(frames) // 3)
+    picture = moving_arms(frames, width=640, first=len(frames) * 4 // 5)
     display(Image(picture, format="png"))
 
 
@@ -181,7 +181,7 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
     ends = [returns.min(), returns.max()]
     panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
-    panels[1].legend(loc="upper left", frameon=False)
+    panels[1].legend(loc="lower right", frameon=False)
     return figure
 
 
