@@ -106,24 +106,8 @@ def check_n_step(n_step_return: Callable) -> None:
     check(5, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
 
 
-def check_weights(weights: Callable) -> None:
-    """Exercise 6: importance weights, divided by the largest of the batch."""
-    hint = (
-        "N cancels when you divide by the largest weight, which belongs to the smallest "
-        "probability."
-    )
-    cases = []
-    for numbers, beta in ([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7):
-        probabilities = np.array(numbers)
-        expected = (probabilities / min(numbers)) ** -beta
-        words = f"the probabilities {numbers} and a beta of {beta}"
-        cases.append(((probabilities, beta), expected, words))
-    praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    check(6, weights, cases, hint, praise)
-
-
 def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 7: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+    """Exercise 6: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
         def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
@@ -141,7 +125,23 @@ def check_probe(probe: Callable, buffer: type) -> None:
             words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
             cases.append(((kind(n_step, 0.97), 0.97), expected, words))
     praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(7, probe, cases, hint, praise)
+    check(6, probe, cases, hint, praise)
+
+
+def check_weights(weights: Callable) -> None:
+    """Exercise 7: importance weights, divided by the largest of the batch."""
+    hint = (
+        "N cancels when you divide by the largest weight, which belongs to the smallest "
+        "probability."
+    )
+    cases = []
+    for numbers, beta in ([0.1, 0.2, 0.4], 1.0), ([0.1, 0.2, 0.4], 0.5), ([0.3, 0.3], 0.7):
+        probabilities = np.array(numbers)
+        expected = (probabilities / min(numbers)) ** -beta
+        words = f"the probabilities {numbers} and a beta of {beta}"
+        cases.append(((probabilities, beta), expected, words))
+    praise = "Equal probabilities have weights of 1, so then nothing is corrected."
+    check(7, weights, cases, hint, praise)
 
 
 def check_noise(noise_matrix: Callable) -> None:

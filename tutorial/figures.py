@@ -219,9 +219,10 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
         variants: of the plan `bugs`, as `read_plan` returns them.
         titles: of the panels by variant, in their order.
     """
-    rows = -(-len(titles) // 3)
+    columns = 2 if len(titles) == 4 else 3
+    rows = -(-len(titles) // columns)
     figure, panels = plt.subplots(
-        rows, 3, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
+        rows, columns, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
     )
     episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
     for axes in panels.flat[len(titles) :]:
