@@ -10,7 +10,7 @@ from reacher import ReacherEnvironment
 from tutorial import exercises
 from tutorial.paths import NOTEBOOK
 
-NAMES = "policy target loss signs n_step_target weights probe noise"
+NAMES = "policy target loss signs n_step_target probe weights noise"
 NAMES = [f"my_{name}" for name in NAMES.split()]
 
 
