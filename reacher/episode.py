@@ -14,6 +14,18 @@ from reacher.task import ACTION_SIZE, EPISODE_DECISIONS
 Policy = Callable[[np.ndarray], np.ndarray]  # observations (agents, n) to actions (agents, m)
 
 
+def reset(environment: Any) -> Any:
+    """Begin an episode; return the environment's only `BrainInfo`: what its agents see."""
+    (name,) = environment.brain_names
+    return environment.reset(train_mode=True)[name]
+
+
+def step(environment: Any, actions: np.ndarray) -> Any:
+    """Make a decision, actions (agents, n); return what its agents see and earn."""
+    (name,) = environment.brain_names
+    return environment.step(actions)[name]
+
+
 def rollout(
     environment: Any, policy: Policy
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -23,12 +35,11 @@ def rollout(
         For each decision the observations (agents, observations), float32, the actions (agents,
         actions) and the rewards (agents,), float64.
     """
-    (name,) = environment.brain_names
-    answer = environment.reset(train_mode=True)[name]
+    answer = reset(environment)
     while True:
         observations = answer.vector_observations.astype(np.float32)
         actions = policy(observations)
-        answer = environment.step(actions)[name]
+        answer = step(environment, actions)
         yield observations, actions, np.array(answer.rewards)
         if any(answer.local_done):
             return
