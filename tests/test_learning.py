@@ -88,7 +88,7 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
     assert targets.tolist() == [1 + 11 / 8, 2 + 22 / 2, 3]
     errors = notebook.td_error(batch, lambda s, a: torch.tensor([2.0, 15.0, 3.0]), targets)
     assert errors.tolist() == [0.375, -2.0, 0.0]
-    loss = notebook.weighted_loss(errors, torch.tensor([1.0, 0.25, 0.5]))
+    loss = notebook.critic_loss(errors, torch.tensor([1.0, 0.25, 0.5]))
     assert loss.item() == pytest.approx((0.375**2 + 0.25 * 2.0**2) / 3)
     assert notebook.critic_loss(errors).item() == pytest.approx((0.375**2 + 2.0**2) / 3)
 

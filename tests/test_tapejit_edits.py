@@ -292,7 +292,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = weighted_loss(errors, weights)
+        loss = critic_loss(errors, weights)
         self.critic_optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.critic.parameters(), 0.05)
@@ -302,7 +302,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = weighted_loss(errors, weights)
+        loss = critic_loss(errors, weights)
         loss = loss + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
         self.critic_optimizer.zero_grad()
         loss.backward()
@@ -331,7 +331,7 @@ class Edited(DDPG):
             y = batch.rewards + batch.discounts * torch.stack(values).amin(0)
         for k, critic in enumerate(self.critics):
             errors = td_error(batch, critic, y)
-            loss = weighted_loss(errors, weights)
+            loss = critic_loss(errors, weights)
             descend(loss, self.optimizers[k])
         for target, critic in zip(self.targets, self.critics):
             soft_update(target, critic, 0.05)
@@ -389,7 +389,7 @@ class Edited(DDPG):
             a = (a + (0.2 * torch.randn_like(a)).clamp(-0.5, 0.5)).clamp(-1, 1)
             y = batch.rewards + batch.discounts * self.target_critic(batch.next_observations, a)
         errors = td_error(batch, self.critic, y)
-        loss = weighted_loss(errors, weights)
+        loss = critic_loss(errors, weights)
         descend(loss, self.critic_optimizer)
         return errors.detach()
 # random numbers of a torch.Generator of one's own: torch
