@@ -10,8 +10,7 @@ from reacher import ReacherEnvironment
 from tutorial import exercises
 from tutorial.paths import NOTEBOOK
 
-NAMES = "policy target loss signs n_step_target probe weights noise"
-NAMES = [f"my_{name}" for name in NAMES.split()]
+NAMES = [f"my_{x}" for x in "policy target loss signs n_step_target probe weights noise".split()]
 
 
 def cells_with(tag):
