@@ -33,9 +33,9 @@ def act_one() -> dict[str, Make]:
         def make(generator: Any) -> Any:
             names = zip(("train_freq", "gradient_steps"), often, strict=False)
             settings = cells.PlainSettings(**dict(names))
-            replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
             kind = cells.FastAgent if often else cells.PlainAgent
-            return kind(cells.PlainDDPG(*networks()), replay, generator, settings)
+            replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
+            return kind(cells.PlainDDPG(*networks(), settings), replay, generator, settings)
 
         return make
 

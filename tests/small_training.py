@@ -57,9 +57,9 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
 def make_plain_agent(networks=None, kind=None, agent=None, **options):
     """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
-    learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)())
-    replay = cells.UniformReplay(1_000_000, cells.ROW, generator)
     settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
+    learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
+    replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
     return (agent or cells.PlainAgent)(learner, replay, generator, settings)
 
 

@@ -91,7 +91,7 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
     loss = notebook.critic_loss(errors, torch.tensor([1.0, 0.25, 0.5]))
     assert loss.item() == pytest.approx((0.375**2 + 0.25 * 2.0**2) / 3)
     monkeypatch.setattr(notebook, "critic_loss", lambda *_: 1 / 0)
-    learner = notebook.WeightedDDPG(*notebook.plain_networks())
+    learner = notebook.WeightedDDPG(*notebook.plain_networks(), notebook.PlainSettings())
     with pytest.raises(ZeroDivisionError):  # an edit counts with weights, too
         learner.learn_critic(notebook.split_rows(torch.rand(4, 72)))
 

@@ -172,7 +172,7 @@ def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
 
 
 def test_settings_count_in_the_page(notebook):
-    options = {"n_step": 4, "gaussian_sigma": 0.7, "learning_rate": 0.02}
+    options = {"n_step": 4, "gaussian_sigma": 0.7, "actor_learning_rate": 0.02}
     agent = make_plain_agent(agent=notebook.NStepAgent, **options)
     settings = learning_of(agent)["settings"]
     assert untrained(agent).actor_optimizer.param_groups[0]["lr"] == 0.02

@@ -119,7 +119,7 @@ def make(notebook):
         torch.manual_seed(0)
         networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
         if name in networks:
-            return notebook.PlainDDPG(*networks[name]())
+            return notebook.PlainDDPG(*networks[name](), notebook.PlainSettings())
         preset = "fast" if name == "fast" else "default"
         settings = make_settings(notebook.Hyperparameters, preset, {})
         kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)

@@ -184,7 +184,7 @@ def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, s
 
 
 def test_the_learner_of_the_notebook_is_compiled(notebook):
-    """With noise, in all variants, and that of section 5 on batches."""
+    """With noise, in all variants, and that of act I on batches."""
     outcomes = []
     for engine in ("torch", "compiled"):
         _, d = make(notebook, "DDPG = DDPG.__base__", noisy_layers=True, mirrors=False)
@@ -201,7 +201,8 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         torch.manual_seed(0)
         actor = notebook.PlainActor(scale, notebook.mlp(3, 128, 128, 2))
         critic = notebook.PlainCritic(scale, notebook.mlp(3 + 2, 128, 128, 1))
-        plain = tapejit.compile(notebook.PlainDDPG(actor, critic), engine)
+        plain = notebook.PlainDDPG(actor, critic, notebook.PlainSettings())
+        plain = tapejit.compile(plain, engine)
         for _ in range(4):
             batch = notebook.split_rows(torch.from_numpy(rows[0]), 3)
             plain.call("learn", batch)

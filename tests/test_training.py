@@ -120,7 +120,7 @@ def test_the_second_agent_computes_what_the_first_does(notebook, monkeypatch):
 )
 def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay, learner):
     generator = seed_everything(0)
-    learner = getattr(notebook, learner)(*notebook.normalized_networks())
+    learner = getattr(notebook, learner)(*notebook.normalized_networks(), notebook.PlainSettings())
     memory = getattr(notebook, replay)(1_000, notebook.ROW, generator)
     made = getattr(notebook, agent)(learner, memory, generator, defaults(**SMALL))
     before = [weights.clone() for weights in learner.actor.parameters()]

@@ -114,7 +114,7 @@ def untrained(agent: Any) -> Any:
         networks = copy.deepcopy((learner.actor, learner.critic))
         for module in torch.nn.ModuleList(networks).modules():
             getattr(module, "reset_parameters", int)()
-        return type(learner)(*networks, learner.tau, agent.settings.learning_rate)
+        return type(learner)(*networks, agent.settings)
     except (AttributeError, TypeError):
         return copy.deepcopy(learner)
 
