@@ -1,9 +1,9 @@
 """Agents that are made of a notebook's cells and have no settings, each trained from some seeds.
 
-python -m research.chapters    trains what is missing, into checkpoints/act_one/ and .../reports/
+python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
-`act_one` has the four agents of the notebook's first act, `reports` those of doc/reports.ipynb.
-Their words are in doc/plans.md.
+`act_one` and `first_steps` are of the notebook's first act, `reports` of doc/reports.ipynb. Their
+words are in doc/plans.md.
 """
 
 from __future__ import annotations
@@ -25,25 +25,37 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def act_one() -> dict[str, Make]:
-    """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
+def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: int) -> Make:
+    """How the notebook makes an agent: names of its cells, and settings that are others."""
     cells = notebook.definitions()
 
-    def maker(networks: Callable[[], tuple[Any, Any]], *often: object) -> Make:
-        def make(generator: Any) -> Any:
-            names = zip(("train_freq", "gradient_steps"), often, strict=False)
-            settings = cells.PlainSettings(**dict(names))
-            kind = cells.FastAgent if often else cells.PlainAgent
-            replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
-            return kind(cells.PlainDDPG(*networks(), settings), replay, generator, settings)
+    def make(generator: Any) -> Any:
+        settings = cells.PlainSettings(**options)
+        replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
+        made = getattr(cells, learner)(*getattr(cells, networks)(), settings)
+        return getattr(cells, agent)(made, replay, generator, settings)
 
-        return make
+    return make
 
+
+def act_one() -> dict[str, Make]:
+    """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
+    often = {"train_freq": 10, "gradient_steps": 40}
     return {
-        "plain": maker(cells.plain_networks),
-        "steps": maker(cells.plain_networks, 10, 40),
-        "mirrors": maker(cells.mirrored_networks, 10, 40),
-        "mirrors_norm": maker(cells.normalized_networks, 10, 40),
+        "plain": maker("plain_networks", "PlainAgent"),
+        "steps": maker("plain_networks", "FastAgent", **often),
+        "mirrors": maker("mirrored_networks", "FastAgent", **often),
+        "mirrors_norm": maker("normalized_networks", "FastAgent", **often),
+    }
+
+
+def first_steps() -> dict[str, Make]:
+    """Plain DDPG without slow copies or a replay buffer, and with one of them."""
+    one_decision = {"replay_capacity": 20, "learning_starts": 20}
+    return {
+        "neither": maker("plain_networks", "PlainAgent", "ActorCritic", **one_decision),
+        "slow_copies": maker("plain_networks", "PlainAgent", **one_decision),
+        "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
     }
 
 
@@ -57,6 +69,7 @@ def reports() -> dict[str, Make]:
 Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
 CHAPTERS: dict[str, Chapter] = {
     "act_one": (act_one, range(9400, 9412), {}, 15),
+    "first_steps": (first_steps, range(9400, 9412), {}, 10),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
 
