@@ -292,7 +292,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = critic_loss(errors, weights)
+        loss = (weights * critic_loss(errors)).mean()
         self.critic_optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.critic.parameters(), 0.05)
@@ -302,7 +302,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = critic_loss(errors, weights)
+        loss = (weights * critic_loss(errors)).mean()
         loss = loss + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
         self.critic_optimizer.zero_grad()
         loss.backward()
@@ -331,7 +331,7 @@ class Edited(DDPG):
             y = batch.rewards + batch.discounts * torch.stack(values).amin(0)
         for k, critic in enumerate(self.critics):
             errors = td_error(batch, critic, y)
-            loss = critic_loss(errors, weights)
+            loss = (weights * critic_loss(errors)).mean()
             descend(loss, self.optimizers[k])
         for target, critic in zip(self.targets, self.critics):
             soft_update(target, critic, 0.05)
@@ -389,7 +389,7 @@ class Edited(DDPG):
             a = (a + (0.2 * torch.randn_like(a)).clamp(-0.5, 0.5)).clamp(-1, 1)
             y = batch.rewards + batch.discounts * self.target_critic(batch.next_observations, a)
         errors = td_error(batch, self.critic, y)
-        loss = critic_loss(errors, weights)
+        loss = (weights * critic_loss(errors)).mean()
         descend(loss, self.critic_optimizer)
         return errors.detach()
 # random numbers of a torch.Generator of one's own: torch
@@ -547,7 +547,7 @@ class Edited(DDPG):
 # stop early if the loss is small: torch
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
-        loss = actor_loss(batch.observations, self.actor, self.critic)
+        loss = actor_loss(batch.observations, self.actor, self.critic).mean()
         if loss < -0.05:
             return loss.detach()
         descend(loss, self.actor_optimizer)

@@ -99,6 +99,17 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
+@pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
+def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it(
+    notebook, agent, options
+):
+    agent = make_plain_agent(agent=getattr(notebook, agent), **options)
+    seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
+    agent.remember(seen, actions, Answer(seen, [0.0, 0.0], False))
+    with pytest.raises(ValueError, match="before time was up"):
+        agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
+
+
 def test_the_second_agent_computes_what_the_first_does(notebook, monkeypatch):
     """Uncompiled to the last bit, with several gradient steps an update, too."""
     monkeypatch.setattr(notebook.FastAgent, "engine", "torch")

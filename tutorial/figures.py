@@ -156,13 +156,22 @@ def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
     return figure
 
 
-def plot_path(values: np.ndarray, xlabel: str, ylabel: str, best: float | None = None) -> Figure:
-    """Values (k,) or (k, several) one after the other, and a dashed line at the best."""
+def plot_curves(
+    curves: Mapping[str, Sequence[float]],
+    xlabel: str,
+    ylabel: str,
+    best: float | None = None,
+    yscale: str = "linear",
+) -> Figure:
+    """Curves by name, a point an episode, and a dashed line at the best."""
     figure, axes = plt.subplots(figsize=(6.5, 2.2), layout="constrained")
-    axes.plot(range(1, len(values) + 1), values)
+    for (name, values), color in zip(curves.items(), PALETTE, strict=False):
+        axes.plot(range(1, len(values) + 1), values, "o-", color=color, markersize=4, label=name)
     if best is not None:
         axes.axhline(best, color="0.4", linestyle="--", linewidth=1)
-    axes.set(xlabel=xlabel, ylabel=ylabel)
+    if len(curves) > 1:
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.set(xlabel=xlabel, ylabel=ylabel, yscale=yscale)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
