@@ -135,7 +135,7 @@ def show_swing(environment: Any, policy: Policy) -> None:
     """
     episode = itertools.islice(rollout(environment, policy), 0, 38, 2)  # every second decision
     frames = [observations[:5] for observations, _, _ in episode]
-    picture = moving_arms(frames, width=640, first=len(frames) * 4 // 5)
+    picture = moving_arms(frames, width=600, first=len(frames) * 4 // 5)
     display(Image(picture, format="png"))
 
 
