@@ -142,7 +142,7 @@ def calls_of(learner):
         return batch if name == "batch" else known[name]
 
     calls = []
-    for method in ("act", "td_errors", "learn"):
+    for method in (name for name in ("act", "td_errors", "learn") if hasattr(learner, name)):
         names = inspect.signature(getattr(learner, method)).parameters
         calls.append((method, tuple(given(name, method) for name in names)))
     return calls

@@ -105,12 +105,6 @@ def test_frequencies_follow_the_priorities(notebook, alpha):
     assert (np.abs(frequency - expected) < 5 * deviation).all()
 
 
-def test_no_transition_is_stored_without_a_priority(notebook):
-    replay = memory(notebook, 8, alpha=0.6)
-    with pytest.raises(TypeError, match="td_errors"):
-        replay.add(np.zeros((3, 1), np.float32))
-
-
 def test_each_batch_is_stratified(notebook):
     """A share of k P(i) strata is cut by at most two edges: the count is off by less than 2.
 

@@ -49,21 +49,3 @@ def test_the_score_plot_holds_the_scores_and_their_average(threshold):
     np.testing.assert_array_equal(lines[0], score)
     assert lines[1][-1] == pytest.approx(score[-100:].mean())
     assert [list(line) for line in lines[2:]] == ([[30, 30]] if threshold else [])
-
-
-def test_a_growing_curve_shows_all_of_a_longer_earlier_one(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(figures.plt, "close", drawn.append)
-    figures.GrowingCurve(2, "now", {"earlier": [1.0, 2.0, 3.0, 4.0]}).add(5.0)
-    [axes] = drawn[0].axes
-    assert axes.get_xlim() == (0, 5) and list(axes.lines[0].get_ydata()) == [1, 2, 3, 4]
-
-
-def test_every_bug_has_a_panel_with_its_runs():
-    plan = results.read_plan("bugs")
-    figure = figures.plot_bugs(plan, dict(zip(results.QUIZ, "ABCD", strict=True)))
-    panels = {axes.get_title(): axes for axes in figure.axes if axes.get_title()}
-    assert list(panels) == list("ABCD")
-    for name, axes in zip(results.QUIZ, panels.values(), strict=True):
-        drawn = [line.get_ydata() for line in axes.lines[:-1]]  # the last is the threshold
-        np.testing.assert_array_equal(drawn, plan[name]["score"])
