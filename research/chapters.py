@@ -25,7 +25,7 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: int) -> Make:
+def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: Any) -> Make:
     """How the notebook makes an agent: names of its cells, and settings that are others."""
     cells = notebook.definitions()
 
@@ -40,7 +40,7 @@ def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: int)
 
 def act_one() -> dict[str, Make]:
     """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
-    often = {"train_freq": 10, "gradient_steps": 40}
+    often: dict[str, Any] = {"train_freq": 10, "gradient_steps": 40}
     return {
         "plain": maker("plain_networks", "PlainAgent"),
         "steps": maker("plain_networks", "FastAgent", **often),
@@ -51,7 +51,7 @@ def act_one() -> dict[str, Make]:
 
 def first_steps() -> dict[str, Make]:
     """Plain DDPG without slow copies or a replay buffer, and with one of them."""
-    one_decision = {"replay_capacity": 20, "learning_starts": 20}
+    one_decision: dict[str, Any] = {"replay_capacity": 20, "learning_starts": 20}
     return {
         "neither": maker("plain_networks", "PlainAgent", "ActorCritic", **one_decision),
         "slow_copies": maker("plain_networks", "PlainAgent", **one_decision),
