@@ -26,6 +26,13 @@ def step(environment: Any, actions: np.ndarray) -> Any:
     return environment.step(actions)[name]
 
 
+def time_is_up(answer: Any) -> bool:
+    """Whether the episode has ended, by its time limit; another end is a ValueError."""
+    if any(answer.local_done) and not all(answer.max_reached):
+        raise ValueError("an arm ended before time was up, which this agent cannot learn from")
+    return any(answer.local_done)
+
+
 def rollout(
     environment: Any, policy: Policy
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

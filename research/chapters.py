@@ -31,9 +31,8 @@ def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: Any)
 
     def make(generator: Any) -> Any:
         settings = cells.PlainSettings(**options)
-        replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
         made = getattr(cells, learner)(*getattr(cells, networks)(), settings)
-        return getattr(cells, agent)(made, replay, generator, settings)
+        return getattr(cells, agent)(made, generator, settings)
 
     return make
 
@@ -51,10 +50,9 @@ def act_one() -> dict[str, Make]:
 
 def first_steps() -> dict[str, Make]:
     """Plain DDPG without slow copies or a replay buffer, and with one of them."""
-    one_decision: dict[str, Any] = {"replay_capacity": 20, "learning_starts": 20}
     return {
-        "neither": maker("plain_networks", "PlainAgent", "ActorCritic", **one_decision),
-        "slow_copies": maker("plain_networks", "PlainAgent", **one_decision),
+        "neither": maker("plain_networks", "FirstAgent", "ActorCritic"),
+        "slow_copies": maker("plain_networks", "FirstAgent"),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
     }
 

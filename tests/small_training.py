@@ -59,8 +59,7 @@ def make_plain_agent(networks=None, kind=None, agent=None, **options):
     cells, generator = definitions(), seed_everything(0)
     settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
-    replay = cells.UniformReplay(settings.replay_capacity, cells.ROW, generator)
-    return (agent or cells.PlainAgent)(learner, replay, generator, settings)
+    return (agent or cells.PlainAgent)(learner, generator, settings)
 
 
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):

@@ -72,7 +72,7 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
     options = notebook.Hyperparameters, "default"
     with helpers.open_environment("gymnasium:Pendulum-v1", 1) as environment:
         task = helpers.task_of(environment, notebook.ARMS)
-    assert (task.name, task.row, task.is_arms) == ("Pendulum", 3 + 1 + 1 + 1 + 3, False)
+    assert (task.name, task.action_size, task.is_arms) == ("Pendulum", 1, False)
     settings = helpers.make_settings(*options, {}, task)
     assert (settings.noise_schedule, settings.mirrors) == ("constant", False)
     for overrides in ({"noise_schedule": "best_score"}, {"mirrors": True}):

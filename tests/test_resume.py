@@ -192,7 +192,7 @@ def with_memories(cells):
     class AgingReplay(cells.PrioritizedReplay):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.ages, self.seen = np.zeros(len(self.rows), np.int64), collections.deque(maxlen=5)
+            self.ages, self.seen = np.zeros(self.capacity, np.int64), collections.deque(maxlen=5)
 
         def sample(self, shape, beta):
             self.ages[: self.size] += 1
@@ -206,7 +206,7 @@ def with_memories(cells):
 
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
-            self.replay = AgingReplay(self.settings.replay_capacity, 72, self.generator)
+            self.replay = AgingReplay(self.settings.replay_capacity, self.generator)
             self.pair = [Normalizer(), Normalizer()]
             self.chosen = self.pair[0]
 

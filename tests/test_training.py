@@ -99,7 +99,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
-@pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
+@pytest.mark.parametrize("agent, options", [("FirstAgent", {}), ("NStepAgent", {"n_step": 2})])
 def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it(
     notebook, agent, options
 ):
@@ -123,17 +123,17 @@ def test_the_second_agent_computes_what_the_first_does(notebook, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "agent, replay, learner",
+    "agent, learner",
     [
-        ("NStepAgent", "UniformReplay", "PlainDDPG"),
-        ("PrioritizedAgent", "PrioritizedReplay", "WeightedDDPG"),
+        ("FirstAgent", "ActorCritic"),
+        ("NStepAgent", "PlainDDPG"),
+        ("PrioritizedAgent", "WeightedDDPG"),
     ],
 )
-def test_agents_between_the_acts_learn_on_their_own(notebook, defaults, agent, replay, learner):
+def test_smaller_agents_learn_on_their_own(notebook, defaults, agent, learner):
     generator = seed_everything(0)
     learner = getattr(notebook, learner)(*notebook.normalized_networks(), notebook.PlainSettings())
-    memory = getattr(notebook, replay)(1_000, notebook.ROW, generator)
-    made = getattr(notebook, agent)(learner, memory, generator, defaults(**SMALL))
+    made = getattr(notebook, agent)(learner, generator, defaults(**SMALL))
     before = [weights.clone() for weights in learner.actor.parameters()]
     notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
     after = list(learner.actor.parameters())

@@ -86,11 +86,6 @@ class Task(NamedTuple):
     def is_arms(self) -> bool:
         return self.name == "arms"
 
-    @property
-    def row(self) -> int:
-        """Numbers of a transition: two observations, actions, a return and a discount."""
-        return 2 * len(self.scale) + self.action_size + 2
-
 
 def task_of(environment: Any, arms: Task) -> Task:
     """That of an environment of Gymnasium's, by its own spaces and `spec`; otherwise `arms`."""
