@@ -144,6 +144,14 @@ class TwoModes:
         self.critic.eval()
         return found
 
+    def update_targets(self):  # running statistics follow, too
+        super().update_targets()
+        pairs = (self.target_critic, self.critic), (self.target_actor, self.actor)
+        for target, online in pairs:
+            for old, new in zip(target.buffers(), online.buffers(), strict=True):
+                if old.is_floating_point():
+                    old.lerp_(new, self.tau)
+
 
 class BatchStatistics(nn.BatchNorm1d):
     """As after `train()`, but without running statistics, which nobody reads in a target."""
@@ -191,7 +199,9 @@ BUGS = {
         "Noise with a bias", "noise_mean", "course_noise", classes={"Agent": BiasedNoise}
     ),
     "broadcast": Bug(
-        "Shapes that broadcast", "q_spread", classes={"Critic": BroadcastCritic, "DDPG": Broadcast}
+        "Shapes that broadcast",
+        "q_spread",
+        classes={"MirroredCritic": BroadcastCritic, "DDPG": Broadcast},
     ),
     "terminal_at_limit": Bug(
         "The time limit as an end", "terminal_share", classes={"Agent": TerminalAtLimit}

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from small_training import Answer, make_plain_agent
+from tutorial import ddpg
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
@@ -110,16 +111,19 @@ def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it
         agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
 
 
-def test_the_second_agent_computes_what_the_first_does(notebook, monkeypatch):
+def test_two_agents_and_the_one_in_a_single_file_learn_the_same(notebook, monkeypatch):
     """Uncompiled to the last bit, with several gradient steps an update, too."""
     monkeypatch.setattr(notebook.FastAgent, "engine", "torch")
-    after = []
+    for name, value in {"EVERY": 2, "STEPS": 3, "STARTS": 20}.items():
+        monkeypatch.setattr(ddpg, name, value)
+    _, actor = next(ddpg.train(ShortEnvironment([1.0], arms=8, decisions=12)))
+    expected = torch.nn.utils.parameters_to_vector(actor.parameters())
     for agent in (notebook.PlainAgent, notebook.FastAgent):
         options = {"train_freq": 2, "gradient_steps": 3, "learning_starts": 20}
-        made = make_plain_agent(agent=agent, **options)
+        made = make_plain_agent(notebook.normalized_networks, agent=agent, **options)
         notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
-        after.append(torch.nn.utils.parameters_to_vector(made.learner.actor.parameters()))
-    assert torch.equal(*after)
+        learned = torch.nn.utils.parameters_to_vector(made.learner.actor.parameters())
+        assert torch.equal(learned, expected)
 
 
 @pytest.mark.parametrize(

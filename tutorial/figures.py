@@ -176,8 +176,8 @@ def plot_curves(
     return figure
 
 
-def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
-    """Values and the returns that followed, (decisions, arms): over time, one by the other."""
+def plot_values(values: np.ndarray, returns: np.ndarray, best: float) -> Figure:
+    """Values and returns that followed, (decisions, arms), by time and each other; best: a line."""
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     panels[0].plot(values[:100].mean(axis=1), color=ORANGE, label="value Q")
     panels[0].plot(returns[:100].mean(axis=1), color=BLUE, label="return that followed")
@@ -189,6 +189,8 @@ def plot_values(values: np.ndarray, returns: np.ndarray) -> Figure:
         panels[1].plot(*dots, ".", color=color, markersize=3, alpha=0.5, label=name)
     ends = [returns.min(), returns.max()]
     panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
+    for panel in panels:
+        panel.axhline(best, color="0.4", linestyle=":", linewidth=1)
     panels[1].set(xlabel="return that followed (scaled)", ylabel="value Q")
     panels[1].legend(loc="lower right", frameon=False)
     return figure

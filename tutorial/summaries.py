@@ -33,9 +33,5 @@ def training_summary(scores: Mapping[str, np.ndarray], reward_threshold: float |
 
 def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
     """How a critic's values (decisions, arms) compare with the returns that followed."""
-    error = values - returns
-    return (
-        f"mean value {values.mean():.2f}, mean return {returns.mean():.2f}\n"
-        f"value minus return: {error[:25].mean():+.2f} in the first 25 decisions, "
-        f"{error[25:].mean():+.2f} after"
-    )
+    value, followed = values.mean(), returns.mean()
+    return f"mean value {value:.2f}, mean return {followed:.2f}, gap {value - followed:+.2f}"
