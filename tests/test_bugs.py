@@ -25,7 +25,7 @@ def probe_of(name):
 
 
 def reader(name, preset="default"):
-    """What a reader has after section 6 of the notebook with a variant."""
+    """What a reader has after section 7 of the notebook with a variant."""
     cells, overrides = cells_with(name), overrides_of(name)
     return dict(vars(cells)) | {
         "hyperparameters": make_settings(cells.Hyperparameters, preset, overrides),

@@ -71,7 +71,7 @@ def same(one, other):
 # ---------------------------------------------------------------------------------- losses, targets
 
 
-def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook, monkeypatch):
+def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook):
     """By hand: y = R + gamma^k Q'(s', mu'(s')), with k = 3, k = 1 and a terminal state."""
     batch = notebook.Batch(
         observations=torch.zeros(3, 2),
@@ -80,27 +80,23 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
         discounts=torch.tensor([0.5**3, 0.5, 0.0]),
         next_observations=torch.tensor([[1.0, 0], [2.0, 0], [4.0, 0]]),
     )
-
-    def target_critic(observations, actions):
-        return observations[:, 0] + actions[:, 0]  # 11, 22, 44
-
-    targets = notebook.td_targets(batch, lambda seen: 10 * seen[:, :1], target_critic)
-    assert targets.tolist() == [1 + 11 / 8, 2 + 22 / 2, 3]
-    errors = notebook.td_error(batch, lambda s, a: torch.tensor([2.0, 15.0, 3.0]), targets)
-    assert errors.tolist() == [0.375, -2.0, 0.0]
-    assert notebook.critic_loss(errors).tolist() == [0.375**2, 2.0**2, 0]
-    monkeypatch.setattr(notebook, "critic_loss", lambda *_: 1 / 0)
     learner = notebook.WeightedDDPG(*notebook.plain_networks(), notebook.PlainSettings())
-    with pytest.raises(ZeroDivisionError):  # an edit counts with weights, too
-        learner.learn_critic(notebook.split_rows(torch.rand(4, 72)))
+    learner.target_actor = lambda observations: 10 * observations[:, :1]
+    learner.target_critic = lambda observations, actions: (observations + actions)[:, 0]
+    assert learner.targets(batch).tolist() == [1 + 11 / 8, 2 + 22 / 2, 3]
+    learner.critic = lambda observations, actions: torch.tensor([2.0, 15.0, 3.0])
+    assert learner.td_errors(batch).tolist() == [0.375, -2.0, 0.0]
+    learner.critic = lambda observations, actions: torch.zeros(3, 1)
+    with pytest.raises(AssertionError, match="one value per row"):
+        learner.td_errors(batch)
 
 
 def test_the_actor_loss_is_minus_the_value_of_its_actions(notebook):
     """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
     w = torch.tensor(0.5, requires_grad=True)
-    loss = notebook.actor_loss(
+    loss = notebook.my_actor_loss(
         torch.tensor([[1.0], [2.0]]), lambda s: w * s, lambda s, a: (3 * a**2 + s)[:, 0]
-    ).mean()
+    )
     assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
     (gradient,) = torch.autograd.grad(loss, [w])
     assert gradient.item() == -(6 * 0.5 * 2.5)
@@ -187,7 +183,7 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
     agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
     agent.update()
-    assert not agent.waiting and agent.replay.size == len(own) == 4 * 27 and len(learned) == 20
+    assert not agent.waiting and agent.replay.ring.size == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
     np.testing.assert_array_equal(errors, [found for found, _ in learned])
@@ -229,7 +225,7 @@ def test_learning_comes_when_the_settings_say(notebook, defaults):
     fill(agent, arms=2, decisions=50)
     # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
     assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
-    assert agent.replay.size == 2 * 48 and agent.decisions == 50
+    assert agent.replay.ring.size == 2 * 48 and agent.decisions == 50
 
 
 # --------------------------------------------------------------------------------------- schedules
@@ -321,10 +317,10 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
         notebook.train_episode(environment, agent)
     twin.restore(environment.state())
     weights, steps = weights_of(agent.learner.actor), agent.num_updates
-    held = agent.replay.size, len(agent.waiting)
+    held = agent.replay.ring.size, len(agent.waiting)
     assert steps > 0 and not agent.learns
     scores = notebook.train_episode(environment, agent)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
-    assert (agent.num_updates, agent.replay.size, len(agent.waiting)) == (steps, *held)
+    assert (agent.num_updates, agent.replay.ring.size, len(agent.waiting)) == (steps, *held)
     assert agent.decisions == 3 * small_training.DECISIONS

@@ -72,7 +72,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         points=points,
     )
     indices, _, weights = theirs.sample((5, 4), beta=0.7)
-    np.testing.assert_allclose(mine[0], theirs.rows.ravel())
+    np.testing.assert_allclose(mine[0], theirs.ring.rows.ravel())
     np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
     assert mine[2] == indices.tolist()
     np.testing.assert_allclose(mine[3], weights, rtol=1e-6)

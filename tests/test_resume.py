@@ -192,14 +192,16 @@ def with_memories(cells):
     class AgingReplay(cells.PrioritizedReplay):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.ages, self.seen = np.zeros(self.capacity, np.int64), collections.deque(maxlen=5)
+            self.ages = np.zeros(self.ring.capacity, np.int64)
+            self.seen = collections.deque(maxlen=5)
 
         def sample(self, shape, beta):
-            self.ages[: self.size] += 1
+            size = self.ring.size
+            self.ages[:size] += 1
             self.seen.append(int(self.ages.max()))
-            old = self.ages[: self.size] + sum(self.seen) * self.generator.random(self.size)
+            old = self.ages[:size] + sum(self.seen) * self.generator.random(size)
             indices = np.broadcast_to(old.argsort()[: shape[-1]], shape).copy()
-            return indices, self.rows[indices], np.ones(shape, np.float32)
+            return indices, self.ring.rows[indices], np.ones(shape, np.float32)
 
     class Agent(cells.Agent):
         wandering, epsilon = None, np.float32(1)

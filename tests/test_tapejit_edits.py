@@ -292,7 +292,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = (weights * critic_loss(errors)).mean()
+        loss = (weights * errors.square()).mean()
         self.critic_optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.critic.parameters(), 0.05)
@@ -302,7 +302,7 @@ class Edited(DDPG):
 class Edited(DDPG):
     def learn_critic(self, batch, weights=1.0):
         errors = self.td_errors(batch)
-        loss = (weights * critic_loss(errors)).mean()
+        loss = (weights * errors.square()).mean()
         loss = loss + 1e-2 * sum(p.abs().sum() for p in self.critic.parameters())
         self.critic_optimizer.zero_grad()
         loss.backward()
@@ -321,19 +321,19 @@ class Edited(DDPG):
 # two critics in a plain list, clipped double Q: compiled
 {INIT}
         self.critics = [self.critic, self.make_critic(*arguments)]
-        self.targets = copy.deepcopy(self.critics)
+        self.slow = copy.deepcopy(self.critics)
         parameters = [critic.parameters() for critic in self.critics]
         self.optimizers = {c: torch.optim.Adam(parameters[c], eps=1e-2) for c in (0, 1)}
     def learn_critic(self, batch, weights=1.0):
         with torch.no_grad():
             after = self.target_actor(batch.next_observations)
-            values = [target(batch.next_observations, after) for target in self.targets]
+            values = [target(batch.next_observations, after) for target in self.slow]
             y = batch.rewards + batch.discounts * torch.stack(values).amin(0)
         for k, critic in enumerate(self.critics):
-            errors = td_error(batch, critic, y)
-            loss = (weights * critic_loss(errors)).mean()
+            errors = y - critic(batch.observations, batch.actions)
+            loss = (weights * errors.square()).mean()
             descend(loss, self.optimizers[k])
-        for target, critic in zip(self.targets, self.critics):
+        for target, critic in zip(self.slow, self.critics):
             soft_update(target, critic, 0.05)
         return errors.detach()
 # the entropy's temperature is learned: compiled
@@ -388,8 +388,8 @@ class Edited(DDPG):
             a = self.target_actor(batch.next_observations)
             a = (a + (0.2 * torch.randn_like(a)).clamp(-0.5, 0.5)).clamp(-1, 1)
             y = batch.rewards + batch.discounts * self.target_critic(batch.next_observations, a)
-        errors = td_error(batch, self.critic, y)
-        loss = (weights * critic_loss(errors)).mean()
+        errors = y - self.critic(batch.observations, batch.actions)
+        loss = (weights * errors.square()).mean()
         descend(loss, self.critic_optimizer)
         return errors.detach()
 # random numbers of a torch.Generator of one's own: torch
@@ -547,7 +547,7 @@ class Edited(DDPG):
 # stop early if the loss is small: torch
 class Edited(DDPG):
     def learn_actor(self, batch, noise=None):
-        loss = actor_loss(batch.observations, self.actor, self.critic).mean()
+        loss = my_actor_loss(batch.observations, self.actor, self.critic)
         if loss < -0.05:
             return loss.detach()
         descend(loss, self.actor_optimizer)

@@ -1,4 +1,4 @@
-"""The agent of the notebook's section 9 in one file, in plain PyTorch, from top to bottom.
+"""The agent of the notebook's section 10 in one file, in plain PyTorch, from top to bottom.
 
 python -m tutorial.ddpg    trains it for six episodes, which takes about a minute
 

@@ -15,6 +15,7 @@ import numpy as np
 from reacher.episode import evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
+IN_USE = 2, 3, 4  # exercises whose answers every agent calls
 Case = tuple[Sequence, Any, str]  # arguments of an answer, what it should return, and words for it
 
 
@@ -23,15 +24,16 @@ def check(number: int, answer: Callable, cases: Iterable[Case], hint: str, prais
     for given, expected, case in cases:
         found = answer(*given)
         if found is None or found is ...:
-            say(f"Exercise {number} is still to be written.")
+            needed = " The agents need it: without your line, run the solution below."
+            say(f"Exercise {number} is still to be written.{needed * (number in IN_USE)}")
             return
         found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
         # Single precision is enough.
         if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-5, atol=1e-7):
             say(
                 f"Exercise {number}: for {case} the answer should be "
-                f"{np.round(expected, 4).tolist()}, and it is {np.round(found, 4).tolist()}. "
-                f"Hint: {hint}"
+                f"{np.round(expected, 4).tolist()}, and it is {np.round(found, 4).tolist()}."
+                + (f" Hint: {hint}" if hint else "")
             )
             return
     say(f"Exercise {number} is right. {praise}")
@@ -54,9 +56,15 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
         return
     score = float(evaluate_policy(environment, policy).mean())
     if score < 1.0:
+        seen = np.random.default_rng(0).standard_normal((20, OBSERVATION_SIZE)).astype(np.float32)
+        hint = (
+            " Hint: to_goal[:, 0] is the pull along x. Try it with either sign, and subtract the "
+            "damping of its turning."
+        )
+        is_written = np.any(policy(seen)[:, 1])  # a torque about z
         say(
-            f"Your policy scores {score:.2f}, and the exercise asks for 1. Hint: to_goal[:, 0] is "
-            "the pull along x. Try it with either sign, and subtract the damping of its turning."
+            f"Your policy scores {score:.2f}, and the exercise asks for 1."
+            + (hint if is_written else "")
         )
         return
     say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
@@ -72,18 +80,38 @@ def check_target(target: Callable) -> None:
     check(2, target, cases, hint, praise)
 
 
-def check_loss(loss: Callable) -> None:
-    """Exercise 3: the shape bug, values (batch, 1) against targets (batch,)."""
+def check_actor_loss(loss: Callable) -> None:
+    """Exercise 3: minus the critic's mean value of the actor's actions."""
     import torch
 
-    values, targets = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([1.0, 2.0, 5.0])
-    hint = "print the shape of the difference, and compare it with the shape of the targets."
-    cases = [((values, targets), 4 / 3, "the values 1, 2, 3 and the targets 1, 2, 5")]
-    check(3, loss, cases, hint, "Three differences count now. With the bug there were nine.")
+    hint = "the critic's value of the actor's actions, its mean, and a sign that makes it climb."
+    cases = []
+    for numbers, expected in (([1.0, 2.0], -6.5), ([3.0], -21.0)):
+        observations = torch.tensor(numbers)[:, None]
+        given = observations, lambda s: 2 * s, lambda s, a: (s + a * s)[:, 0]
+        cases.append((given, expected, f"the observations {numbers}, mu(s) = 2s, Q = s + a s"))
+    check(3, loss, cases, hint, "Descending it climbs the critic's hill.")
+
+
+def check_step(step: Callable) -> None:
+    """Exercise 4: a soft update of one tensor, in place."""
+    import torch
+
+    def moved(numbers: list[float], others: list[float], tau: float) -> Any:
+        old = torch.tensor(numbers)
+        answer = step(old, torch.tensor(others), tau)
+        unwritten = answer in (None, ...) and old.tolist() == numbers
+        return None if unwritten else old
+
+    hint = "old is to change itself: look for a method of tensors whose name ends in _."
+    numbers, others, expected = [0.0, 4.0], [1.0, 0.0], [0.25, 3.0]
+    cases = [((numbers, others, 0.25), expected, f"{numbers} on the way to {others}, tau = 0.25,")]
+    praise = "After 100 steps with tau = 0.01, 37% of the gap is left."
+    check(4, moved, cases, hint, praise)
 
 
 def check_mirror(signs: Callable) -> None:
-    """Exercise 4: how an angular velocity looks in a mirror."""
+    """Exercise 5: how an angular velocity looks in a mirror."""
     hint = (
         "turn a pencil about an axis and look at it in a mirror. A turn about the axis that points "
         "at the mirror stays as it is."
@@ -91,11 +119,11 @@ def check_mirror(signs: Callable) -> None:
     numbers = (-1, 1, (1, -1, -1)), (1, -1, (-1, -1, 1)), (-1, -1, (-1, 1, -1))
     cases = [((x, z), expected, f"x = {x} and z = {z}") for x, z, expected in numbers]
     praise = "Two mirrors together make half a turn about y, which keeps turns about y."
-    check(4, signs, cases, hint, praise)
+    check(5, signs, cases, hint, praise)
 
 
 def check_n_step(n_step_return: Callable) -> None:
-    """Exercise 5: the n-step target."""
+    """Exercise 6: the n-step target."""
     hint = "the first reward has the factor 1, the last one gamma^(n - 1), and the value gamma^n."
     words = "the rewards {}, a value of {} and a gamma of {}"
     cases = []
@@ -103,11 +131,11 @@ def check_n_step(n_step_return: Callable) -> None:
         rewards, value, gamma = given
         expected = np.polynomial.polynomial.polyval(gamma, [*rewards, value])
         cases.append((given, expected, words.format(*given)))
-    check(5, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
+    check(6, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
 
 
 def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 6: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+    """Exercise 7: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
         def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
@@ -125,11 +153,11 @@ def check_probe(probe: Callable, buffer: type) -> None:
             words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
             cases.append(((kind(n_step, 0.97), 0.97), expected, words))
     praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(6, probe, cases, hint, praise)
+    check(7, probe, cases, hint, praise)
 
 
 def check_weights(weights: Callable) -> None:
-    """Exercise 7: importance weights, divided by the largest of the batch."""
+    """Exercise 8: importance weights, divided by the largest of the batch."""
     hint = (
         "N cancels when you divide by the largest weight, which belongs to the smallest "
         "probability."
@@ -141,14 +169,14 @@ def check_weights(weights: Callable) -> None:
         words = f"the probabilities {numbers} and a beta of {beta}"
         cases.append(((probabilities, beta), expected, words))
     praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    check(7, weights, cases, hint, praise)
+    check(8, weights, cases, hint, praise)
 
 
 def check_noise(noise_matrix: Callable) -> None:
-    """Exercise 8: factorized noise, (outputs, inputs)."""
+    """Exercise 9: factorized noise, (outputs, inputs)."""
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
     words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
     cases = [((noise_in, noise_out), expected, words)]
-    check(8, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
+    check(9, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")

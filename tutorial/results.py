@@ -45,9 +45,11 @@ def read_variant(path: Path) -> Variant:
     return {name: table[name].reshape(len(episodes), -1) for name in table.dtype.names or ()}
 
 
-def gain(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """The difference of the means of two groups (seeds,), and its 95 % interval by Welch's t."""
-    interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+def gain(
+    one: np.ndarray, other: np.ndarray, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """The difference of the means of two groups (seeds,), and its interval by Welch's t."""
+    interval = stats.ttest_ind(one, other, equal_var=False).confidence_interval(confidence)
     return float(np.mean(one) - np.mean(other)), float(interval.low), float(interval.high)
 
 
