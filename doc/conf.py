@@ -79,7 +79,7 @@ def prepare_notebook(text):
     for cell in notebook.cells:
         tags, shown = cell.metadata.setdefault("tags", []), cell.metadata.setdefault("mystnb", {})
         for tag in FOLDED.keys() & set(tags):
-            tags.append("hide-input")
+            tags.append("hide-cell" if tag == "solution" else "hide-input")
             shown["code_prompt_show"] = FOLDED[tag]
         for output in cell.get("outputs", []):
             if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
