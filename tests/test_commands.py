@@ -119,17 +119,18 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
-    """Pictures that are nowhere, formulas that are wrong; links and pictures of doc/."""
+    """Pictures that are nowhere, formulas that are wrong; links of doc/; and solutions closed."""
     texts = (
         "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](attachment:gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/map.svg) [page](doc/install.md)",
+        "![map](doc/map.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
     )
-    cells = [*map(new_markdown_cell, texts), "print('the end')"]
-    assert make_run(cells, "mine") == 0
+    solved = new_code_cell("print(6 * 7)", metadata={"tags": ["solution"]})
+    assert make_run([*map(new_markdown_cell, texts), solved, "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
-    assert "the end" in page and "example.org/a.png" in page
-    assert 'href="../doc/install.md"' in page and 'src="data:image/svg+xml;base64' in page
+    assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
+    assert "Solution</summary><pre>print(6 * 7)</pre></details>" in page and ">42" not in page
+    assert "../doc/install.md" in page.split("Why?</summary>")[1].split("</details>")[0]
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
     assert any("](../doc/map.svg)" in cell.source for cell in copy.cells)
 

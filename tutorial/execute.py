@@ -151,6 +151,12 @@ def relink(notebook: nbformat.NotebookNode, old: str, new: str) -> None:
             cell.source = cell.source.replace(f"]({old}", f"]({new}")
 
 
+def closed(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A solution as text that a click opens, in one line, because a blank one ends HTML."""
+    code = escape(cell.source).replace("\n", "&#10;")
+    return new_markdown_cell(f"<details><summary>Solution</summary><pre>{code}</pre></details>")
+
+
 def write_html(notebook: Path) -> Path:
     """Write a notebook of `runs/` as one HTML file, whatever a reader has put into it.
 
@@ -158,17 +164,25 @@ def write_html(notebook: Path) -> Path:
     """
     content = nbformat.read(notebook, as_version=4)
     describe_pictures(content)
+    content.cells = [
+        closed(x) if "solution" in x.metadata.get("tags", ()) else x for x in content.cells
+    ]
     relink(content, "../doc/", "doc/")  # nbconvert takes pictures from within its folder alone
     for cell in content.cells:
         for output in cell.get("outputs", []):
             if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 address = f"data:image/png;base64,{output.data['image/png']}"
                 output.data["text/html"] = f'<img alt="{escape(words)}" src="{address}">'
+        if cell.cell_type == "markdown":  # nbconvert would close what begins in another paragraph
+            cell.source = re.sub(r"<details>\n<summary>(.+)</summary>\n", r"%%\1%%\n", cell.source)
+            cell.source = cell.source.replace("\n</details>", "\n\n%%%%")
         named = set(re.findall(r"attachment:([^)\s]+)", cell.source))
         for name in named - set(cell.get("attachments", {})):
             cell.source = cell.source.replace(f"attachment:{name}", name)
     where = {"metadata": {"path": str(PROJECT), "name": notebook.stem}}
     html, _ = HTMLExporter(embed_images=True).from_notebook_node(content, resources=where)
+    html = html.replace("<p>%%%%</p>", "</details>")
+    html = re.sub(r"<p>%%(.+)%%</p>", r"<details><summary>\1</summary>", html)
     page = notebook.with_suffix(".html")
     write_whole(page, html.replace('href="doc/', 'href="../doc/').encode())
     return page
