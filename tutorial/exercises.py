@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from reacher.columns import EARNINGS
 from reacher.episode import evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
-IN_USE = 2, 3, 4  # exercises whose answers every agent calls
+IN_USE = 2, 3, 4, 5, 7  # exercises whose answers agents call
 Case = tuple[Sequence, Any, str]  # arguments of an answer, what it should return, and words for it
 
 
@@ -27,16 +28,20 @@ def check(number: int, answer: Callable, cases: Iterable[Case], hint: str, prais
             needed = " The agents need it: without your line, run the solution below."
             say(f"Exercise {number} is still to be written.{needed * (number in IN_USE)}")
             return
-        found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+        found, expected = np.asarray(found), np.asarray(expected)
         # Single precision is enough.
         if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-5, atol=1e-7):
             say(
                 f"Exercise {number}: for {case} the answer should be "
-                f"{np.round(expected, 4).tolist()}, and it is {np.round(found, 4).tolist()}."
-                + (f" Hint: {hint}" if hint else "")
+                f"{shown(expected)}, and it is {shown(found)}." + (f" Hint: {hint}" if hint else "")
             )
             return
     say(f"Exercise {number} is right. {praise}")
+
+
+def shown(values: np.ndarray) -> Any:
+    """Numbers with four decimals, or truth values as they are."""
+    return (values if values.dtype == bool else values.astype(float).round(4)).tolist()
 
 
 def say(text: str) -> None:
@@ -110,20 +115,56 @@ def check_step(step: Callable) -> None:
     check(4, moved, cases, hint, praise)
 
 
-def check_mirror(signs: Callable) -> None:
-    """Exercise 5: how an angular velocity looks in a mirror."""
-    hint = (
-        "turn a pencil about an axis and look at it in a mirror. A turn about the axis that points "
-        "at the mirror stays as it is."
+def check_mirrored_critic(critic_class: Any, mirrors: Any) -> None:
+    """Exercise 5: an arm and its mirror images have one value; mirrors: their signs."""
+    import torch
+
+    plain, weights = critic_class.__mro__[1], torch.arange(1.0, 1 + mirrors.shape[1])
+    arm = torch.linspace(0.1, 1, mirrors.shape[1])  # its goal is at x >= 0 and z >= 0
+    images = (mirrors * arm).split([OBSERVATION_SIZE, ACTION_SIZE], dim=1)
+    critic = critic_class(
+        np.ones(OBSERVATION_SIZE, np.float32), lambda x: (x * weights).sum(1, True)
     )
-    numbers = (-1, 1, (1, -1, -1)), (1, -1, (-1, -1, 1)), (-1, -1, (-1, 1, -1))
-    cases = [((x, z), expected, f"x = {x} and z = {z}") for x, z, expected in numbers]
-    praise = "Two mirrors together make half a turn about y, which keeps turns about y."
-    check(5, signs, cases, hint, praise)
+    expected = plain.forward(critic, *(part[:1] for part in images)).expand(len(mirrors))
+    hint = (
+        "whatever goes in has to be reflected, the torques, too. What comes out is a value, and "
+        "has no side."
+    )
+    cases = [(images, expected, "an arm and its three images, with mirrored torques,")]
+    check(5, critic, cases, hint, "Whatever it learns on one side now holds on the other.")
+
+
+def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> None:
+    """Exercise 6: whether arms that see the same thing act differently."""
+    hint = "give agent.act observations that are all alike, and compare the rows of its actions."
+    cases = [
+        ((sound,), True, "the agent of section 6"),
+        ((one_noise,), False, "the agent with one noise for all arms"),
+    ]
+    check(6, probe, cases, hint, "It caught what no curve showed.")
+
+
+def check_networks(networks: Callable) -> None:
+    """Exercise 7: an actor that is blind to the earnings, and a critic that sees them."""
+    import torch
+
+    def sees() -> tuple[bool, ...] | None:
+        actor, critic = networks()
+        shown, hidden = torch.zeros(1, OBSERVATION_SIZE), torch.zeros(1, OBSERVATION_SIZE)
+        shown[:, EARNINGS] = 1
+        action = actor(hidden)
+        pairs = (actor(shown), action), (critic(shown, action), critic(hidden, action))
+        answer = tuple(not torch.equal(*pair) for pair in pairs)
+        return None if answer == (True, True) else answer
+
+    hint = "multiply the earnings by 0 in the actor, and leave the critic as it is."
+    words = "whether actor and critic see the earnings,"
+    cases = [((), (False, True), words)]
+    check(7, sees, cases, hint, "Only the critic sees the earnings.")
 
 
 def check_n_step(n_step_return: Callable) -> None:
-    """Exercise 6: the n-step target."""
+    """Exercise 8: the n-step target."""
     hint = "the first reward has the factor 1, the last one gamma^(n - 1), and the value gamma^n."
     words = "the rewards {}, a value of {} and a gamma of {}"
     cases = []
@@ -131,11 +172,11 @@ def check_n_step(n_step_return: Callable) -> None:
         rewards, value, gamma = given
         expected = np.polynomial.polynomial.polyval(gamma, [*rewards, value])
         cases.append((given, expected, words.format(*given)))
-    check(6, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
+    check(8, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
 
 
 def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 7: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+    """Exercise 9: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
         def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
@@ -153,11 +194,11 @@ def check_probe(probe: Callable, buffer: type) -> None:
             words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
             cases.append(((kind(n_step, 0.97), 0.97), expected, words))
     praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(7, probe, cases, hint, praise)
+    check(9, probe, cases, hint, praise)
 
 
 def check_weights(weights: Callable) -> None:
-    """Exercise 8: importance weights, divided by the largest of the batch."""
+    """Exercise 10: importance weights, divided by the largest of the batch."""
     hint = (
         "N cancels when you divide by the largest weight, which belongs to the smallest "
         "probability."
@@ -169,14 +210,14 @@ def check_weights(weights: Callable) -> None:
         words = f"the probabilities {numbers} and a beta of {beta}"
         cases.append(((probabilities, beta), expected, words))
     praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    check(8, weights, cases, hint, praise)
+    check(10, weights, cases, hint, praise)
 
 
 def check_noise(noise_matrix: Callable) -> None:
-    """Exercise 9: factorized noise, (outputs, inputs)."""
+    """Exercise 11: factorized noise, (outputs, inputs)."""
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
     words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
     cases = [((noise_in, noise_out), expected, words)]
-    check(9, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
+    check(11, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")

@@ -140,11 +140,11 @@ def show_swing(environment: Any, policy: Policy) -> None:
 
 
 def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
-    """Scores (seeds,) of groups: a row each, by mean, with its interval; a line at the first's."""
+    """Scores (seeds,) of groups: a row each, by mean, with its interval; a band at the first's."""
     base, *_ = groups.values()
     rows = sorted(groups.items(), key=lambda row: row[1].mean())
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
-    axes.axvline(base.mean(), color="0.4", linestyle="--", linewidth=1)
+    axes.axvspan(*mean_interval(base)[1:], color="0.9", linewidth=0)
     for height, (_, scores) in enumerate(rows):
         mean, low, high = mean_interval(scores)
         spread = height + np.linspace(-0.25, 0.25, len(scores))  # so that no dot hides another
