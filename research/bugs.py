@@ -93,8 +93,8 @@ class StaleGradients:
         self.critic_optimizer.zero_grad()
         return errors.detach()
 
-    def learn_actor(self, batch, noise=None):
-        loss = super().learn_actor(batch, noise)
+    def learn_actor(self, batch, *noise):
+        loss = super().learn_actor(batch, *noise)
         for weight, stale in zip(self.critic.parameters(), self.stale, strict=True):
             stale.copy_(weight.grad)
         return loss

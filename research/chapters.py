@@ -2,8 +2,8 @@
 
 python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
-`act_one` and `first_steps` are of the notebook's first act, `reports` of doc/reports.ipynb. Their
-words are in doc/plans.md.
+`act_one`, `first_steps` and `quiz` are of the notebook's first act, `reports` of doc/reports.ipynb.
+Their words are in doc/plans.md.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
-from research import results
+from reacher.episode import time_is_up
+from research import bugs, results
 from research.training import Row
 from tutorial import notebook
 from tutorial.environments import open_environment
@@ -25,26 +27,31 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def maker(networks: str, agent: str, learner: str = "PlainDDPG", **options: Any) -> Make:
-    """How the notebook makes an agent: names of its cells, and settings that are others."""
+def maker(networks: str, agent: Any, learner: Any = "PlainDDPG", **options: Any) -> Make:
+    """How the notebook makes an agent: cells, by name or changed, and settings that are others."""
     cells = notebook.definitions()
+
+    def cell(one: Any) -> Any:
+        return getattr(cells, one) if isinstance(one, str) else one
 
     def make(generator: Any) -> Any:
         settings = cells.PlainSettings(**options)
-        made = getattr(cells, learner)(*getattr(cells, networks)(), settings)
-        return getattr(cells, agent)(made, generator, settings)
+        made = cell(learner)(*cell(networks)(), settings)
+        return cell(agent)(made, generator, settings)
 
     return make
 
 
+OFTEN: dict[str, Any] = {"train_freq": 10, "gradient_steps": 40}
+
+
 def act_one() -> dict[str, Make]:
     """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
-    often: dict[str, Any] = {"train_freq": 10, "gradient_steps": 40}
     return {
         "plain": maker("plain_networks", "PlainAgent"),
-        "steps": maker("plain_networks", "FastAgent", **often),
-        "mirrors": maker("mirrored_networks", "FastAgent", **often),
-        "mirrors_norm": maker("normalized_networks", "FastAgent", **often),
+        "steps": maker("plain_networks", "FastAgent", **OFTEN),
+        "mirrors": maker("mirrored_networks", "FastAgent", **OFTEN),
+        "mirrors_norm": maker("normalized_networks", "FastAgent", **OFTEN),
     }
 
 
@@ -55,6 +62,40 @@ def first_steps() -> dict[str, Make]:
         "slow_copies": maker("plain_networks", "FirstAgent"),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
     }
+
+
+def quiz() -> dict[str, Make]:
+    """The agent of section 10 without a bug, and with each of four."""
+    cells: Any = notebook.definitions()
+
+    class Broadcast(cells.PlainDDPG):
+        def td_errors(self, batch: Any) -> Any:  # a matrix
+            values = self.critic(batch.observations, batch.actions)
+            return self.targets(batch) - values[:, None]
+
+    class OneNoise(cells.FastAgent):
+        def torque_noise(self, shape: tuple[int, int]) -> Any:
+            return super().torque_noise((1, shape[1]))
+
+    class TerminalAtLimit(cells.FastAgent):
+        def remember(self, observations: Any, actions: Any, env_info: Any) -> None:
+            super().remember(observations, actions, env_info)
+            if time_is_up(env_info):
+                rewards = self.settings.reward_scale * np.array(env_info.rewards)
+                nothing = np.zeros(len(rewards))
+                self.store([observations, actions, rewards, nothing, env_info.vector_observations])
+
+    class StaleGradients(bugs.StaleGradients, cells.WeightedDDPG):
+        pass
+
+    pairs = {
+        "none": ("FastAgent", "PlainDDPG"),
+        "broadcast": ("FastAgent", Broadcast),
+        "one_noise": (OneNoise, "PlainDDPG"),
+        "terminal_at_limit": (TerminalAtLimit, "PlainDDPG"),
+        "stale_gradients": ("FastAgent", StaleGradients),
+    }
+    return {name: maker("normalized_networks", *pair, **OFTEN) for name, pair in pairs.items()}
 
 
 def reports() -> dict[str, Make]:
@@ -68,6 +109,7 @@ Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
 CHAPTERS: dict[str, Chapter] = {
     "act_one": (act_one, range(9400, 9412), {}, 15),
     "first_steps": (first_steps, range(9400, 9412), {}, 10),
+    "quiz": (quiz, range(9500, 9505), {}, 30),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
 
