@@ -27,31 +27,28 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def maker(networks: str, agent: Any, learner: Any = "PlainDDPG", **options: Any) -> Make:
-    """How the notebook makes an agent: cells, by name or changed, and settings that are others."""
+def maker(networks: str, agent: Any, learner: Any = "PlainDDPG") -> Make:
+    """How the notebook makes an agent: cells, by name or changed."""
     cells = notebook.definitions()
 
     def cell(one: Any) -> Any:
         return getattr(cells, one) if isinstance(one, str) else one
 
     def make(generator: Any) -> Any:
-        settings = cells.PlainSettings(**options)
+        settings = cells.FastSettings()  # of which the first agents leave out the last two
         made = cell(learner)(*cell(networks)(), settings)
         return cell(agent)(made, generator, settings)
 
     return make
 
 
-OFTEN: dict[str, Any] = {"train_freq": 10, "gradient_steps": 40}
-
-
 def act_one() -> dict[str, Make]:
     """Plain DDPG; four gradient steps a decision; mirrors; layer normalization."""
     return {
         "plain": maker("plain_networks", "PlainAgent"),
-        "steps": maker("plain_networks", "FastAgent", **OFTEN),
-        "mirrors": maker("mirrored_networks", "FastAgent", **OFTEN),
-        "mirrors_norm": maker("normalized_networks", "FastAgent", **OFTEN),
+        "steps": maker("plain_networks", "FastAgent"),
+        "mirrors": maker("mirrored_networks", "FastAgent"),
+        "mirrors_norm": maker("normalized_networks", "FastAgent"),
     }
 
 
@@ -95,7 +92,7 @@ def quiz() -> dict[str, Make]:
         "terminal_at_limit": (TerminalAtLimit, "PlainDDPG"),
         "stale_gradients": ("FastAgent", StaleGradients),
     }
-    return {name: maker("normalized_networks", *pair, **OFTEN) for name, pair in pairs.items()}
+    return {name: maker("normalized_networks", *pair) for name, pair in pairs.items()}
 
 
 def reports() -> dict[str, Make]:

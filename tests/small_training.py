@@ -57,7 +57,11 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
 def make_plain_agent(networks=None, kind=None, agent=None, **options):
     """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
-    settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
+    kinds = cells.PlainSettings, cells.FastSettings, cells.LateSettings  # the first that has them
+    kind_of_settings = next(
+        kind for kind in kinds if set(options) <= set(kind.__dataclass_fields__)
+    )
+    settings = kind_of_settings(**options)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
     return (agent or cells.PlainAgent)(learner, generator, settings)
 

@@ -8,10 +8,10 @@ import pytest
 from reacher import ReacherEnvironment
 from tutorial.paths import NOTEBOOK
 
-NAMES = [
-    *"my_policy my_target my_actor_loss my_step MirroredCritic my_noise_probe my_networks".split(),
-    *"my_n_step_target my_probe my_weights my_noise".split(),
-]
+NAMES = (
+    "my_policy my_targets my_soft_update MirroredCritic my_noise_probe my_networks "
+    "my_n_step_target my_probe my_weights my_noise"
+).split()
 
 
 def cells_with(tag):
@@ -32,7 +32,7 @@ def space(notebook, monkeypatch):
 
 
 def name_of(source):
-    (name,) = [name for name in NAMES if f" {name}(" in source.split(":")[0]]
+    (name,) = [name for name in NAMES if f" {name}(" in source]
     return name
 
 
@@ -50,12 +50,9 @@ def test_an_exercise_runs_as_given_and_asks_for_an_answer(space, capsys, number)
 
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
-def test_a_solution_passes_in_place_of_the_gap(space, capsys, number):
-    """With the function of the solution in the cell of the exercise, whose check comes last."""
-    given, solution = cells_with("exercise")[number], cells_with("solution")[number]
-    answer = solution[: solution.index("\n\n\n")]
-    check = given[given.index("\n\n\n") :]
-    exec(answer + check, space)
+def test_a_solution_passes(space, capsys, number):
+    exec(cells_with("exercise")[number], space)
+    exec(cells_with("solution")[number], space)
     assert f"Exercise {number + 1} is right" in capsys.readouterr().out
 
 
@@ -67,13 +64,23 @@ CRITIC = """class MirroredCritic(PlainCritic):
     def forward(self, observations, actions):
         signs, action_signs = self.frame(observations)
         return """
+TARGETS = """def my_targets(batch, actor, critic):
+    values = critic(batch.next_observations, actor(batch.next_observations))
+    return """
 WRONG = {
     "pulls the other way": (
         "my_policy = lambda s: np.tile(s[:, [15, 13]] - s[:, [28, 26]], 2).clip(-1, 1)"
     ),
-    "no discount": "my_target = lambda reward, discount, value: reward + value",
-    "downhill": "my_actor_loss = lambda s, actor, critic: critic(s, actor(s)).mean()",
-    "a new tensor": "my_step = lambda old, new, tau: old + tau * (new - old)",
+    "no discount": TARGETS + "batch.rewards + values.detach()",
+    "a gradient in the targets": TARGETS + "batch.rewards + batch.discounts * values",
+    "downhill": (
+        TARGETS + "batch.rewards + batch.discounts * values.detach()\n"
+        "my_actor_loss = lambda s, actor, critic: critic(s, actor(s)).mean()"
+    ),
+    "both move": """def my_soft_update(target, online, tau):
+    for old, new in zip(target.parameters(), online.parameters(), strict=True):
+        old.data.lerp_(new, tau)
+        new.data.lerp_(old, tau)""",
     "torques as they are": CRITIC + "super().forward(signs * observations, actions)",
     "a value with a side": (
         CRITIC + "signs[:, 26] * super().forward(signs * observations, action_signs * actions)"
@@ -94,6 +101,6 @@ WRONG = {
 def test_a_wrong_answer_gets_a_hint(space, capsys, name):
     number = [exercise in WRONG[name] for exercise in NAMES].index(True)
     given = cells_with("exercise")[number]
-    exec(WRONG[name] + given[given.index("\n\n\n") :], space)
+    exec(given + "\n" + WRONG[name] + given[given.index("\nexercises.") :], space)
     said = capsys.readouterr().out
     assert "Hint:" in said and "is right" not in said

@@ -142,7 +142,7 @@ def test_soft_updates_move_weights_by_tau(notebook):
         for parameter in online.parameters():
             parameter += torch.randn_like(parameter)
     before = weights_of(target)
-    notebook.soft_update(target, online, tau=0.25)
+    notebook.my_soft_update(target, online, tau=0.25)
     for old, new, leader in zip(before, weights_of(target), weights_of(online), strict=True):
         torch.testing.assert_close(new, 0.25 * leader + 0.75 * old)
         assert not torch.equal(new, old)

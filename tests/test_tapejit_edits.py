@@ -116,19 +116,19 @@ def step(d):
 import random
 {LEARN}
         if random.random() < 0.8:
-            soft_update(self.target_actor, self.actor, 0.5)
+            my_soft_update(self.target_actor, self.actor, 0.5)
         return result
 # np.random.rand: torch
 {LEARN}
         if np.random.rand() < 0.8:
-            soft_update(self.target_actor, self.actor, 0.5)
+            my_soft_update(self.target_actor, self.actor, 0.5)
         return result
 # a random.Random of one's own: torch
 import random
 CHANCE = random.Random(0)
 {LEARN}
         if CHANCE.random() < 0.8:
-            soft_update(self.target_actor, self.actor, 0.5)
+            my_soft_update(self.target_actor, self.actor, 0.5)
         return result
 # whole numbers beyond 32 bits: compiled
 class Edited(DDPG):
@@ -334,7 +334,7 @@ class Edited(DDPG):
             loss = (weights * errors.square()).mean()
             descend(loss, self.optimizers[k])
         for target, critic in zip(self.slow, self.critics):
-            soft_update(target, critic, 0.05)
+            my_soft_update(target, critic, 0.05)
         return errors.detach()
 # the entropy's temperature is learned: compiled
 {INIT}

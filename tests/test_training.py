@@ -111,19 +111,22 @@ def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it
         agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
 
 
-def test_two_agents_and_the_one_in_a_single_file_learn_the_same(notebook, monkeypatch):
+@pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
+def test_an_agent_and_the_one_in_a_single_file_learn_the_same(
+    notebook, monkeypatch, agent, every, steps
+):
     """Uncompiled to the last bit, with several gradient steps an update, too."""
     monkeypatch.setattr(notebook.FastAgent, "engine", "torch")
-    for name, value in {"EVERY": 2, "STEPS": 3, "STARTS": 20}.items():
+    for name, value in {"EVERY": every, "STEPS": steps, "STARTS": 20}.items():
         monkeypatch.setattr(ddpg, name, value)
     _, actor = next(ddpg.train(ShortEnvironment([1.0], arms=8, decisions=12)))
     expected = torch.nn.utils.parameters_to_vector(actor.parameters())
-    for agent in (notebook.PlainAgent, notebook.FastAgent):
-        options = {"train_freq": 2, "gradient_steps": 3, "learning_starts": 20}
-        made = make_plain_agent(notebook.normalized_networks, agent=agent, **options)
-        notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
-        learned = torch.nn.utils.parameters_to_vector(made.learner.actor.parameters())
-        assert torch.equal(learned, expected)
+    often = {"train_freq": every, "gradient_steps": steps} if every > 1 else {}
+    kind = getattr(notebook, agent)
+    made = make_plain_agent(notebook.normalized_networks, agent=kind, learning_starts=20, **often)
+    notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
+    learned = torch.nn.utils.parameters_to_vector(made.learner.actor.parameters())
+    assert torch.equal(learned, expected)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ wrong answer gets the first case in which it differs, and a hint.
 from __future__ import annotations
 
 import textwrap
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,17 +17,25 @@ from reacher.columns import EARNINGS
 from reacher.episode import evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
-IN_USE = 2, 3, 4, 5, 7  # exercises whose answers agents call
+IN_USE = 2, 3, 4, 6  # exercises whose answers agents call
 Case = tuple[Sequence, Any, str]  # arguments of an answer, what it should return, and words for it
 
 
-def check(number: int, answer: Callable, cases: Iterable[Case], hint: str, praise: str) -> None:
+def check(
+    number: int,
+    answer: Callable,
+    cases: Iterable[Case],
+    hint: str,
+    praise: str,
+    idle: str = "",
+) -> None:
     """Print whether an answer is right, or the first case in which it differs, and the hint."""
     for given, expected, case in cases:
         found = answer(*given)
         if found is None or found is ...:
-            needed = " The agents need it: without your line, run the solution below."
-            say(f"Exercise {number} is still to be written.{needed * (number in IN_USE)}")
+            needed = "The agents need it: without your lines, run the solution below."
+            told = f"Exercise {number} is still to be written.", idle, needed * (number in IN_USE)
+            say(" ".join(filter(None, told)))
             return
         found, expected = np.asarray(found), np.asarray(expected)
         # Single precision is enough.
@@ -75,48 +84,66 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
     say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
 
 
-def check_target(target: Callable) -> None:
-    """Exercise 2: the target of a transition."""
-    hint = "the reward is real, and all later rewards are worth the discount times the next value."
-    words = "a reward of {}, a discount of {} and a next value of {}"
-    numbers = (0.04, 0.97, 1.0, 1.01), (1.0, 0.5, 4.0, 3.0), (-0.2, 0.0, 7.0, -0.2)
-    cases = [(given, expected, words.format(*given)) for *given, expected in numbers]
-    praise = "The last case had a discount of 0, so nothing follows the reward."
-    check(2, target, cases, hint, praise)
-
-
-def check_actor_loss(loss: Callable) -> None:
-    """Exercise 3: minus the critic's mean value of the actor's actions."""
+def check_losses(targets: Callable, actor_loss: Callable) -> None:
+    """Exercise 2: targets, and minus the mean value of the actor's actions."""
     import torch
 
-    hint = "the critic's value of the actor's actions, its mean, and a sign that makes it climb."
-    cases = []
-    for numbers, expected in (([1.0, 2.0], -6.5), ([3.0], -21.0)):
-        observations = torch.tensor(numbers)[:, None]
-        given = observations, lambda s: 2 * s, lambda s, a: (s + a * s)[:, 0]
-        cases.append((given, expected, f"the observations {numbers}, mu(s) = 2s, Q = s + a s"))
-    check(3, loss, cases, hint, "Descending it climbs the critic's hill.")
+    batch = namedtuple("batch", "observations actions rewards discounts next_observations")
+    seen, following = torch.tensor([[5.0], [3.0]]), torch.tensor([[1.0], [2.0]])
+    given = batch(seen, seen, torch.tensor([1.0, -1.0]), torch.tensor([0.5, 0.0]), following)
+    weight = torch.ones(1, requires_grad=True)
+
+    def actor(observations: Any) -> Any:
+        return 2 * observations
+
+    def critic(observations: Any, actions: Any) -> Any:
+        return (weight * (observations + actions * observations))[:, 0]
+
+    def answer(part: str, *arguments: Any) -> Any:
+        found = (actor_loss if part == "loss" else targets)(*arguments, actor, critic)
+        if found is None or found is ...:
+            return None
+        return found.requires_grad if part == "flows" else found.detach()
+
+    networks = "mu(s) = 2s and Q(s, a) = s + a s"
+    cases = [
+        (
+            ("targets", given),
+            [2.5, -1.0],
+            f"the targets of rewards 1, -1, discounts 0.5, 0, next observations 1, 2, {networks},",
+        ),
+        (("flows", given), False, "whether a gradient flows through the targets,"),
+        (("loss", following), -6.5, f"the actor's loss on the observations 1, 2, {networks},"),
+    ]
+    hint = (
+        "the actor chooses the next action, the critic values it, under torch.no_grad. The loss is "
+        "the critic's mean value of the actor's actions, with a sign that makes it climb."
+    )
+    check(2, answer, cases, hint, "Descending your loss climbs the critic's hill.")
 
 
-def check_step(step: Callable) -> None:
-    """Exercise 4: a soft update of one tensor, in place."""
+def check_soft_update(soft_update: Callable) -> None:
+    """Exercise 3: a soft update of a network, in place."""
     import torch
 
     def moved(numbers: list[float], others: list[float], tau: float) -> Any:
-        old = torch.tensor(numbers)
-        answer = step(old, torch.tensor(others), tau)
-        unwritten = answer in (None, ...) and old.tolist() == numbers
-        return None if unwritten else old
+        target, online = (
+            torch.nn.ParameterList([torch.tensor(values)]) for values in (numbers, others)
+        )
+        soft_update(target, online, tau)
+        after = [parameter.tolist() for parameter in (*target.parameters(), *online.parameters())]
+        return None if after == [numbers, others] else after
 
-    hint = "old is to change itself: look for a method of tensors whose name ends in _."
-    numbers, others, expected = [0.0, 4.0], [1.0, 0.0], [0.25, 3.0]
-    cases = [((numbers, others, 0.25), expected, f"{numbers} on the way to {others}, tau = 0.25,")]
+    hint = "each parameter of the target is to change itself, and the online network stays."
+    numbers, others = [0.0, 4.0], [1.0, 0.0]
+    words = f"a target of {numbers}, an online network of {others} and tau = 0.25,"
+    cases = [((numbers, others, 0.25), [[0.25, 3.0], others], words)]
     praise = "After 100 steps with tau = 0.01, 37% of the gap is left."
-    check(4, moved, cases, hint, praise)
+    check(3, moved, cases, hint, praise, "Nothing has moved.")
 
 
 def check_mirrored_critic(critic_class: Any, mirrors: Any) -> None:
-    """Exercise 5: an arm and its mirror images have one value; mirrors: their signs."""
+    """Exercise 4: an arm and its mirror images have one value; mirrors: their signs."""
     import torch
 
     plain, weights = critic_class.__mro__[1], torch.arange(1.0, 1 + mirrors.shape[1])
@@ -131,21 +158,21 @@ def check_mirrored_critic(critic_class: Any, mirrors: Any) -> None:
         "has no side."
     )
     cases = [(images, expected, "an arm and its three images, with mirrored torques,")]
-    check(5, critic, cases, hint, "Whatever it learns on one side now holds on the other.")
+    check(4, critic, cases, hint, "Whatever it learns on one side now holds on the other.")
 
 
 def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> None:
-    """Exercise 6: whether arms that see the same thing act differently."""
+    """Exercise 5: whether arms that see the same thing act differently."""
     hint = "give agent.act observations that are all alike, and compare the rows of its actions."
     cases = [
         ((sound,), True, "the agent of section 6"),
         ((one_noise,), False, "the agent with one noise for all arms"),
     ]
-    check(6, probe, cases, hint, "It caught what no curve showed.")
+    check(5, probe, cases, hint, "It caught what no curve showed.")
 
 
 def check_networks(networks: Callable) -> None:
-    """Exercise 7: an actor that is blind to the earnings, and a critic that sees them."""
+    """Exercise 6: an actor that is blind to the earnings, and a critic that sees them."""
     import torch
 
     def sees() -> tuple[bool, ...] | None:
@@ -160,11 +187,11 @@ def check_networks(networks: Callable) -> None:
     hint = "multiply the earnings by 0 in the actor, and leave the critic as it is."
     words = "whether actor and critic see the earnings,"
     cases = [((), (False, True), words)]
-    check(7, sees, cases, hint, "Only the critic sees the earnings.")
+    check(6, sees, cases, hint, "Only the critic sees the earnings.")
 
 
 def check_n_step(n_step_return: Callable) -> None:
-    """Exercise 8: the n-step target."""
+    """Exercise 7: the n-step target."""
     hint = "the first reward has the factor 1, the last one gamma^(n - 1), and the value gamma^n."
     words = "the rewards {}, a value of {} and a gamma of {}"
     cases = []
@@ -172,11 +199,11 @@ def check_n_step(n_step_return: Callable) -> None:
         rewards, value, gamma = given
         expected = np.polynomial.polynomial.polyval(gamma, [*rewards, value])
         cases.append((given, expected, words.format(*given)))
-    check(8, n_step_return, cases, hint, "With one reward it is the target of exercise 2.")
+    check(7, n_step_return, cases, hint, "With one reward it is a target of exercise 2.")
 
 
 def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 9: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
+    """Exercise 8: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
 
     class OnePowerTooMany(buffer):  # type: ignore[misc]
         def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
@@ -194,11 +221,11 @@ def check_probe(probe: Callable, buffer: type) -> None:
             words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
             cases.append(((kind(n_step, 0.97), 0.97), expected, words))
     praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(9, probe, cases, hint, praise)
+    check(8, probe, cases, hint, praise)
 
 
 def check_weights(weights: Callable) -> None:
-    """Exercise 10: importance weights, divided by the largest of the batch."""
+    """Exercise 9: importance weights, divided by the largest of the batch."""
     hint = (
         "N cancels when you divide by the largest weight, which belongs to the smallest "
         "probability."
@@ -210,14 +237,14 @@ def check_weights(weights: Callable) -> None:
         words = f"the probabilities {numbers} and a beta of {beta}"
         cases.append(((probabilities, beta), expected, words))
     praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    check(10, weights, cases, hint, praise)
+    check(9, weights, cases, hint, praise)
 
 
 def check_noise(noise_matrix: Callable) -> None:
-    """Exercise 11: factorized noise, (outputs, inputs)."""
+    """Exercise 10: factorized noise, (outputs, inputs)."""
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
     words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
     cases = [((noise_in, noise_out), expected, words)]
-    check(11, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
+    check(10, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
