@@ -86,7 +86,7 @@ def quiz() -> dict[str, Make]:
         pass
 
     pairs = {
-        "none": ("FastAgent", "PlainDDPG"),
+        "default": ("FastAgent", "PlainDDPG"),
         "broadcast": ("FastAgent", Broadcast),
         "one_noise": (OneNoise, "PlainDDPG"),
         "terminal_at_limit": (TerminalAtLimit, "PlainDDPG"),
