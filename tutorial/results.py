@@ -17,8 +17,6 @@ from tutorial.paths import CHECKPOINTS
 Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 HEAD = "seed,episode,"  # begins tables of variants; others may lie beside them
 
-QUIZ = "broadcast one_noise terminal_at_limit stale_gradients".split()  # of the plan `bugs`
-
 
 def read_plan(plan: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
     """All variants of a plan by name; of each the columns, (seeds, episodes), seeds in order.
