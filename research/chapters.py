@@ -66,21 +66,20 @@ def quiz() -> dict[str, Make]:
     cells: Any = notebook.definitions()
 
     class Broadcast(cells.PlainDDPG):
-        def td_errors(self, batch: Any) -> Any:  # a matrix
-            values = self.critic(batch.observations, batch.actions)
-            return self.targets(batch) - values[:, None]
+        def td_errors(self, batch):  # a matrix
+            return self.targets(batch) - self.critic(*batch[:2])[:, None]
 
     class OneNoise(cells.FastAgent):
-        def torque_noise(self, shape: tuple[int, int]) -> Any:
+        def torque_noise(self, shape):
             return super().torque_noise((1, shape[1]))
 
     class TerminalAtLimit(cells.FastAgent):
-        def remember(self, observations: Any, actions: Any, env_info: Any) -> None:
+        def remember(self, observations, actions, env_info):
             super().remember(observations, actions, env_info)
             if time_is_up(env_info):
                 rewards = self.settings.reward_scale * np.array(env_info.rewards)
-                nothing = np.zeros(len(rewards))
-                self.store([observations, actions, rewards, nothing, env_info.vector_observations])
+                following = env_info.vector_observations
+                self.store([observations, actions, rewards, 0 * rewards, following])
 
     class StaleGradients(bugs.StaleGradients, cells.WeightedDDPG):
         pass
@@ -106,7 +105,7 @@ Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
 CHAPTERS: dict[str, Chapter] = {
     "act_one": (act_one, range(9400, 9412), {}, 15),
     "first_steps": (first_steps, range(9400, 9412), {}, 10),
-    "quiz": (quiz, range(9500, 9505), {}, 30),
+    "quiz": (quiz, range(9500, 9512), {}, 30),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
 
