@@ -10,7 +10,7 @@ from tutorial.paths import NOTEBOOK
 
 NAMES = (
     "my_policy my_targets my_soft_update MirroredCritic my_noise_probe my_networks "
-    "my_n_step_target my_probe my_weights my_noise"
+    "my_n_step_target my_weights my_noise"
 ).split()
 
 
@@ -91,7 +91,6 @@ WRONG = {
         critic.factor[columns.EARNINGS] = 0
         return actor, critic""",
     "only the value": "my_n_step_target = lambda rewards, value, gamma: gamma**3 * value",
-    "a buffer is right": "my_probe = lambda buffer, gamma: True",
     "not divided": "my_weights = lambda probabilities, beta: probabilities**-beta",
     "without the sign": "my_noise = lambda x, y: np.outer(np.abs(y) ** 0.5, np.abs(x) ** 0.5)",
 }

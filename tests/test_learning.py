@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import small_training
 from reacher.episode import evaluate_policy
@@ -91,17 +88,6 @@ def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook
         learner.td_errors(batch)
 
 
-def test_the_actor_loss_is_minus_the_value_of_its_actions(notebook):
-    """Q = 3 a^2 + s and mu(s) = w s at s = 1, 2: -mean Q = -(3 w^2 5 / 2 + 1.5)."""
-    w = torch.tensor(0.5, requires_grad=True)
-    loss = notebook.my_actor_loss(
-        torch.tensor([[1.0], [2.0]]), lambda s: w * s, lambda s, a: (3 * a**2 + s)[:, 0]
-    )
-    assert loss.item() == -(3 * 0.25 * 2.5 + 1.5)
-    (gradient,) = torch.autograd.grad(loss, [w])
-    assert gradient.item() == -(6 * 0.5 * 2.5)
-
-
 def test_each_step_moves_its_own_network_only(notebook, defaults):
     """The actor's loss runs through the critic, and must not change it."""
     learner, batch = make_learner(notebook, defaults), make_batch(notebook)
@@ -132,20 +118,6 @@ def test_targets_of_slow_copies_that_follow_at_once_are_those_of_the_first_attem
             learner.learn(notebook.split_rows(torch.rand(8, 72)))
         after.append(weights_of(learner.actor, learner.critic))
     assert same(*after)
-
-
-def test_soft_updates_move_weights_by_tau(notebook):
-    """Every one: theta' <- tau theta + (1 - tau) theta'."""
-    online = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-    target = copy.deepcopy(online)
-    with torch.no_grad():
-        for parameter in online.parameters():
-            parameter += torch.randn_like(parameter)
-    before = weights_of(target)
-    notebook.my_soft_update(target, online, tau=0.25)
-    for old, new, leader in zip(before, weights_of(target), weights_of(online), strict=True):
-        torch.testing.assert_close(new, 0.25 * leader + 0.75 * old)
-        assert not torch.equal(new, old)
 
 
 # ----------------------------------------------------------------------------------------- learner

@@ -126,18 +126,16 @@ def check_soft_update(soft_update: Callable) -> None:
     """Exercise 3: a soft update of a network, in place."""
     import torch
 
-    def moved(numbers: list[float], others: list[float], tau: float) -> Any:
-        target, online = (
-            torch.nn.ParameterList([torch.tensor(values)]) for values in (numbers, others)
-        )
-        soft_update(target, online, tau)
-        after = [parameter.tolist() for parameter in (*target.parameters(), *online.parameters())]
-        return None if after == [numbers, others] else after
+    def moved(*given: Any) -> Any:
+        both = [torch.nn.ParameterList(map(torch.tensor, numbers)) for numbers in given[:2]]
+        soft_update(*both, given[2])
+        after = [[parameter.item() for parameter in network] for network in both]
+        return None if after == [*given[:2]] else after
 
     hint = "each parameter of the target is to change itself, and the online network stays."
-    numbers, others = [0.0, 4.0], [1.0, 0.0]
-    words = f"a target of {numbers}, an online network of {others} and tau = 0.25,"
-    cases = [((numbers, others, 0.25), [[0.25, 3.0], others], words)]
+    old, new = [0.0, 4.0], [1.0, 0.0]
+    words = f"a target with the parameters {old}, an online network with {new} and tau = 0.25,"
+    cases = [((old, new, 0.25), [[0.25, 3.0], new], words)]
     praise = "After 100 steps with tau = 0.01, 37% of the gap is left."
     check(3, moved, cases, hint, praise, "Nothing has moved.")
 
@@ -202,30 +200,8 @@ def check_n_step(n_step_return: Callable) -> None:
     check(7, n_step_return, cases, hint, "With one reward it is a target of exercise 2.")
 
 
-def check_probe(probe: Callable, buffer: type) -> None:
-    """Exercise 8: a probe for n-step targets. `buffer` is the notebook's NStepBuffer."""
-
-    class OnePowerTooMany(buffer):  # type: ignore[misc]
-        def window(self, steps: list, final_observations: np.ndarray) -> np.ndarray:
-            rows = super().window(steps, final_observations)
-            rows[:, -1 - final_observations.shape[1]] *= self.discount
-            return rows
-
-    hint = (
-        "append decisions with a reward of 1 until rows come out. A row holds the observation, the "
-        "action, the return, the discount, and the observation that followed."
-    )
-    cases = []
-    for n_step in (1, 3):
-        for kind, expected in ((buffer, True), (OnePowerTooMany, False)):
-            words = f"a {'right' if expected else 'wrong'} buffer with n = {n_step}"
-            cases.append(((kind(n_step, 0.97), 0.97), expected, words))
-    praise = "It found gamma to the power n + 1, which no learning curve showed."
-    check(8, probe, cases, hint, praise)
-
-
 def check_weights(weights: Callable) -> None:
-    """Exercise 9: importance weights, divided by the largest of the batch."""
+    """Exercise 8: importance weights, divided by the largest of the batch."""
     hint = (
         "N cancels when you divide by the largest weight, which belongs to the smallest "
         "probability."
@@ -237,14 +213,14 @@ def check_weights(weights: Callable) -> None:
         words = f"the probabilities {numbers} and a beta of {beta}"
         cases.append(((probabilities, beta), expected, words))
     praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    check(9, weights, cases, hint, praise)
+    check(8, weights, cases, hint, praise)
 
 
 def check_noise(noise_matrix: Callable) -> None:
-    """Exercise 10: factorized noise, (outputs, inputs)."""
+    """Exercise 9: factorized noise, (outputs, inputs)."""
     hint = "f keeps the sign and takes the root of the size. Each output's f meets each input's f."
     noise_in, noise_out = np.array([4.0, -9.0, 1.0]), np.array([1.0, -4.0])
     expected = np.outer([1.0, -2.0], [2.0, -3.0, 1.0])
     words = "noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs"
     cases = [((noise_in, noise_out), expected, words)]
-    check(10, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")
+    check(9, noise_matrix, cases, hint, "Five numbers made the noise of six weights.")

@@ -183,10 +183,8 @@ def plot_values(values: np.ndarray, returns: np.ndarray, best: float) -> Figure:
     panels[0].plot(returns[:100].mean(axis=1), color=BLUE, label="return that followed")
     panels[0].set(xlabel="decision", ylabel="mean over the arms (scaled)", xlim=(0, None))
     panels[0].legend(loc="lower right", frameon=False)
-    flights, later = slice(0, 100, 5), slice(100, None, 5)
-    for name, which, color in (("later", later, BLUE), ("first hundred", flights, GREEN)):
-        dots = returns[which].ravel(), values[which].ravel()
-        panels[1].plot(*dots, ".", color=color, markersize=3, alpha=0.5, label=name)
+    dots = returns[::5].ravel(), values[::5].ravel()
+    panels[1].plot(*dots, ".", color=BLUE, markersize=3, alpha=0.4, label="every fifth decision")
     ends = [returns.min(), returns.max()]
     panels[1].plot(ends, ends, color="0.4", linestyle="--", linewidth=1, label="equal")
     for panel in panels:
@@ -227,7 +225,7 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
     """Training scores of variants, one panel each, over the range of the runs of `default`.
 
     Args:
-        variants: of the plan `bugs`, as `read_plan` returns them.
+        variants: of the plan `bugs` or `quiz`, as `read_plan` returns them.
         titles: of the panels by variant, in their order.
     """
     columns = 2 if len(titles) == 4 else 3
@@ -245,8 +243,9 @@ def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Fig
         axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
         threshold_line(axes)
         axes.set_title(title, fontsize=9)
+        ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick <= episodes[-1]]
         axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
-        axes.set_xticks([1, 2, 5, 10, 20, 50], [1, 2, 5, 10, 20, 50])
+        axes.set_xticks(ticks, ticks)
         axes.minorticks_off()
         axes.tick_params(labelbottom=True)
     handles = panels.flat[0].get_legend_handles_labels()
