@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from tutorial.scores import first_at
 
 COLORS = ["0.45", BLUE, ORANGE, GREEN]
 SHADED = (0, 0, 0), (0, 1, 1), (1, 1, 1)  # cells whose curves have a band
-LETTERS = "ABCDEFGHIJK"
 MUSEUM = [name for name, bug in BUGS.items() if bug.number or name == "crossq"]
 
 
@@ -112,18 +110,11 @@ def sensitivity() -> Figure:
     return figure
 
 
-def quiz_order() -> Sequence[str]:
-    """The bugs in the order of the page's quiz, the same in every process."""
-    names = [name for name, bug in BUGS.items() if bug.number]
-    return [names[k] for k in np.random.default_rng(4).permutation(len(names))]
-
-
 FIGURES = {
     "study": study,
     "baselines": baselines,
     "sensitivity": sensitivity,
     "bugs": lambda: plot_bugs(read("bugs"), {name: BUGS[name].title for name in MUSEUM}),
-    "bugs_quiz": lambda: plot_bugs(read("bugs"), dict(zip(quiz_order(), LETTERS, strict=True))),
 }
 
 
