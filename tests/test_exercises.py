@@ -51,8 +51,7 @@ def test_an_exercise_runs_as_given_and_asks_for_an_answer(space, capsys, number)
 
 @pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 def test_a_solution_passes(space, capsys, number):
-    exec(cells_with("exercise")[number], space)
-    exec(cells_with("solution")[number], space)
+    exec(cells_with("exercise")[number] + "\n" + cells_with("solution")[number], space)
     assert f"Exercise {number + 1} is right" in capsys.readouterr().out
 
 
