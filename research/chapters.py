@@ -27,7 +27,9 @@ from tutorial.randomness import seed_everything
 Make = Callable[[Any], Any]  # of a generator an agent
 
 
-def maker(networks: str, agent: Any, learner: Any = "PlainDDPG") -> Make:
+def maker(
+    networks: str, agent: Any, learner: Any = "PlainDDPG", memory: str = "UniformReplay"
+) -> Make:
     """How the notebook makes an agent: cells, by name or changed."""
     cells = notebook.definitions()
 
@@ -37,7 +39,7 @@ def maker(networks: str, agent: Any, learner: Any = "PlainDDPG") -> Make:
     def make(generator: Any) -> Any:
         settings = cells.FastSettings()  # of which the first agents leave out the last two
         made = cell(learner)(*cell(networks)(), settings)
-        return cell(agent)(made, generator, settings)
+        return cell(agent)(made, cell(memory)(settings, generator), generator, settings)
 
     return make
 
@@ -55,8 +57,8 @@ def act_one() -> dict[str, Make]:
 def first_steps() -> dict[str, Make]:
     """Plain DDPG without slow copies or a replay buffer, and with one of them."""
     return {
-        "neither": maker("plain_networks", "FirstAgent", "ActorCritic"),
-        "slow_copies": maker("plain_networks", "FirstAgent"),
+        "neither": maker("plain_networks", "PlainAgent", "ActorCritic", "LastDecision"),
+        "slow_copies": maker("plain_networks", "PlainAgent", memory="LastDecision"),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
     }
 
@@ -79,7 +81,8 @@ def quiz() -> dict[str, Make]:
             if time_is_up(env_info):
                 rewards = self.settings.reward_scale * np.array(env_info.rewards)
                 following = env_info.vector_observations
-                self.store([observations, actions, rewards, 0 * rewards, following])
+                parts = observations, actions, rewards, 0 * rewards, following
+                self.memory.add(np.column_stack(parts))
 
     class StaleGradients(bugs.StaleGradients, cells.WeightedDDPG):
         pass

@@ -99,6 +99,6 @@ WRONG = {
 def test_a_wrong_answer_gets_a_hint(space, capsys, name):
     number = [exercise in WRONG[name] for exercise in NAMES].index(True)
     given = cells_with("exercise")[number]
-    exec(given + "\n" + WRONG[name] + given[given.index("\nexercises.") :], space)
+    exec(given + "\n" + WRONG[name] + given[given.rindex("\n") :], space)
     said = capsys.readouterr().out
     assert "Hint:" in said and "is right" not in said

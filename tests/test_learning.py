@@ -151,15 +151,15 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     waiting = notebook.split_rows(torch.from_numpy(np.concatenate(agent.waiting)), 3)
     own = agent.learner.td_errors(waiting).detach().abs().numpy() + 1e-4
     learned, updated = [], []
-    step, update = agent.learner.learn, agent.replay.update
+    step, update = agent.learner.learn, agent.memory.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
-    agent.replay.update = lambda *inputs: (updated.append(inputs), update(*inputs))
+    agent.memory.update = lambda *inputs: (updated.append(inputs), update(*inputs))
     agent.update()
-    assert not agent.waiting and agent.replay.ring.size == len(own) == 4 * 27 and len(learned) == 20
+    assert not agent.waiting and agent.memory.ring.size == len(own) == 4 * 27 and len(learned) == 20
     (_, first), (indices, errors) = updated
     np.testing.assert_allclose(np.abs(first) + 1e-4, own, rtol=1e-6)
     np.testing.assert_array_equal(errors, [found for found, _ in learned])
-    leaves = agent.replay.tree[len(agent.replay.tree) // 2 :]
+    leaves = agent.memory.tree[len(agent.memory.tree) // 2 :]
     expected = own.astype(np.float64)
     expected[indices.ravel()] = np.abs(errors.ravel()) + 1e-4  # NumPy keeps the last, too
     assert len(np.unique(indices)) < indices.size
@@ -178,8 +178,8 @@ def test_a_phase_has_fewer_steps_where_data_are_few(notebook, defaults):
 def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(notebook, defaults):
     options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
     agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
-    betas, sample = [], agent.replay.sample
-    agent.replay.sample = lambda *given: betas.append(given[1]) or sample(*given)
+    betas, sample = [], agent.memory.sample
+    agent.memory.sample = lambda *given: betas.append(given[1]) or sample(*given)
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
         agent.schedules.annealed_episodes = annealed
         fill(agent)  # the rates of an episode are set when it begins
@@ -197,7 +197,7 @@ def test_learning_comes_when_the_settings_say(notebook, defaults):
     fill(agent, arms=2, decisions=50)
     # Of two arms, 2 (k - 1) transitions are complete after k decisions: 12 after 7, 26 after 14.
     assert agent.num_updates == 3 * 6  # after 14, 21, 28, 35, 42 and 49
-    assert agent.replay.ring.size == 2 * 48 and agent.decisions == 50
+    assert agent.memory.ring.size == 2 * 48 and agent.decisions == 50
 
 
 # --------------------------------------------------------------------------------------- schedules
@@ -289,10 +289,10 @@ def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it
         notebook.train_episode(environment, agent)
     twin.restore(environment.state())
     weights, steps = weights_of(agent.learner.actor), agent.num_updates
-    held = agent.replay.ring.size, len(agent.waiting)
+    held = agent.memory.ring.size, len(agent.waiting)
     assert steps > 0 and not agent.learns
     scores = notebook.train_episode(environment, agent)
     np.testing.assert_array_equal(scores, evaluate_policy(twin, agent.policy))
     assert same(weights, weights_of(agent.learner.actor))
-    assert (agent.num_updates, agent.replay.ring.size, len(agent.waiting)) == (steps, *held)
+    assert (agent.num_updates, agent.memory.ring.size, len(agent.waiting)) == (steps, *held)
     assert agent.decisions == 3 * small_training.DECISIONS

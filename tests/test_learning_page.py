@@ -54,7 +54,8 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         def random(self, shape):
             return points
 
-    theirs = notebook.PrioritizedReplay(8, Given(), 0.6)
+    settings = notebook.PlainSettings(replay_capacity=8)
+    theirs = notebook.PrioritizedReplay(settings, Given(), 0.6)
     for part in (slice(6), slice(6, 11)):
         theirs.add(rows[part], errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))

@@ -22,7 +22,8 @@ def leaves_of(tree):
 
 def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
     """A prioritized memory of rows of width 1."""
-    replay = notebook.PrioritizedReplay(capacity, np.random.default_rng(0), alpha)
+    settings = notebook.PlainSettings(replay_capacity=capacity)
+    replay = notebook.PrioritizedReplay(settings, np.random.default_rng(0), alpha)
     replay.epsilon = epsilon
     return replay
 
@@ -76,7 +77,8 @@ def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
 
 @given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
 def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
-    replay, added = notebook.UniformReplay(capacity, np.random.default_rng(0)), 0
+    settings = notebook.PlainSettings(replay_capacity=capacity)
+    replay, added = notebook.UniformReplay(settings, np.random.default_rng(0)), 0
     for size in sizes:
         replay.add(np.arange(added, added + size, dtype=np.float32)[:, None])
         added += size

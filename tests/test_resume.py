@@ -208,7 +208,7 @@ def with_memories(cells):
 
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
-            self.replay = AgingReplay(self.settings.replay_capacity, self.generator)
+            self.memory = AgingReplay(self.settings, self.generator)
             self.pair = [Normalizer(), Normalizer()]
             self.chosen = self.pair[0]
 
@@ -238,7 +238,7 @@ def test_an_edited_agent_goes_on_with_its_memory(small, tmp_path, capsys):
     assert one.fast.engine == other.fast.engine == load_run(tmp_path / "cut")["engine"] == "torch"
     for name in ("log_alpha", "steps"):
         assert getattr(one.learner, name) == getattr(other.learner, name)
-    assert one.learner.steps > 12 and one.replay.seen == other.replay.seen
+    assert one.learner.steps > 12 and one.memory.seen == other.memory.seen
     assert other.chosen is other.pair[1] and "not saved" not in capsys.readouterr().out
 
 

@@ -86,7 +86,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         agent = make_agent(notebook, defaults, n_step=1, train_freq=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
-    rows = np.concatenate(agent.waiting) if kind == "whole" else agent.replay.rows[:30]
+    rows = np.concatenate(agent.waiting) if kind == "whole" else agent.memory.rows[:30]
     batch = notebook.split_rows(torch.from_numpy(rows))
     # Episodes observe the numbers 0..6 and 7..13. In 6 and 13 the real environment has reset, and
     # the transitions into them are dropped.
@@ -100,15 +100,22 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
-@pytest.mark.parametrize("agent, options", [("FirstAgent", {}), ("NStepAgent", {"n_step": 2})])
-def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it(
+@pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
+def test_an_end_before_time_is_up_is_remembered_without_a_future_or_refused(
     notebook, agent, options
 ):
     agent = make_plain_agent(agent=getattr(notebook, agent), **options)
     seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
     agent.remember(seen, actions, Answer(seen, [0.0, 0.0], False))
-    with pytest.raises(ValueError, match="before time was up"):
-        agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
+    end = Answer(seen, [0.0, 0.5], True, by_time_limit=[True, False])
+    if options:
+        with pytest.raises(ValueError, match="before time was up"):
+            agent.remember(seen, actions, end)
+    else:  # the first arm's time was up: its transition is left out
+        agent.remember(seen, actions, end)
+        remembered = agent.batch(agent.memory.rows[: agent.memory.size])
+        assert remembered.rewards.tolist() == [0, 0, 5]
+        assert remembered.discounts.tolist() == [*np.float32([0.97, 0.97]), 0]
 
 
 @pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
@@ -130,17 +137,18 @@ def test_an_agent_and_the_one_in_a_single_file_learn_the_same(
 
 
 @pytest.mark.parametrize(
-    "agent, learner",
+    "agent, learner, memory",
     [
-        ("FirstAgent", "ActorCritic"),
-        ("NStepAgent", "PlainDDPG"),
-        ("PrioritizedAgent", "WeightedDDPG"),
+        ("PlainAgent", "ActorCritic", "LastDecision"),
+        ("NStepAgent", "PlainDDPG", "UniformReplay"),
+        ("PrioritizedAgent", "WeightedDDPG", "PrioritizedReplay"),
     ],
 )
-def test_smaller_agents_learn_on_their_own(notebook, defaults, agent, learner):
-    generator = seed_everything(0)
+def test_smaller_agents_learn_on_their_own(notebook, defaults, agent, learner, memory):
+    generator, settings = seed_everything(0), defaults(**SMALL)
     learner = getattr(notebook, learner)(*notebook.normalized_networks(), notebook.PlainSettings())
-    made = getattr(notebook, agent)(learner, generator, defaults(**SMALL))
+    memory = getattr(notebook, memory)(settings, generator)
+    made = getattr(notebook, agent)(learner, memory, generator, settings)
     before = [weights.clone() for weights in learner.actor.parameters()]
     notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
     after = list(learner.actor.parameters())

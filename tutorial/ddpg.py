@@ -31,7 +31,7 @@ FACTOR = 1 / torch.tensor([*BODY, *BODY, 8, 8, 8, 1, 1, 1, 1])
 def signs_of_mirror(x: int, z: int) -> Tensor:
     """Signs (37,) of an observation and its action; x or z is -1 if it is mirrored."""
     polar, axial = [x, 1, z], [z, x * z, x]  # positions and velocities; rotations
-    body = [*polar, 1, x, x * z, z, *axial, *polar]
+    body = [*polar, 1, 1, 1, 1, *axial, *polar]  # whatever orientations are, FACTOR leaves them out
     return torch.tensor([*body, *body, *polar, 1, 1, 1, x * z, z, x, z, x], dtype=torch.float32)
 
 

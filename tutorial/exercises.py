@@ -28,15 +28,18 @@ def check(
     hint: str,
     praise: str,
     idle: str = "",
-) -> None:
-    """Print whether an answer is right, or the first case in which it differs, and the hint."""
+) -> bool:
+    """Print whether an answer is right, or the first case in which it differs, and the hint.
+
+    Returns: whether it is right. If so, its solution gives way to it.
+    """
     for given, expected, case in cases:
         found = answer(*given)
         if found is None or found is ...:
             needed = "The agents need it: without your lines, run the solution below."
             told = f"Exercise {number} is still to be written.", idle, needed * (number in IN_USE)
             say(" ".join(filter(None, told)))
-            return
+            return False
         found, expected = np.asarray(found), np.asarray(expected)
         # Single precision is enough.
         if found.shape != expected.shape or not np.allclose(found, expected, rtol=1e-5, atol=1e-7):
@@ -44,8 +47,9 @@ def check(
                 f"Exercise {number}: for {case} the answer should be "
                 f"{shown(expected)}, and it is {shown(found)}." + (f" Hint: {hint}" if hint else "")
             )
-            return
+            return False
     say(f"Exercise {number} is right. {praise}")
+    return True
 
 
 def shown(values: np.ndarray) -> Any:
@@ -84,7 +88,7 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
     say(f"Exercise 1 is right. Your policy scores {score:.2f}. Random torques earn about 0.1.")
 
 
-def check_losses(targets: Callable, actor_loss: Callable) -> None:
+def check_losses(targets: Callable, actor_loss: Callable) -> bool:
     """Exercise 2: targets, and minus the mean value of the actor's actions."""
     import torch
 
@@ -119,10 +123,10 @@ def check_losses(targets: Callable, actor_loss: Callable) -> None:
         "the actor chooses the next action, the critic values it, under torch.no_grad. The loss is "
         "the critic's mean value of the actor's actions, with a sign that makes it climb."
     )
-    check(2, answer, cases, hint, "Descending your loss climbs the critic's hill.")
+    return check(2, answer, cases, hint, "Descending your loss climbs the critic's hill.")
 
 
-def check_soft_update(soft_update: Callable) -> None:
+def check_soft_update(soft_update: Callable) -> bool:
     """Exercise 3: a soft update of a network, in place."""
     import torch
 
@@ -137,10 +141,10 @@ def check_soft_update(soft_update: Callable) -> None:
     words = f"a target with the parameters {old}, an online network with {new} and tau = 0.25,"
     cases = [((old, new, 0.25), [[0.25, 3.0], new], words)]
     praise = "After 100 steps with tau = 0.01, 37% of the gap is left."
-    check(3, moved, cases, hint, praise, "Nothing has moved.")
+    return check(3, moved, cases, hint, praise, "Nothing has moved.")
 
 
-def check_mirrored_critic(critic_class: Any, mirrors: Any) -> None:
+def check_mirrored_critic(critic_class: Any, mirrors: Any) -> bool:
     """Exercise 4: an arm and its mirror images have one value; mirrors: their signs."""
     import torch
 
@@ -156,7 +160,7 @@ def check_mirrored_critic(critic_class: Any, mirrors: Any) -> None:
         "has no side."
     )
     cases = [(images, expected, "an arm and its three images, with mirrored torques,")]
-    check(4, critic, cases, hint, "Whatever it learns on one side now holds on the other.")
+    return check(4, critic, cases, hint, "Whatever it learns on one side now holds on the other.")
 
 
 def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> None:
@@ -169,7 +173,7 @@ def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> None:
     check(5, probe, cases, hint, "It caught what no curve showed.")
 
 
-def check_networks(networks: Callable) -> None:
+def check_networks(networks: Callable) -> bool:
     """Exercise 6: an actor that is blind to the earnings, and a critic that sees them."""
     import torch
 
@@ -185,7 +189,7 @@ def check_networks(networks: Callable) -> None:
     hint = "multiply the earnings by 0 in the actor, and leave the critic as it is."
     words = "whether actor and critic see the earnings,"
     cases = [((), (False, True), words)]
-    check(6, sees, cases, hint, "Only the critic sees the earnings.")
+    return check(6, sees, cases, hint, "Only the critic sees the earnings.")
 
 
 def check_n_step(n_step_return: Callable) -> None:

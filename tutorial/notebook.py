@@ -9,7 +9,7 @@ import linecache
 import re
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +34,23 @@ def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
     }
 
 
-def is_definition(statement: ast.stmt) -> bool:
-    """Whether a top-level statement defines something instead of running it.
+def definitions_in(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The top-level statements that define something instead of running it.
 
     Definitions are imports, functions, classes, and assignments to names with an initial capital:
     constants such as PRESETS and type aliases such as Units. The notebook's variables are lower
-    case, so nothing is opened, trained or drawn.
+    case, so nothing is opened, trained or drawn. Those in an `if` count: a solution's, which a
+    reader's own replace.
     """
-    if isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
-        return True
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return all(isinstance(target, ast.Name) and target.id[0].isupper() for target in targets)
-    return False
+    for statement in statements:
+        if isinstance(statement, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
+            yield statement
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if all(isinstance(target, ast.Name) and target.id[0].isupper() for target in targets):
+                yield statement
+        elif isinstance(statement, ast.If):
+            yield from definitions_in(statement.body)
 
 
 def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> types.ModuleType:
@@ -77,7 +81,7 @@ def load_definitions(path: Path, edits: Iterable[Sequence[str]] = ()) -> types.M
         name = f"ipykernel_definitions/{module.__name__}-definitions.ipynb, cell {number}"
         linecache.cache[name] = (len(cell.source), None, cell.source.splitlines(True), name)
         tree = ast.parse(cell.source, filename=name)
-        tree.body = [statement for statement in tree.body if is_definition(statement)]
+        tree.body = list(definitions_in(tree.body))
         exec(compile(tree, name, "exec", dont_inherit=True), module.__dict__)
     return module
 
