@@ -2,7 +2,7 @@
 
 python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
-`act_one`, `first_steps` and `quiz` are of the notebook's first act, `reports` of doc/reports.ipynb.
+`act_one`, `first_steps`, `normalization` and `quiz` are of the notebook's first act, `reports` of doc/reports.ipynb.
 Their words are in doc/plans.md.
 """
 
@@ -28,7 +28,7 @@ Make = Callable[[Any], Any]  # of a generator an agent
 
 
 def maker(
-    networks: str, agent: Any, learner: Any = "PlainDDPG", memory: str = "UniformReplay"
+    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: str = "UniformReplay"
 ) -> Make:
     """How the notebook makes an agent: cells, by name or changed."""
     cells = notebook.definitions()
@@ -60,6 +60,23 @@ def first_steps() -> dict[str, Make]:
         "neither": maker("plain_networks", "PlainAgent", "ActorCritic", "LastDecision"),
         "slow_copies": maker("plain_networks", "PlainAgent", memory="LastDecision"),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
+    }
+
+
+def normalization() -> dict[str, Make]:
+    """Mirrors, with layer normalization in one network."""
+    cells: Any = notebook.definitions()
+
+    def one_of_two(which: int) -> Callable[[], Any]:
+        def networks() -> tuple[Any, Any]:
+            pairs = cells.mirrored_networks(), cells.normalized_networks()
+            return pairs[which == 0][0], pairs[which == 1][1]
+
+        return networks
+
+    return {
+        "norm_actor": maker(one_of_two(0), "FastAgent"),
+        "norm_critic": maker(one_of_two(1), "FastAgent"),
     }
 
 
@@ -108,6 +125,7 @@ Chapter = tuple[Callable[[], dict[str, Make]], range, dict[str, int], int]
 CHAPTERS: dict[str, Chapter] = {
     "act_one": (act_one, range(9400, 9412), {}, 15),
     "first_steps": (first_steps, range(9400, 9412), {}, 10),
+    "normalization": (normalization, range(9400, 9412), {}, 10),
     "quiz": (quiz, range(9500, 9512), {}, 30),
     "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
 }
