@@ -2,8 +2,8 @@
 
 python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
-`act_one`, `first_steps`, `normalization` and `quiz` are of the notebook's first act, `reports` of doc/reports.ipynb.
-Their words are in doc/plans.md.
+`reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are in
+doc/plans.md.
 """
 
 from __future__ import annotations
