@@ -2,8 +2,8 @@
 
 python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
-`reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are in
-doc/plans.md.
+`reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are
+in doc/plans.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Make = Callable[[Any], Any]  # of a generator an agent
 
 
 def maker(
-    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: str = "UniformReplay"
+    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: Any = "UniformReplay"
 ) -> Make:
     """How the notebook makes an agent: cells, by name or changed."""
     cells = notebook.definitions()
@@ -54,11 +54,27 @@ def act_one() -> dict[str, Make]:
     }
 
 
+class LastDecision:
+    """A memory of the last decision of all arms, and of nothing else, as in section 5."""
+
+    def __init__(self, settings: Any, generator: Any) -> None:
+        self.rows: Any = None
+
+    def add(self, rows: np.ndarray) -> None:
+        self.rows = np.float32(rows)
+
+    def is_ready(self) -> bool:
+        return self.rows is not None
+
+    def sample(self, batch_size: int) -> Any:
+        return self.rows
+
+
 def first_steps() -> dict[str, Make]:
     """Plain DDPG without slow copies or a replay buffer, and with one of them."""
     return {
-        "neither": maker("plain_networks", "PlainAgent", "ActorCritic", "LastDecision"),
-        "slow_copies": maker("plain_networks", "PlainAgent", memory="LastDecision"),
+        "neither": maker("plain_networks", "PlainAgent", "ActorCritic", LastDecision),
+        "slow_copies": maker("plain_networks", "PlainAgent", memory=LastDecision),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
     }
 

@@ -123,7 +123,7 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
     texts = (
         "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](attachment:gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/map.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
+        "![map](doc/arm.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
     )
     solved = new_code_cell("print(6 * 7)", metadata={"tags": ["solution"]})
     assert make_run([*map(new_markdown_cell, texts), solved, "print('the end')"], "mine") == 0
@@ -132,7 +132,7 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
     assert "Solution</summary><pre>print(6 * 7)</pre></details>" in page and ">42" not in page
     assert "../doc/install.md" in page.split("Why?</summary>")[1].split("</details>")[0]
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
-    assert any("](../doc/map.svg)" in cell.source for cell in copy.cells)
+    assert any("](../doc/arm.svg)" in cell.source for cell in copy.cells)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")

@@ -101,21 +101,14 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
 
 
 @pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
-def test_an_end_before_time_is_up_is_remembered_without_a_future_or_refused(
+def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it(
     notebook, agent, options
 ):
     agent = make_plain_agent(agent=getattr(notebook, agent), **options)
     seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
     agent.remember(seen, actions, Answer(seen, [0.0, 0.0], False))
-    end = Answer(seen, [0.0, 0.5], True, by_time_limit=[True, False])
-    if options:
-        with pytest.raises(ValueError, match="before time was up"):
-            agent.remember(seen, actions, end)
-    else:  # the first arm's time was up: its transition is left out
-        agent.remember(seen, actions, end)
-        remembered = agent.batch(agent.memory.rows[: agent.memory.size])
-        assert remembered.rewards.tolist() == [0, 0, 5]
-        assert remembered.discounts.tolist() == [*np.float32([0.97, 0.97]), 0]
+    with pytest.raises(ValueError, match="before time was up"):
+        agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
 
 
 @pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
@@ -139,7 +132,7 @@ def test_an_agent_and_the_one_in_a_single_file_learn_the_same(
 @pytest.mark.parametrize(
     "agent, learner, memory",
     [
-        ("PlainAgent", "ActorCritic", "LastDecision"),
+        ("PlainAgent", "ActorCritic", "UniformReplay"),
         ("NStepAgent", "PlainDDPG", "UniformReplay"),
         ("PrioritizedAgent", "WeightedDDPG", "PrioritizedReplay"),
     ],
