@@ -66,8 +66,9 @@ class LastDecision:
     def is_ready(self) -> bool:
         return self.rows is not None
 
-    def sample(self, batch_size: int) -> Any:
-        return self.rows
+    def sample(self, batch_size: int) -> Any:  # once: nothing is added when time is up
+        rows, self.rows = self.rows, None
+        return rows
 
 
 def first_steps() -> dict[str, Make]:
