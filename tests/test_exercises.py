@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 from reacher import ReacherEnvironment
+from tutorial.exercises import IN_USE
 from tutorial.paths import NOTEBOOK
 
 NAMES = (
@@ -53,6 +54,15 @@ def test_an_exercise_runs_as_given_and_asks_for_an_answer(space, capsys, number)
 def test_a_solution_passes(space, capsys, number):
     exec(cells_with("exercise")[number] + "\n" + cells_with("solution")[number], space)
     assert f"Exercise {number + 1} is right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [number - 1 for number in IN_USE])
+def test_a_right_answer_is_not_replaced_by_the_solution(space, number):
+    given, solution = cells_with("exercise")[number], cells_with("solution")[number]
+    exec(given + "\n" + solution, space)
+    answer = space[NAMES[number]]  # as a reader's own would be
+    exec(given[given.rindex("\npassed") :] + "\n" + solution, space)
+    assert space[NAMES[number]] is answer
 
 
 CRITIC = """class MirroredCritic(PlainCritic):

@@ -226,9 +226,7 @@ def schedules_after(notebook, settings, scores, threshold=30.0, arms=20):
         (-200.0, (-100.0,), 0.0),
     ],
 )
-def test_noise_falls_on_the_way_to_a_threshold_of_any_sign(
-    notebook, defaults, threshold, scores, expected
-):
+def test_noise_falls_on_the_way_to_a_threshold(notebook, defaults, threshold, scores, expected):
     found = schedules_after(notebook, defaults(), scores, threshold)
     assert found.noise_factor() == pytest.approx(expected, rel=1e-12)
     constant = defaults(noise_schedule="constant")
@@ -278,9 +276,7 @@ def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
         np.testing.assert_array_equal(quarter, whole / 4)
 
 
-def test_when_learning_has_ended_the_agent_plays_without_noise_and_keeps_what_it_is(
-    notebook, monkeypatch
-):
+def test_after_learning_the_agent_plays_without_noise(notebook, monkeypatch):
     """It scores as its mean weights do, and neither memory nor weights change."""
     small_training.shrink(monkeypatch.setattr)
     agent = small_training.make_agent("an end of learning")

@@ -105,9 +105,7 @@ def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_
     ],
     ids=["SiLU", "BatchNorm1d"],
 )
-def test_an_edited_actor_is_told_in_a_line_and_never_shown_as_another(
-    edit, displays, capsys, tmp_path
-):
+def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys, tmp_path):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
     agent = agent_of(load_definitions(NOTEBOOK, [edit]))
     with live.live_arms(True, 2) as after_episode:

@@ -64,9 +64,7 @@ def check(block, expected, magnitude):
     episodes=EPISODES,
     seed=st.integers(0, 2**32 - 1),
 )
-def test_windows_of_successive_episodes_against_brute_force(
-    notebook, n_step, discount, arms, episodes, seed
-):
+def test_windows_against_brute_force(notebook, n_step, discount, arms, episodes, seed):
     """One buffer, several episodes of any length and end: no window reaches over a reset."""
     generator = np.random.default_rng(seed)
     buffer = notebook.BreakableBuffer(n_step, discount)

@@ -101,9 +101,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
 
 
 @pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
-def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it(
-    notebook, agent, options
-):
+def test_an_end_before_time_is_up_is_refused(notebook, agent, options):
     agent = make_plain_agent(agent=getattr(notebook, agent), **options)
     seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
     agent.remember(seen, actions, Answer(seen, [0.0, 0.0], False))
@@ -112,9 +110,7 @@ def test_an_end_before_time_is_up_is_refused_by_agents_that_cannot_learn_from_it
 
 
 @pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
-def test_an_agent_and_the_one_in_a_single_file_learn_the_same(
-    notebook, monkeypatch, agent, every, steps
-):
+def test_an_agent_learns_as_the_single_file(notebook, monkeypatch, agent, every, steps):
     """Uncompiled to the last bit, with several gradient steps an update, too."""
     monkeypatch.setattr(notebook.FastAgent, "engine", "torch")
     for name, value in {"EVERY": every, "STEPS": steps, "STARTS": 20}.items():
@@ -130,18 +126,18 @@ def test_an_agent_and_the_one_in_a_single_file_learn_the_same(
 
 
 @pytest.mark.parametrize(
-    "agent, learner, memory",
+    "parts",
     [
-        ("PlainAgent", "ActorCritic", "UniformReplay"),
-        ("NStepAgent", "PlainDDPG", "UniformReplay"),
-        ("PrioritizedAgent", "WeightedDDPG", "PrioritizedReplay"),
+        "PlainAgent ActorCritic UniformReplay",
+        "NStepAgent PlainDDPG UniformReplay",
+        "PrioritizedAgent WeightedDDPG PrioritizedReplay",
     ],
 )
-def test_smaller_agents_learn_on_their_own(notebook, defaults, agent, learner, memory):
+def test_smaller_agents_learn_on_their_own(notebook, defaults, parts):
     generator, settings = seed_everything(0), defaults(**SMALL)
-    learner = getattr(notebook, learner)(*notebook.normalized_networks(), notebook.PlainSettings())
-    memory = getattr(notebook, memory)(settings, generator)
-    made = getattr(notebook, agent)(learner, memory, generator, settings)
+    agent, learner, memory = (getattr(notebook, part) for part in parts.split())
+    learner = learner(*notebook.normalized_networks(), settings)
+    made = agent(learner, memory(settings, generator), generator, settings)
     before = [weights.clone() for weights in learner.actor.parameters()]
     notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
     after = list(learner.actor.parameters())
@@ -193,9 +189,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
 
 
 @pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
-def test_training_stops_when_solved_unless_told_to_go_on(
-    notebook, defaults, tmp_path, stop_when_solved, episodes
-):
+def test_training_stops_when_solved(notebook, defaults, tmp_path, stop_when_solved, episodes):
     environment = ShortEnvironment([6.0])  # 30 an episode: just enough
     agent = make_agent(notebook, defaults, learning_starts=20_000)
     options = {"stop_when_solved": stop_when_solved}
@@ -220,7 +214,7 @@ def test_both_agents_learn(notebook, defaults):
 @pytest.mark.parametrize(
     "place, value", [("an observation", np.nan), ("a reward", np.inf), ("a weight", np.nan)]
 )
-def test_a_number_that_is_not_finite_ends_the_training(
+def test_a_number_that_is_not_finite_ends_it(
     notebook, defaults, tmp_path, monkeypatch, place, value
 ):
     """With its name, and before a state or weights with it are written."""

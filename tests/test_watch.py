@@ -103,9 +103,7 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
 @pytest.mark.parametrize(
     "scores, labels, first", [([2, 9, 4], ["0", "best", "3"], 1), (None, ["0", "3", "best"], 2)]
 )
-def test_actors_stand_in_the_order_of_their_episodes_and_the_best_acts_first(
-    tmp_path, scores, labels, first
-):
+def test_actors_stand_in_order_and_the_best_acts_first(tmp_path, scores, labels, first):
     for suffix in ("best", "last", "episode3"):
         write_run(tmp_path, suffix, scores=scores)
     data = data_of(watch.watch_page(tmp_path, arms=1))
@@ -140,7 +138,7 @@ def test_goals_are_those_of_python(tmp_path):
         (["broken"], "score"),
     ],
 )
-def test_a_bad_call_is_one_clear_line_and_writes_nothing(
+def test_a_bad_call_is_one_line_and_writes_nothing(
     capsys, tmp_path, monkeypatch, arguments, message
 ):
     monkeypatch.chdir(tmp_path)

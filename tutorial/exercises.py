@@ -36,7 +36,7 @@ def check(
     for given, expected, case in cases:
         found = answer(*given)
         if found is None or found is ...:
-            needed = "The agents need it: without your lines, run the solution below."
+            needed = "The agents need it: until your lines are right, run the solution below."
             told = f"Exercise {number} is still to be written.", idle, needed * (number in IN_USE)
             say(" ".join(filter(None, told)))
             return False
