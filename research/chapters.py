@@ -8,6 +8,7 @@ in doc/plans.md.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -84,17 +85,12 @@ def normalization() -> dict[str, Make]:
     """Mirrors, with layer normalization in one network."""
     cells: Any = notebook.definitions()
 
-    def one_of_two(which: int) -> Callable[[], Any]:
-        def networks() -> tuple[Any, Any]:
-            pairs = cells.mirrored_networks(), cells.normalized_networks()
-            return pairs[which == 0][0], pairs[which == 1][1]
+    def networks(which: int) -> tuple[Any, Any]:
+        pairs = cells.mirrored_networks(), cells.normalized_networks()
+        return pairs[which == 0][0], pairs[which == 1][1]
 
-        return networks
-
-    return {
-        "norm_actor": maker(one_of_two(0), "FastAgent"),
-        "norm_critic": maker(one_of_two(1), "FastAgent"),
-    }
+    names = enumerate(("norm_actor", "norm_critic"))
+    return {name: maker(functools.partial(networks, which), "FastAgent") for which, name in names}
 
 
 def quiz() -> dict[str, Make]:

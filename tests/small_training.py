@@ -54,7 +54,7 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
     return made
 
 
-def make_plain_agent(networks=None, kind=None, agent=None, memory=None, **options):
+def make_plain_agent(networks=None, kind=None, agent=None, **options):
     """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
     kinds = cells.PlainSettings, cells.FastSettings, cells.LateSettings  # the first that has them
@@ -63,8 +63,8 @@ def make_plain_agent(networks=None, kind=None, agent=None, memory=None, **option
     )
     settings = kind_of_settings(**options)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
-    memory = cells.UniformReplay if memory is None else memory
-    return (agent or cells.PlainAgent)(learner, memory(settings, generator), generator, settings)
+    memory = cells.UniformReplay(settings, generator)
+    return (agent or cells.PlainAgent)(learner, memory, generator, settings)
 
 
 def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):

@@ -63,6 +63,8 @@ def test_a_right_answer_is_not_replaced_by_the_solution(space, number):
     answer = space[NAMES[number]]  # as a reader's own would be
     exec(given[given.rindex("\npassed") :] + "\n" + solution, space)
     assert space[NAMES[number]] is answer
+    name = f"passed_{number + 1}"  # of its own, so that a solution can be run at any time
+    assert f"\n{name} = exercises." in given and f"if not {name}:" in solution
 
 
 CRITIC = """class MirroredCritic(PlainCritic):
