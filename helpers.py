@@ -21,7 +21,7 @@ import tapejit
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns
-from reacher.episode import evaluate_policy, reset, rollout, step, time_is_up
+from reacher.episode import evaluate_policy, reset, rollout, step
 from reacher.task import SOLVED_SCORE
 
 # Figures, tables and exercises

@@ -14,23 +14,41 @@ from reacher.task import ACTION_SIZE, EPISODE_DECISIONS
 Policy = Callable[[np.ndarray], np.ndarray]  # observations (agents, n) to actions (agents, m)
 
 
-def reset(environment: Any) -> Any:
-    """Begin an episode; return the environment's only `BrainInfo`: what its agents see."""
+class Outcome(NamedTuple):
+    """What a decision leads to, for each agent.
+
+    Attributes:
+        observations: (agents, n) float32; where the episode has ended, the next one's first.
+        rewards: (agents,) float64.
+        terminated: (agents,), whether nothing can follow, as Gymnasium means it.
+        truncated: (agents,), whether the episode has ended for another reason: time is up.
+    """
+
+    observations: np.ndarray
+    rewards: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the episode has ended, which it does for all agents together."""
+        return bool((self.terminated | self.truncated).any())
+
+
+def reset(environment: Any) -> np.ndarray:
+    """Begin an episode of an environment with one brain; return its observations, float32."""
     (name,) = environment.brain_names
-    return environment.reset(train_mode=True)[name]
+    return environment.reset(train_mode=True)[name].vector_observations.astype(np.float32)
 
 
-def step(environment: Any, actions: np.ndarray) -> Any:
-    """Make a decision, actions (agents, n); return what its agents see and earn."""
+def step(environment: Any, actions: np.ndarray) -> Outcome:
+    """Make a decision, actions (agents, m)."""
     (name,) = environment.brain_names
-    return environment.step(actions)[name]
-
-
-def time_is_up(answer: Any) -> bool:
-    """Whether the episode has ended, by its time limit; another end is a ValueError."""
-    if any(answer.local_done) and not all(answer.max_reached):
-        raise ValueError("an arm ended before time was up, which this agent cannot learn from")
-    return any(answer.local_done)
+    answer = environment.step(actions)[name]
+    done = np.array(answer.local_done, dtype=bool)
+    terminated = done & ~np.array(answer.max_reached, dtype=bool)
+    observations = answer.vector_observations.astype(np.float32)
+    return Outcome(observations, np.array(answer.rewards), terminated, done.any() & ~terminated)
 
 
 def rollout(
@@ -42,14 +60,12 @@ def rollout(
         For each decision the observations (agents, observations), float32, the actions (agents,
         actions) and the rewards (agents,), float64.
     """
-    answer = reset(environment)
-    while True:
-        observations = answer.vector_observations.astype(np.float32)
+    observations, is_last = reset(environment), False
+    while not is_last:
         actions = policy(observations)
-        answer = step(environment, actions)
-        yield observations, actions, np.array(answer.rewards)
-        if any(answer.local_done):
-            return
+        outcome = step(environment, actions)
+        yield observations, actions, outcome.rewards
+        observations, is_last = outcome.observations, outcome.is_last
 
 
 def evaluate_policy(environment: Any, policy: Policy) -> np.ndarray:

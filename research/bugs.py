@@ -6,7 +6,6 @@ buffer; only where a line itself is the bug, it is an edit of the text, which mu
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,10 +65,9 @@ class Broadcast:
 
 
 class TerminalAtLimit:
-    def remember(self, observations, actions, env_info):
-        env_info = copy.copy(env_info)
-        env_info.max_reached = [False] * len(env_info.max_reached)
-        super().remember(observations, actions, env_info)
+    def remember(self, observations, actions, outcome):
+        ended = {"terminated": outcome.truncated, "truncated": outcome.terminated}
+        super().remember(observations, actions, outcome._replace(**ended))
 
 
 class StaleGradients:
@@ -101,11 +99,9 @@ class StaleGradients:
 
 
 class GammaPower:
-    def window(self, steps, final_observations):
-        whole = len(steps) == self.n_step
-        rows = super().window(steps, final_observations)
-        rows[:, -final_observations.shape[1] - 1] *= self.discount if whole else 1
-        return rows
+    def window(self, steps, *arguments):
+        batch, whole = super().window(steps, *arguments), len(steps) == self.n_step
+        return batch._replace(discounts=batch.discounts * (self.discount if whole else 1))
 
 
 class OneNoise:

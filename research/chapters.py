@@ -14,10 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
-from reacher.episode import time_is_up
 from research import bugs, results
 from research.training import Row
 from tutorial import notebook
@@ -38,7 +36,8 @@ def maker(
         return getattr(cells, one) if isinstance(one, str) else one
 
     def make(generator: Any) -> Any:
-        settings = cells.FastSettings()  # of which the first agents leave out the last two
+        plain = cell(agent) is cells.PlainAgent
+        settings = cells.PlainSettings() if plain else cells.PackSettings()
         made = cell(learner)(*cell(networks)(), settings)
         return cell(agent)(made, cell(memory)(settings, generator), generator, settings)
 
@@ -59,17 +58,16 @@ class LastDecision:
     """A memory of the last decision of all arms, and of nothing else, as in section 5."""
 
     def __init__(self, settings: Any, generator: Any) -> None:
-        self.rows: Any = None
+        self.batch: Any = None
 
-    def add(self, rows: np.ndarray) -> None:
-        self.rows = np.float32(rows)
+    def add(self, batch: Any) -> None:
+        self.batch = batch
 
-    def is_ready(self) -> bool:
-        return self.rows is not None
+    def is_ready(self) -> bool:  # but for an episode's last decision
+        return len(self.batch.rewards) > 0
 
-    def sample(self, batch_size: int) -> Any:  # once: nothing is added when time is up
-        rows, self.rows = self.rows, None
-        return rows
+    def sample(self, batch_size: int) -> Any:
+        return self.batch
 
 
 def first_steps() -> dict[str, Make]:
@@ -105,16 +103,10 @@ def quiz() -> dict[str, Make]:
         def torque_noise(self, shape):
             return super().torque_noise((1, shape[1]))
 
-    class TerminalAtLimit(cells.FastAgent):
-        def remember(self, observations, actions, env_info):
-            super().remember(observations, actions, env_info)
-            if time_is_up(env_info):
-                rewards = self.settings.reward_scale * np.array(env_info.rewards)
-                following = env_info.vector_observations
-                parts = observations, actions, rewards, 0 * rewards, following
-                self.memory.add(np.column_stack(parts))
+    class TerminalAtLimit(bugs.TerminalAtLimit, cells.FastAgent):
+        pass
 
-    class StaleGradients(bugs.StaleGradients, cells.WeightedDDPG):
+    class StaleGradients(bugs.StaleGradients, cells.NoisyDDPG):
         pass
 
     pairs = {

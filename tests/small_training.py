@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from reacher import task
-from reacher.episode import evaluate_policy
+from reacher.episode import Outcome, evaluate_policy
 from tutorial.environments import open_environment
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
@@ -57,11 +57,7 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
 def make_plain_agent(networks=None, kind=None, agent=None, **options):
     """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
-    kinds = cells.PlainSettings, cells.FastSettings, cells.LateSettings  # the first that has them
-    kind_of_settings = next(
-        kind for kind in kinds if set(options) <= set(kind.__dataclass_fields__)
-    )
-    settings = kind_of_settings(**options)
+    settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
     learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
     memory = cells.UniformReplay(settings, generator)
     return (agent or cells.PlainAgent)(learner, memory, generator, settings)
@@ -98,6 +94,24 @@ def assert_same(one: dict, other: dict) -> None:
     assert one.keys() == other.keys()
     differing = [name for name in one if one[name] != other[name]]
     assert not differing, f"{differing[:5]} differ"
+
+
+def split_rows(rows, size=33):
+    """The notebook's Batch from rows (..., size + actions + 2 + size), such as random numbers."""
+    parts = torch.as_tensor(rows).split([size, rows.shape[-1] - 2 * size - 2, 1, 1, size], dim=-1)
+    return definitions().Batch(*parts[:2], parts[2][..., 0], parts[3][..., 0], parts[4])
+
+
+def joined(batches):
+    """One Batch of several."""
+    return definitions().Batch(*map(torch.cat, zip(*batches, strict=True)))
+
+
+def outcome(observations, rewards, done=False, by_time_limit=True):
+    """What a decision leads to."""
+    done = np.full(len(rewards), done)
+    terminated = done & ~np.array(by_time_limit)
+    return Outcome(observations, np.array(rewards), terminated, done & ~terminated)
 
 
 class Answer:

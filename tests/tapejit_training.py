@@ -13,6 +13,10 @@ OBSERVATIONS, ACTIONS, BATCH, STEPS, PHASES = 3, 2, 16, 3, 7
 SMALL = {"hidden_units": 8, "batch_size": BATCH, "noisy_layers": False, "mirrors": False}
 ROWS = """
 import functools
+def split_rows(rows, size):
+    parts = rows.split([size, rows.shape[-1] - 2 * size - 2, 1, 1, size], dim=-1)
+    return Batch(*parts[:2], parts[2][..., 0], parts[3][..., 0], parts[4])
+
 class DDPG(DDPG):  # with batches as rows, of which edits take columns
     def learn(self, rows, weights, noise=None):
         return super().learn(split_rows(rows, 3), weights, noise)

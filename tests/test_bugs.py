@@ -27,13 +27,10 @@ def probe_of(name):
 def reader(name, preset="default"):
     """What a reader has after section 7 of the notebook with a variant."""
     cells, overrides = cells_with(name), overrides_of(name)
-    return dict(vars(cells)) | {
-        "hyperparameters": make_settings(cells.Hyperparameters, preset, overrides),
-        "observation_scale": cells.OBSERVATION_SCALE,
-        "observation_size": 33,
-        "action_size": 4,
-        "reward_threshold": 30.0,
-    }
+    names = dict(vars(cells))
+    names["hyperparameters"] = make_settings(cells.Hyperparameters, preset, overrides)
+    exec(re.search(r"```python\n(.+?)```", PAGE, re.DOTALL)[1], names)  # what stands above all
+    return names
 
 
 @pytest.mark.parametrize("name", WRONG)

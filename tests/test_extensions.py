@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from small_training import split_rows
 from tutorial.notebook import extensions
 from tutorial.paths import DOC, EXTENSIONS
 
@@ -21,7 +22,7 @@ def make_batch():
     """Sixteen transitions of three observations and two actions."""
     rows = np.random.default_rng(0).standard_normal((16, 10), np.float32)
     rows[..., 3:5], rows[..., 6] = np.tanh(rows[..., 3:5]), 0.9
-    return extensions().split_rows(torch.from_numpy(rows), 3)
+    return split_rows(rows, 3)
 
 
 @pytest.fixture

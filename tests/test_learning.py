@@ -38,15 +38,14 @@ def fill(agent, arms=4, decisions=30):
     for _ in range(decisions):
         observations = generator.standard_normal((arms, 3), np.float32)
         actions, rewards = agent.act(observations), generator.normal(size=arms)
-        info = small_training.Answer(observations, rewards, done=False)
-        agent.remember(observations, actions, info)
+        agent.remember(observations, actions, small_training.outcome(observations, rewards))
         agent.learn_if_due()
 
 
 def make_batch(notebook, size=16, seed=0, discount=0.9):
     rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
     rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), discount
-    return notebook.split_rows(torch.from_numpy(rows), 3)
+    return small_training.split_rows(rows, 3)
 
 
 def learn(learner, batch, weights=None, seed=0):
@@ -115,7 +114,7 @@ def test_targets_of_slow_copies_that_follow_at_once_are_those_of_the_first_attem
         torch.manual_seed(0)
         learner = kind(*notebook.plain_networks(), settings)
         for _ in range(3):
-            learner.learn(notebook.split_rows(torch.rand(8, 72)))
+            learner.learn(small_training.split_rows(torch.rand(8, 72)))
         after.append(weights_of(learner.actor, learner.critic))
     assert same(*after)
 
@@ -148,8 +147,9 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     """Of a place that was drawn more than once, the newest TD error counts."""
     agent = make_agent(notebook, defaults, gradient_steps=20, priority_exponent=1.0)
     fill(agent)
-    waiting = notebook.split_rows(torch.from_numpy(np.concatenate(agent.waiting)), 3)
-    own = agent.learner.td_errors(waiting).detach().abs().numpy() + 1e-4
+    own = (
+        agent.learner.td_errors(small_training.joined(agent.waiting)).detach().abs().numpy() + 1e-4
+    )
     learned, updated = [], []
     step, update = agent.learner.learn, agent.memory.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]

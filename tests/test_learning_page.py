@@ -13,7 +13,7 @@ from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
 import helpers
-from small_training import make_plain_agent
+from small_training import make_plain_agent, split_rows
 from web.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from web.page import page, script
 
@@ -47,7 +47,8 @@ def test_random_numbers_have_their_moments():
 def test_the_replay_buffer_is_the_notebooks(notebook):
     """A ring of 8 that was overwritten: the same rows, priorities, samples and weights."""
     generator = np.random.default_rng(0)
-    rows, errors = generator.random((11, 3)).astype(np.float32), generator.standard_normal(11)
+    rows, errors = generator.random((11, 5), np.float32), generator.standard_normal(11)
+    batch = split_rows(rows, 1)
     points = generator.random((5, 4))
 
     class Given:
@@ -57,12 +58,12 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
     settings = notebook.PlainSettings(replay_capacity=8)
     theirs = notebook.PrioritizedReplay(settings, Given(), 0.6)
     for part in (slice(6), slice(6, 11)):
-        theirs.add(rows[part], errors[part])
+        theirs.add(batch.at(part), errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
     mine = in_node(
         """
         const points = given.points.flat(), random = { uniform: () => points.shift() };
-        const replay = new PrioritizedReplay(8, 3, 0.6, random);
+        const replay = new PrioritizedReplay(8, 5, 0.6, random);
         replay.add(Float32Array.from(given.rows.flat()), given.errors);
         [[2, 3], [5, 0], [2, 0.2]].forEach(([index, error]) => replay.update(index, error));
         const samples = given.points.map(() => replay.sample(4, 0.7));
@@ -73,7 +74,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         points=points,
     )
     indices, _, weights = theirs.sample((5, 4), beta=0.7)
-    np.testing.assert_allclose(mine[0], theirs.ring.rows.ravel())
+    np.testing.assert_allclose(mine[0], np.column_stack(theirs.ring.at(slice(None))).ravel())
     np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
     assert mine[2] == indices.tolist()
     np.testing.assert_allclose(mine[3], weights, rtol=1e-6)
@@ -88,7 +89,7 @@ def test_windows_are_the_notebooks(notebook, n):
     seen, *others = (generator.random(shape).astype(np.float32) for shape in parts)
     for decision in zip(seen, *others, strict=False):
         expected += theirs.append(*decision)
-    expected += theirs.flush()
+    expected += theirs.flush(np.zeros(2, bool))
     decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
     found = in_node(
         """
@@ -101,7 +102,9 @@ def test_windows_are_the_notebooks(notebook, n):
         n=n,
         decisions=decisions,
     )
-    np.testing.assert_allclose(found, [np.ravel(rows) for rows in expected], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, [np.column_stack(batch).ravel() for batch in expected], rtol=1e-6
+    )
 
 
 @needs_node

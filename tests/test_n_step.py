@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import small_training
-from small_training import Answer
+from small_training import joined, outcome
 
 EPISODES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4)
 
@@ -17,8 +18,7 @@ def play(buffer, observations, actions, rewards, terminal):
     blocks = []
     for decision in zip(observations, actions, rewards, strict=True):
         blocks += buffer.append(*decision)
-    buffer.max_reached = ~terminal
-    return blocks + buffer.flush()
+    return blocks + buffer.flush(terminal)
 
 
 def windows(observations, actions, rewards, n_step, discount, terminal):
@@ -47,14 +47,13 @@ def check(block, expected, magnitude):
     less than 13 * 2^-23 of it. Factors below 1e-37 are 0 in float32.
     """
     observations, actions, returns, bootstrap, final = expected
-    width, acting = observations.shape[1], actions.shape[1]
-    assert block.dtype == np.float32 and block.shape == (len(returns), 2 * width + acting + 2)
-    np.testing.assert_array_equal(block[:, :width], observations)
-    np.testing.assert_array_equal(block[:, width : width + acting], actions)
-    np.testing.assert_allclose(block[:, -width - 2], returns, atol=13 * 2.0**-23 * magnitude)
-    np.testing.assert_allclose(block[:, -width - 1], bootstrap, rtol=1e-6, atol=1e-37)
+    assert {part.dtype for part in block} == {torch.float32}
+    np.testing.assert_array_equal(block.observations, observations)
+    np.testing.assert_array_equal(block.actions, actions)
+    np.testing.assert_allclose(block.rewards, returns, atol=13 * 2.0**-23 * magnitude)
+    np.testing.assert_allclose(block.discounts, bootstrap, rtol=1e-6, atol=1e-37)
     if final is not None:
-        np.testing.assert_array_equal(block[:, -width:], final)
+        np.testing.assert_array_equal(block.next_observations, final)
 
 
 @given(
@@ -67,7 +66,7 @@ def check(block, expected, magnitude):
 def test_windows_against_brute_force(notebook, n_step, discount, arms, episodes, seed):
     """One buffer, several episodes of any length and end: no window reaches over a reset."""
     generator = np.random.default_rng(seed)
-    buffer = notebook.BreakableBuffer(n_step, discount)
+    buffer = notebook.NStepBuffer(n_step, discount)
     for decisions, terminal in episodes:
         # Observations and actions are unlike any other, so a row from elsewhere is seen.
         observations = generator.random((decisions, arms, 3)).astype(np.float32)
@@ -85,9 +84,8 @@ def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
     agent = small_training.make_agent(n_step=2)
     for decision in range(1, 5):
         seen = np.full((2, 33), decision, np.float32)
-        info = Answer(seen, [1.0, 1.0], decision == 4, by_time_limit=[True, False])
-        agent.remember(seen, seen[:, :4], info)
-    discounts = np.concatenate(agent.waiting)[:, 33 + 4 + 1]  # after the return
+        agent.remember(seen, seen[:, :4], outcome(seen, [1.0, 1.0], decision == 4, [True, False]))
+    discounts = joined(agent.waiting).discounts
     gamma = np.float32(agent.settings.discount)
     # Windows of both arms from decision 0 and 1; then 2, of one reward, of the arm whose last
     # successor is unknown, and 2 and 3 of the terminal arm.

@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tutorial.notebook import definitions
 
 
 def assert_parents_are_sums(tree):
@@ -20,8 +23,14 @@ def leaves_of(tree):
     return tree[len(tree) // 2 :]
 
 
+def numbered(numbers):
+    """Transitions that are numbered in all their parts."""
+    part = torch.as_tensor(numbers, dtype=torch.float32)
+    return definitions().Batch(part[:, None], part[:, None], part, part, part[:, None])
+
+
 def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
-    """A prioritized memory of rows of width 1."""
+    """A prioritized memory."""
     settings = notebook.PlainSettings(replay_capacity=capacity)
     replay = notebook.PrioritizedReplay(settings, np.random.default_rng(0), alpha)
     replay.epsilon = epsilon
@@ -80,13 +89,18 @@ def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
     settings = notebook.PlainSettings(replay_capacity=capacity)
     replay, added = notebook.UniformReplay(settings, np.random.default_rng(0)), 0
     for size in sizes:
-        replay.add(np.arange(added, added + size, dtype=np.float32)[:, None])
+        replay.add(numbered(np.arange(added, added + size)))
         added += size
         newest = np.arange(max(0, added - capacity), added)
-        np.testing.assert_array_equal(replay.rows[newest % capacity, 0], newest)
-        np.testing.assert_array_equal(np.sort(replay.rows[: replay.size, 0]), newest)
+        np.testing.assert_array_equal(
+            replay.at(slice(None)).observations[newest % capacity, 0], newest
+        )
+        np.testing.assert_array_equal(
+            np.sort(replay.at(slice(None)).rewards[: replay.size]), newest
+        )
         drawn = replay.sample((30,))
-        assert drawn.shape == (30, 1) and np.isin(drawn, newest).all()
+        assert drawn.observations.shape == (30, 1) and np.isin(drawn.rewards, newest).all()
+        assert all(torch.equal(part.view(30), drawn.rewards) for part in drawn)
 
 
 # ---------------------------------------------------------------------------------- prioritization
@@ -97,7 +111,7 @@ def test_frequencies_follow_the_priorities(notebook, alpha):
     """P(i) = p_i^alpha / sum, p_i = |delta_i| + epsilon, for TD errors of either sign."""
     replay = memory(notebook, 50, alpha, epsilon=0.01)
     td_errors = np.random.default_rng(1).normal(size=37)
-    replay.add(np.zeros((37, 1), np.float32), td_errors)
+    replay.add(numbered(np.zeros(37)), td_errors)
     draws = replay.sample((5_000, 16), beta=0.4)[0].ravel()
     priority = (np.abs(td_errors) + 0.01) ** alpha
     expected = priority / priority.sum()
@@ -114,7 +128,7 @@ def test_each_batch_is_stratified(notebook):
     """
     replay = memory(notebook, 8, alpha=1.0, epsilon=1e-9)
     priority = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
-    replay.add(np.zeros((8, 1), np.float32), priority)
+    replay.add(numbered(np.zeros(8)), priority)
     for batch in replay.sample((200, 144), beta=0.4)[0]:
         assert (np.abs(np.bincount(batch, minlength=8) - 4 * priority) < 2).all()
     first = replay.sample((200, 2), beta=0.4)[0]  # but random within a stratum
@@ -126,10 +140,10 @@ def test_importance_weights_follow_their_formula(notebook, beta):
     """w_i = (1 / N / P(i))^beta, divided by the largest of the batch; N what is held, not room."""
     replay = memory(notebook, 100, alpha=0.7)
     td_errors = np.linspace(0.01, 3, 60)
-    replay.add(np.arange(60, dtype=np.float32)[:, None], td_errors)
+    replay.add(numbered(np.arange(60)), td_errors)
     priority = (td_errors + 1e-4) ** 0.7
-    indices, rows, weights = replay.sample((5, 32), beta)
-    np.testing.assert_array_equal(rows[..., 0], indices)
+    indices, batches, weights = replay.sample((5, 32), beta)
+    np.testing.assert_array_equal(batches.rewards, indices)
     expected = (1 / 60 / (priority / priority.sum())[indices]) ** beta
     expected /= expected.max(axis=1, keepdims=True)
     assert weights.dtype == np.float32

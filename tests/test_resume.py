@@ -201,7 +201,7 @@ def with_memories(cells):
             self.seen.append(int(self.ages.max()))
             old = self.ages[:size] + sum(self.seen) * self.generator.random(size)
             indices = np.broadcast_to(old.argsort()[: shape[-1]], shape).copy()
-            return indices, self.ring.rows[indices], np.ones(shape, np.float32)
+            return indices, self.ring.at(indices), np.ones(shape, np.float32)
 
     class Agent(cells.Agent):
         wandering, epsilon = None, np.float32(1)

@@ -17,6 +17,7 @@ from tapejit_training import make
 from torch import nn
 
 import tapejit
+from small_training import split_rows
 from tapejit import checking, jax_setup
 from tapejit.recording import Node, Recorded, record
 
@@ -193,7 +194,7 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         for _ in range(3):
             rows = chance.uniform(-1, 1, (5, 16, 10)).astype(np.float32)
             noise = chance.standard_normal((5, 1, d.noise_size), np.float32)
-            batches = notebook.split_rows(torch.from_numpy(rows), 3)
+            batches = split_rows(rows, 3)
             found += fast.scan("learn", batches, np.ones((5, 16), np.float32), noise)
             found.append(fast.call("act", rows[0, :, :3], noise[0]))
             found.append(fast.call("td_errors", notebook.Batch(*(x[0] for x in batches))))
@@ -204,7 +205,7 @@ def test_the_learner_of_the_notebook_is_compiled(notebook):
         plain = notebook.PlainDDPG(actor, critic, notebook.PlainSettings())
         plain = tapejit.compile(plain, engine)
         for _ in range(4):
-            batch = notebook.split_rows(torch.from_numpy(rows[0]), 3)
+            batch = split_rows(rows[0], 3)
             plain.call("learn", batch)
             found.append(plain.call("act", rows[0, :, :3]))
         assert fast.engine == plain.engine == engine

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from small_training import Answer, make_plain_agent
+from small_training import Answer, joined, make_plain_agent, outcome
 from tutorial import ddpg
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
@@ -86,8 +86,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         agent = make_agent(notebook, defaults, n_step=1, train_freq=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
-    rows = np.concatenate(agent.waiting) if kind == "whole" else agent.memory.rows[:30]
-    batch = notebook.split_rows(torch.from_numpy(rows))
+    batch = joined(agent.waiting) if kind == "whole" else agent.memory.at(slice(30))
     # Episodes observe the numbers 0..6 and 7..13. In 6 and 13 the real environment has reset, and
     # the transitions into them are dropped.
     starts, ends = batch.observations[:, 0].tolist(), batch.next_observations[:, 0].tolist()
@@ -100,13 +99,16 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
         np.testing.assert_array_equal(batch.actions[k], taken[k % 3])
 
 
-@pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 2})])
-def test_an_end_before_time_is_up_is_refused(notebook, agent, options):
+@pytest.mark.parametrize("agent, options", [("PlainAgent", {}), ("NStepAgent", {"n_step": 1})])
+def test_after_an_end_for_good_nothing_follows(notebook, agent, options):
+    """Of two arms the first ends by its time limit, which drops the decision."""
     agent = make_plain_agent(agent=getattr(notebook, agent), **options)
     seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
-    agent.remember(seen, actions, Answer(seen, [0.0, 0.0], False))
-    with pytest.raises(ValueError, match="before time was up"):
-        agent.remember(seen, actions, Answer(seen, [0.0, 0.0], True, by_time_limit=[True, False]))
+    agent.remember(seen, actions, outcome(seen, [1.0, 1.0]))
+    agent.remember(seen, actions, outcome(seen, [1.0, 2.0], True, by_time_limit=[True, False]))
+    stored = agent.memory.at(slice(agent.memory.size))
+    assert stored.rewards.tolist() == [10.0, 10.0, 20.0]  # scaled
+    assert stored.discounts.tolist() == [np.float32(0.97)] * 2 + [0.0]
 
 
 @pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
@@ -150,10 +152,10 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     with pytest.raises(KeyboardInterrupt):
         notebook.train_episode(environment, agent)
     notebook.train_episode(environment, agent)
-    rows = np.concatenate(agent.waiting)
-    start, end = rows[:, 0], rows[:, -33]  # the environment numbers its observations here
+    batch = joined(agent.waiting)  # the environment numbers its observations here
+    start, end = batch.observations[:, 0], batch.next_observations[:, 0]
     first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted
-    assert ((start >= first_of_second_episode) & (end > start)).all() and len(rows) == 2 * 4
+    assert ((start >= first_of_second_episode) & (end > start)).all() and len(start) == 2 * 4
 
 
 # ---------------------------------------------------------------------------------- what is written

@@ -139,20 +139,22 @@ def show_swing(environment: Any, policy: Policy) -> None:
     display(Image(picture, format="png"))
 
 
-def plot_groups(groups: Mapping[str, np.ndarray], label: str) -> Figure:
-    """Scores (seeds,) of groups: a row each, by mean, with its interval; a band at the first's."""
-    base, *_ = groups.values()
-    rows = sorted(groups.items(), key=lambda row: row[1].mean())
+def plot_gains(
+    gains: Mapping[str, tuple[float, float, float]], dots: Mapping[str, np.ndarray], label: str
+) -> Figure:
+    """A row for each name in dots, which are (seeds,), and its gain, if it has one; by mean."""
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
-    axes.axvspan(*mean_interval(base)[1:], color="0.9", linewidth=0)
-    for height, (_, scores) in enumerate(rows):
-        mean, low, high = mean_interval(scores)
-        spread = height + np.linspace(-0.25, 0.25, len(scores))  # so that no dot hides another
-        axes.plot(scores, spread, ".", color=BLUE, markersize=4, alpha=0.4)
-        axes.plot([low, high], [height, height], color=BLUE, linewidth=2)
-        axes.plot(mean, height, "o", color=BLUE)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
-    axes.set(xlabel=label, xlim=(0, 41))
+    axes.axvline(0, color="0.4", linestyle="--", linewidth=1)
+    names = sorted(dots, key=lambda name: dots[name].mean())
+    for height, name in enumerate(names):
+        spread = height + np.linspace(-0.25, 0.25, len(dots[name]))  # so that no dot hides another
+        axes.plot(dots[name], spread, ".", color=BLUE, markersize=4, alpha=0.4)
+        if name in gains:
+            gain, *interval = gains[name]
+            axes.plot(interval, [height, height], color=BLUE, linewidth=2)
+            axes.plot(gain, height, "o", color=BLUE)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel=label)
     return figure
 
 

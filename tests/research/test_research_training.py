@@ -123,8 +123,8 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
     assert agents[0].decisions == 1404  # to the end of an episode
     assert [float(row[COLUMNS.index("score")]) for row in rows] == [5, 5]  # 0.5 + 1 + 1.5 + 2
     assert agents[0].num_updates > 0
-    discounts = agents[0].memory.ring.rows[: agents[0].memory.ring.size, 4]
-    assert {*(discounts == 0)} == ({True, False} if how == "terminated" else {False})
+    discounts = agents[0].memory.ring.at(slice(agents[0].memory.ring.size)).discounts
+    assert {*(discounts == 0).tolist()} == ({True, False} if how == "terminated" else {False})
 
 
 # --------------------------------------------------------------------------- what trainings change
