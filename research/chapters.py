@@ -27,9 +27,13 @@ Make = Callable[[Any], Any]  # of a generator an agent
 
 
 def maker(
-    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: Any = "UniformReplay"
+    networks: Any,
+    agent: Any,
+    learner: Any = "PlainDDPG",
+    memory: Any = "UniformReplay",
+    **settings: Any,
 ) -> Make:
-    """How the notebook makes an agent: cells, by name or changed."""
+    """How the notebook makes an agent: cells, by name or changed, and other settings."""
     cells = notebook.definitions()
 
     def cell(one: Any) -> Any:
@@ -37,9 +41,9 @@ def maker(
 
     def make(generator: Any) -> Any:
         plain = cell(agent) is cells.PlainAgent
-        settings = cells.PlainSettings() if plain else cells.PackSettings()
-        made = cell(learner)(*cell(networks)(), settings)
-        return cell(agent)(made, cell(memory)(settings, generator), generator, settings)
+        chosen = (cells.PlainSettings if plain else cells.PackSettings)(**settings)
+        made = cell(learner)(*cell(networks)(), chosen)
+        return cell(agent)(made, cell(memory)(chosen, generator), generator, chosen)
 
     return make
 
@@ -71,11 +75,12 @@ class LastDecision:
 
 
 def first_steps() -> dict[str, Make]:
-    """Plain DDPG without slow copies or a replay buffer, and with one of them."""
+    """Plain DDPG without slow copies or a replay buffer, with one of them, with small batches."""
     return {
         "neither": maker("plain_networks", "PlainAgent", "ActorCritic", LastDecision),
         "slow_copies": maker("plain_networks", "PlainAgent", memory=LastDecision),
         "buffer": maker("plain_networks", "PlainAgent", "ActorCritic"),
+        "both_20": maker("plain_networks", "PlainAgent", batch_size=20),
     }
 
 
