@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from research import fidelity, figures, planner, runner, tables
+from research import fidelity, planner, runner, tables
+from research.bugs import BUGS
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
-from tutorial.figures import plot_with_and_without
-from tutorial.paths import CHECKPOINTS, RUNS
+from tutorial.figures import plot_bugs, plot_with_and_without
+from tutorial.paths import CHECKPOINTS, DOC, RUNS
 from tutorial.results import read_plan
 
 Options = argparse.Namespace
@@ -70,6 +71,12 @@ def setting(text: str) -> tuple[str, list[Any]]:
         return name, values.split(",")
 
 
+def figure(options: Options) -> None:
+    """Draw curves of all bugs over the range of the agent without one."""
+    shown = {name: bug.title for name, bug in BUGS.items() if bug.number or name == "crossq"}
+    plot_bugs(tables.read("bugs"), shown).savefig(options.out, dpi=110)
+
+
 def show(texts: Iterable[Any]) -> None:
     for text in texts:
         print(text, flush=True)
@@ -96,7 +103,8 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--first-seed", type=int, default=0)
     one = command("tables", lambda o: show(map(tables.report, o.name or PLANS)), "print the tables")
     one.add_argument("name", nargs="*", help="of plans; all without a name")
-    command("figures", lambda o: show(map(figures.draw, figures.FIGURES)), "draw those of doc/")
+    one = command("figure", figure, "draw that of doc/bugs.md")
+    one.add_argument("--out", type=Path, default=DOC / "bugs.png", help="the file")
     one = command("planner", planner.run, "ask a planner that knows the simulator", True)
     one.add_argument("--goals", type=int, default=100)
     one = command(

@@ -27,11 +27,7 @@ Make = Callable[[Any], Any]  # of a generator an agent
 
 
 def maker(
-    networks: Any,
-    agent: Any,
-    learner: Any = "PlainDDPG",
-    memory: Any = "UniformReplay",
-    **settings: Any,
+    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: Any = "UniformReplay", **own: Any
 ) -> Make:
     """How the notebook makes an agent: cells, by name or changed, and other settings."""
     cells = notebook.definitions()
@@ -41,7 +37,7 @@ def maker(
 
     def make(generator: Any) -> Any:
         plain = cell(agent) is cells.PlainAgent
-        chosen = (cells.PlainSettings if plain else cells.PackSettings)(**settings)
+        chosen = (cells.PlainSettings if plain else cells.PackSettings)(**own)
         made = cell(learner)(*cell(networks)(), chosen)
         return cell(agent)(made, cell(memory)(chosen, generator), generator, chosen)
 

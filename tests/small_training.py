@@ -117,10 +117,9 @@ def outcome(observations, rewards, done=False, by_time_limit=True):
 class Answer:
     """What an environment answers: observations (arms, n) and rewards (arms,)."""
 
-    def __init__(self, observations, rewards, done, by_time_limit=True):
+    def __init__(self, observations, rewards, done):
         self.vector_observations, self.rewards = observations, rewards
-        self.local_done = [done] * len(rewards)
-        self.max_reached = np.broadcast_to(done & np.array(by_time_limit), len(rewards))
+        self.local_done = self.max_reached = [done] * len(rewards)
 
 
 class KilledAt:

@@ -19,9 +19,6 @@ from tutorial.paths import NOTEBOOK
 HEADER = "episode,score,min,max,seconds\n"
 
 
-# -------------------------------------------------------------------------------------- parameters
-
-
 @pytest.mark.parametrize(
     "name, value, words",
     [
@@ -80,9 +77,6 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
             helpers.make_settings(*options, overrides, task)
 
 
-# ------------------------------------------------------------------------- environments and seeds
-
-
 def test_goals_of_another_environment_are_refused():
     with pytest.raises(ValueError, match="only the embedded arms have goals"):
         helpers.open_environment("gymnasium:Pendulum-v1", 1, 0, {"goal_size": 3.0})
@@ -100,9 +94,6 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
         ModuleNotFoundError, match=rf'imageio(?s:.*)-m pip install "gymnasium\[{extra}\]"'
     ):
         helpers.open_environment(f"gymnasium:{name}", 1)
-
-
-# ----------------------------------------------------------------------------------------- scores
 
 
 @pytest.mark.parametrize(
@@ -134,9 +125,6 @@ def test_solved_by_the_threshold_of_an_environment():
     assert helpers.solved_at([-150.0] * 100, -150.0) == 100
     assert helpers.solved_at([-150.01] * 300, -150.0) is None
     assert helpers.solved_at([1e9] * 200, None) is None
-
-
-# ----------------------------------------------------------------------------------------- weights
 
 
 def test_networks_come_back_bit_for_bit_or_with_a_clear_error(tmp_path):

@@ -46,9 +46,6 @@ def assert_moments(samples, variance):
     assert abs(samples.var() / variance - 1) < 5 * np.sqrt(2 / samples.size)
 
 
-# --------------------------------------------------------------------------------- noise on torques
-
-
 @pytest.mark.parametrize("score, factor", [(0.0, 1.0), (15.0, 0.5)])
 def test_gaussian_noise_is_white_and_fades_with_the_scores(notebook, defaults, score, factor):
     agent = make_agent(notebook, defaults, gaussian_sigma=0.3)
@@ -74,9 +71,6 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(defaults):
     for k in range(1, 6):
         correlation = np.corrcoef(start.ravel(), path[60 + k].ravel())[0, 1]
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
-
-
-# ------------------------------------------------------------------------------------- NoisyLinear
 
 
 def make_layer(notebook, inputs, outputs):

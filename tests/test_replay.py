@@ -37,9 +37,6 @@ def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
     return replay
 
 
-# ---------------------------------------------------------------------------------------- sum tree
-
-
 @given(data=st.data(), depth=st.integers(1, 7))
 def test_updates_and_finds_against_brute_force(notebook, data, depth):
     """Whole-numbered priorities add up exactly, so the cumulative sum settles every draw."""
@@ -81,9 +78,6 @@ def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
     assert (leaves_of(tree)[found] > 0).all()
 
 
-# -------------------------------------------------------------------------------------- both rings
-
-
 @given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
 def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
     settings = notebook.PlainSettings(replay_capacity=capacity)
@@ -101,9 +95,6 @@ def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
         drawn = replay.sample((30,))
         assert drawn.observations.shape == (30, 1) and np.isin(drawn.rewards, newest).all()
         assert all(torch.equal(part.view(30), drawn.rewards) for part in drawn)
-
-
-# ---------------------------------------------------------------------------------- prioritization
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])

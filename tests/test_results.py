@@ -37,9 +37,6 @@ def test_a_training_that_reached_the_mark_and_was_not_solved():
     assert "first episode" not in summaries.training_summary(scores, None)
 
 
-# ----------------------------------------------------------------------------------------- figures
-
-
 @pytest.mark.parametrize("threshold", [30.0, None])
 def test_the_score_plot_holds_the_scores_and_their_average(threshold):
     score = np.random.default_rng(0).uniform(1, 40, 120)

@@ -35,9 +35,6 @@ def write_run(folder, suffix="best", weights=None, scores=None):
     return folder
 
 
-# --------------------------------------------------------------------------------------- the actor
-
-
 @pytest.mark.parametrize(
     "more, less",
     [
@@ -66,9 +63,6 @@ def test_any_bytes_are_weights_or_a_clear_error(tmp_path_factory, content):
     (folder / "actor_best.safetensors").write_bytes(content)
     with pytest.raises(ValueError, match=r"damaged|no network of the notebook"):
         read_network(folder / "actor_best.safetensors")
-
-
-# ------------------------------------------------------------------------------------- the command
 
 
 def data_of(content):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-BLUE, ORANGE, GREEN = PALETTE[:3]
+BLUE, ORANGE = PALETTE[:2]
 
 
 def plot_scores(

@@ -52,9 +52,6 @@ def test_what_is_to_run_has_fresh_seeds():
         used |= seeds
 
 
-# ----------------------------------------------------------------------------------------- tables
-
-
 report = functools.cache(tables.report)
 
 
@@ -129,9 +126,6 @@ def test_published_numbers_are_those_of_the_tables():
         assert [cell for cell in cells if cell not in found] == []
 
 
-# ----------------------------------------------------------------------------------------- stored
-
-
 def row(seed, episode):
     return [str(seed), str(episode), "1.000", "", "", "0", "0.1"]
 
@@ -154,9 +148,6 @@ def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
     results.store(path, [row(1, 1), row(1, 2), row(2, 1)])
     with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
         read_variant(path)
-
-
-# --------------------------------------------------------------------------------------- commands
 
 
 def test_a_sweep_combines_all_values_with_all_seeds():

@@ -108,9 +108,6 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 3
 
 
-# ---------------------------------------------------------------------- environments of Gymnasium
-
-
 @pytest.mark.parametrize("how", ["terminated", "truncated"])
 def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how):
     """It needs no overrides, and knows terminal states from time limits."""
@@ -125,9 +122,6 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
     assert agents[0].num_updates > 0
     discounts = agents[0].memory.ring.at(slice(agents[0].memory.ring.size)).discounts
     assert {*(discounts == 0).tolist()} == ({True, False} if how == "terminated" else {False})
-
-
-# --------------------------------------------------------------------------- what trainings change
 
 
 def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
