@@ -19,14 +19,21 @@ class DelayedRewards:
         clock, earnings: whether the arms observe the share of the wait that has passed, and what is
             held back for each, in the numbers CLOCK and EARNINGS of an observation, which would
             always be 0.
+        memory: whether an observation of n numbers is followed by `every` more, those since the
+            last sum with this one, and zeros: (1 + every) * n.
     """
 
     def __init__(
-        self, environment: Any, every: int, clock: bool = False, earnings: bool = False
+        self,
+        environment: Any,
+        every: int,
+        clock: bool = False,
+        earnings: bool = False,
+        memory: bool = False,
     ) -> None:
         self._environment = environment
         self.every = integer("every", every, 1, MAX_SEED)
-        self.clock, self.earnings = clock, earnings
+        self.clock, self.earnings, self.memory = clock, earnings, memory
         self._held: Any = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -54,4 +61,10 @@ class DelayedRewards:
             answer.vector_observations[:, CLOCK] = self._decisions % self.every / self.every
         if self.earnings:
             answer.vector_observations[:, EARNINGS] = self._held
+        if self.memory:
+            now, place = answer.vector_observations, self._decisions % self.every
+            if place == 0:
+                self._seen_since = np.zeros((len(now), self.every, now.shape[1]), now.dtype)
+            self._seen_since[:, place] = now
+            answer.vector_observations = np.hstack([now, self._seen_since.reshape(len(now), -1)])
         return answers

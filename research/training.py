@@ -25,7 +25,7 @@ from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
-LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ")
+LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
 EVALUATION_ARMS = 20
 OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
 Row = list[str]  # one number for each of COLUMNS, or "" where there is none
@@ -47,6 +47,7 @@ class Training:
         reward_every: decisions after which the rewards since the last time are paid.
         clock, earnings: whether arms observe the share of these decisions that has passed, and what
             they have earned in them.
+        memory: whether they observe, too, what they have seen in them, as `Remembering` needs it.
         blind: the network, actor or critic, that does not observe them; empty: none.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
@@ -67,6 +68,7 @@ class Training:
     reward_every: int = 1
     clock: bool = False
     earnings: bool = False
+    memory: bool = False
     blind: Literal["", "actor", "critic"] = ""
     learner: str = "DDPG"
     bug: str = ""
@@ -151,7 +153,8 @@ def hide(learner: Any, blind: str) -> None:
 
 def delayed(environment: Any, training: Training) -> DelayedRewards:
     """The environment, with the rewards and the observations of a training."""
-    return DelayedRewards(environment, training.reward_every, training.clock, training.earnings)
+    shown = training.clock, training.earnings, training.memory
+    return DelayedRewards(environment, training.reward_every, *shown)
 
 
 def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
