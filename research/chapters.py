@@ -37,7 +37,7 @@ def maker(
 
     def make(generator: Any) -> Any:
         plain = cell(agent) is cells.PlainAgent
-        chosen = (cells.PlainSettings if plain else cells.PackSettings)(**own)
+        chosen = (cells.PlainSettings if plain else cells.FastSettings)(**own)
         made = cell(learner)(*cell(networks)(), chosen)
         return cell(agent)(made, cell(memory)(chosen, generator), generator, chosen)
 

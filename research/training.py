@@ -104,6 +104,8 @@ def check(training: Training) -> None:
         raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
     if training.blind not in ("", "actor", "critic"):
         raise ValueError(f"blind is {training.blind!r}, and must be 'actor', 'critic' or ''")
+    if training.memory != (training.learner == "Remembering"):
+        raise ValueError("the learner Remembering needs memory, which no other learner can use")
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")

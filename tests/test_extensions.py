@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from small_training import split_rows
-from tutorial.notebook import extensions
+from tutorial.notebook import definitions, extensions
 from tutorial.paths import DOC, EXTENSIONS
 
 ROUNDING = 2.0**-24  # relative, float32
@@ -173,6 +173,24 @@ def test_crossq_learns_from_one_joint_pass(make):
     for one, other in zip(by_hand.buffers(), learner.critic.buffers(), strict=True):
         torch.testing.assert_close(one, other)
     assert not learner.critic.training
+
+
+# ----------------------------------------------------------------------------------- Remembering
+
+
+def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(defaults):
+    learner = extensions().Remembering(np.ones(33, np.float32), 4, defaults(hidden_units=16))
+    now, moments, actions = torch.randn(8, 33), torch.randn(8, 3, 33), torch.randn(8, 4).tanh()
+    moments[:, :, 30], moments[:, 2] = 1, 0  # the last one is still to come
+
+    def value(moments, signs):
+        seen = torch.cat([now[:, None], moments], 1) * signs[:33]
+        return learner.critic(seen.flatten(1), actions * signs[33:])
+
+    expected, *mirrored = (value(moments, signs) for signs in definitions().MIRRORS)
+    for same in (value(moments.flip(1), torch.ones(37)), *mirrored):
+        torch.testing.assert_close(same, expected)
+    assert not torch.isclose(value(moments[:, [0, 0, 2]], torch.ones(37)), expected).any()
 
 
 # --------------------------------------------------------------------------- the notebook, the runs

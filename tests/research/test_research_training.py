@@ -127,7 +127,7 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
 def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
     with UnityWrapper(register(end=7, observation_space=space)) as environment:
-        lumps = DelayedRewards(environment, every=3, clock=True, earnings=True)
+        lumps = DelayedRewards(environment, every=3, clock=True, earnings=True, memory=True)
         told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
     answers = [answer for [answer] in map(dict.values, told)]
     assert [answer.rewards[0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
@@ -135,6 +135,10 @@ def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
     earnings = [answer.vector_observations[0, EARNINGS] for answer in answers]
     assert earnings == [0, 0.5, 1.5, 0, 2, 4.5, 0, 0]
+    seen = [answer.vector_observations[0].reshape(4, 33) for answer in answers]
+    for k, first in enumerate([0, 0, 0, 3, 3, 3, 6, 7]):  # since the last payday, and then nothing
+        since = [now for now, *_ in seen[first : k + 1]]
+        np.testing.assert_array_equal(seen[k][1:], [*since, *np.zeros((3 - len(since), 33))])
 
 
 @pytest.mark.parametrize("blind", ["", "actor", "critic"])
