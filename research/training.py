@@ -47,7 +47,6 @@ class Training:
         reward_every: decisions after which the rewards since the last time are paid.
         clock, earnings: whether arms observe the share of these decisions that has passed, and what
             they have earned in them.
-        memory: whether they observe, too, what they have seen in them, as `Remembering` needs it.
         blind: the network, actor or critic, that does not observe them; empty: none.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
         bug: a name of `research.bugs.BUGS`; empty: none.
@@ -68,7 +67,6 @@ class Training:
     reward_every: int = 1
     clock: bool = False
     earnings: bool = False
-    memory: bool = False
     blind: Literal["", "actor", "critic"] = ""
     learner: str = "DDPG"
     bug: str = ""
@@ -104,8 +102,6 @@ def check(training: Training) -> None:
         raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
     if training.blind not in ("", "actor", "critic"):
         raise ValueError(f"blind is {training.blind!r}, and must be 'actor', 'critic' or ''")
-    if training.memory != (training.learner == "Remembering"):
-        raise ValueError("the learner Remembering needs memory, which no other learner can use")
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
@@ -155,7 +151,7 @@ def hide(learner: Any, blind: str) -> None:
 
 def delayed(environment: Any, training: Training) -> DelayedRewards:
     """The environment, with the rewards and the observations of a training."""
-    shown = training.clock, training.earnings, training.memory
+    shown = training.clock, training.earnings, training.learner == "Remembering"
     return DelayedRewards(environment, training.reward_every, *shown)
 
 
