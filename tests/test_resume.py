@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -316,7 +317,49 @@ def of_another_learner(parts):
     parts["agent"] = pack(small_training.make_agent(hidden_units=4), "agent", {}, [])
 
 
+def one_bit(folder):
+    """In the middle of the largest record, the numbers of a network or of the memory."""
+    path = folder / "state.pt"
+    with zipfile.ZipFile(path) as file:
+        record = max(file.infolist(), key=lambda record: record.file_size)
+    content = bytearray(path.read_bytes())
+    content[record.header_offset + record.file_size // 2] ^= 64
+    path.write_bytes(content)
+
+
+def with_part(*names, value):
+    """Another content of a part of the agent; without names, of the agent."""
+
+    def harm(folder):
+        def change(parts):
+            for name in ("agent", *names)[:-1]:
+                parts = parts[name]["parts"]
+            parts[("agent", *names)[-1]] = value
+
+        rewritten(folder, change)
+
+    return harm
+
+
+def negative_priority(folder):
+    def change(parts):
+        memory = parts["agent"]["parts"]["memory"]["parts"]
+        numbers = memory["tree"]["numbers"]
+        numbers[len(numbers) // 2 + 3] = -1
+
+    rewritten(folder, change)
+
+
+NO_LIST = {"kind": "list", "parts": {}}
 HARMS = {
+    "one bit": one_bit,
+    "an empty list for an agent": with_part(value=NO_LIST),
+    "an agent without anything": with_part(value={"kind": "object", "parts": {}}),
+    "a number for the learner": with_part("learner", value=NO_LIST),
+    "a negative priority": negative_priority,
+    "a position beyond the ring": with_part("memory", "ring", "position", value=5_000),
+    "more in the ring than it holds": with_part("memory", "ring", "size", value=10**9),
+    "a thousand million episodes": with_part("schedules", "annealed_episodes", value=10**9),
     "cut": lambda folder: os.truncate(folder / "state.pt", 5_000),
     "gone": lambda folder: (folder / "state.pt").unlink(),
     "a pickle": lambda folder: (folder / "state.pt").write_bytes(pickle.dumps(Code())),
@@ -330,7 +373,9 @@ HARMS = {
 def test_a_state_that_is_no_good_is_one_clear_error(cut, tmp_path, monkeypatch, harm):
     monkeypatch.chdir(tmp_path)
     HARMS[harm](cut)
-    with pytest.raises(ValueError, match=r"cut cannot be resumed, begin again with train = True"):
+    told = {"one bit": "damaged", "a position beyond the ring": "ring.position is 5000"}
+    expected = r"cut cannot be resumed, begin again with train = True.*" + told.get(harm, "")
+    with pytest.raises(ValueError, match=expected):
         train(cut, evaluate=True, resume=True)
     assert not (tmp_path / "code has run").exists()
 
@@ -362,6 +407,15 @@ def test_other_settings_do_not_go_on(cut):
 
 
 # ------------------------------------------------------------------------------------- the folder
+
+
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(cut, tmp_path):
+    (tmp_path / "other").write_text("of somebody else")
+    for name in "scores.csv", "state.pt":
+        (cut / f"{name}.tmp").symlink_to(tmp_path / "other")
+    train(cut, evaluate=True)
+    assert (tmp_path / "other").read_text() == "of somebody else"
+    assert not [*cut.glob("*.tmp")]
 
 
 def test_an_earlier_run_moves_aside_and_can_go_on(cut, uncut, capsys):

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,7 +24,7 @@ from reacher.files import write_whole
 from tutorial.evaluation import Evaluation
 from tutorial.randomness import random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
-from tutorial.states import pack, unpack
+from tutorial.states import pack, require_sound, unpack
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -167,6 +168,9 @@ class TrainingRun:
             for name in now.keys() - {"hyperparameters"}:
                 if now[name] != before.get(name):
                     raise ValueError(f"{name} is {now[name]!r} and was {before.get(name)!r}")
+            with zipfile.ZipFile(self.folder / "state.pt") as file:
+                if damaged := file.testzip():  # by checksums, which PyTorch does not compare
+                    raise ValueError(f"state.pt is damaged in {damaged}")
             packed = torch.load(self.folder / "state.pt", weights_only=True)
             state = unpack(packed, {"agent": self.agent}, {})
             if state["engine"] == "torch":  # it may have given way
@@ -177,6 +181,7 @@ class TrainingRun:
                 self.environment.restore(state["environment"])
             restore_random_states(state["randomness"])
             self.scores[:] = [float(score) for score in state["scores"]]
+            require_sound(self.agent, len(self.scores))
             self.tables = {name: [*map(str, state["tables"][name])] for name in self.tables}
             self.start = time.perf_counter() - state["seconds"]
         except Exception as error:  # PyTorch's, and what a damaged or foreign file leads to

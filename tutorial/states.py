@@ -77,11 +77,17 @@ def pack(value: Any, name: str, known: dict[int, dict], left_out: list[str]) -> 
     return packed
 
 
-def unpack(packed: Any, built: Any, known: dict[int, Any]) -> Any:
-    """What was packed: what the cells have built, with its content, or a new container."""
+def unpack(packed: Any, built: Any, known: dict[int, Any], name: str = "") -> Any:
+    """What was packed: what the cells have built, with its content, or a new container.
+
+    Raises:
+        ValueError: an object of the cells, or a part of one, is missing; says which.
+    """
     if not isinstance(packed, dict) or id(packed) in known:
         return known.get(id(packed), packed)
     kind, same = packed["kind"], kind_of(built) == packed["kind"]
+    if not same and {kind, kind_of(built)} & {"object", "state"} and built is not None:
+        raise ValueError(f"{name} is {kind_of(built)!r} in the cells, and was {kind!r}")
     if kind == "numbers":
         return unpacked_numbers(packed, built)
     if kind in ("state", "object"):
@@ -95,7 +101,12 @@ def unpack(packed: Any, built: Any, known: dict[int, Any]) -> Any:
     if kind in ("", "built", "state"):
         return built
     before = parts_of(built) if same else {}
-    parts = {k: unpack(part, before.get(k), known) for k, part in packed["parts"].items()}
+    for key in before.keys() - packed["parts"].keys():
+        if kind == "object" or kind_of(before[key]) == "object":
+            raise ValueError(f"{name}.{key} is missing")
+    parts = {
+        k: unpack(part, before.get(k), known, f"{name}.{k}") for k, part in packed["parts"].items()
+    }
     if kind == "object":
         vars(built).update((k, v) for k, v in parts.items() if k.isidentifier())
         return built
@@ -106,6 +117,24 @@ def unpack(packed: Any, built: Any, known: dict[int, Any]) -> Any:
     add = container.extend if kind == "list" else container.update
     add(parts if kind == "dict" else parts.values())
     return container
+
+
+def require_sound(agent: Any, episodes: int) -> None:
+    """Raise ValueError if an agent after so many episodes holds what none can, and say what."""
+    memory, schedules = agent.memory, getattr(agent, "schedules", None)
+    ring, tree = getattr(memory, "ring", memory), getattr(memory, "tree", np.zeros(2))
+    sums = tree[2::2] + tree[3::2]
+    counts = {  # and their largest
+        "ring.size": (getattr(ring, "size", 0), getattr(ring, "capacity", 0)),
+        "ring.position": (getattr(ring, "position", 0), getattr(ring, "capacity", 1) - 1),
+        "annealed_episodes": (getattr(schedules, "annealed_episodes", 0), episodes),
+        "episodes": (len(getattr(schedules, "episodes", ())), episodes),
+    }
+    for name, (count, most) in counts.items():
+        if type(count) is not int or not 0 <= count <= most:
+            raise ValueError(f"{name} is {count}, and must be from 0 to {most}")
+    if not (tree >= 0).all() or not np.allclose(tree[1 : len(sums) + 1], sums):
+        raise ValueError("priorities must be at least 0, and nodes of the tree their sums")
 
 
 def packed_numbers(value: Any) -> dict[str, Any]:
