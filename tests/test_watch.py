@@ -129,7 +129,12 @@ def test_goals_are_those_of_python(tmp_path):
         (["nowhere"], "no actor in nowhere: train one first"),
         ([str(KEPT), "--arms", "0"], "must be from 1"),
         ([str(PROJECT / "checkpoints" / "pendulum" / "seed0")], "no actor in"),
-        (["broken"], "score"),
+        (["broken"], "no columns score and seconds"),
+        (["empty"], "empty/scores.csv has no columns score and seconds"),
+        ([str(KEPT), "--agent", "no_such_module:agent"], "--agent no_such_module:agent gives no"),
+        ([str(KEPT), "--agent", "helpers:no_such_agent"], "--agent helpers:no_such_agent gives no"),
+        ([str(KEPT), "--agent", "helpers"], "--agent helpers gives no agent: TypeError"),
+        ([str(KEPT), "--agent", "helpers:read_scores"], "--agent helpers:read_scores gives no"),
     ],
 )
 def test_a_bad_call_is_one_line_and_writes_nothing(
@@ -137,6 +142,7 @@ def test_a_bad_call_is_one_line_and_writes_nothing(
 ):
     monkeypatch.chdir(tmp_path)
     (write_run(tmp_path / "broken") / "scores.csv").write_text("episode,points\n1,2\n")
+    (write_run(tmp_path / "empty") / "scores.csv").write_text("")
     assert watch.main([*arguments, "--out", "page.html"]) == 2
     printed = capsys.readouterr().err
     assert message in printed and not (tmp_path / "page.html").exists()

@@ -33,14 +33,32 @@ def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
 
 
 def load_run(folder: Path) -> dict[str, Any]:
-    """What `hyperparameters.json` says of a run: `hyperparameters`, and facts beside them."""
-    return json.loads((Path(folder) / "hyperparameters.json").read_text(encoding="utf-8"))
+    """What `hyperparameters.json` says of a run: `hyperparameters`, and facts beside them.
+
+    Raises ValueError, with the file's name, if it holds anything else.
+    """
+    path = Path(folder) / "hyperparameters.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found["hyperparameters"], dict):
+            return found
+    except (ValueError, KeyError, TypeError, RecursionError):  # of JSON, or of another content
+        pass
+    raise ValueError(f"{path} is damaged: it should be a JSON object with hyperparameters")
 
 
 def load_network(path: Path, network: torch.nn.Module) -> None:
     """Load weights into a network; a ValueError says that they are damaged or of another one."""
     try:
-        network.load_state_dict(safetensors.torch.load_file(path))
+        weights = safetensors.torch.load_file(path)
+        for name, own in network.state_dict().items():
+            if (found := weights.get(name, own)).dtype != own.dtype:  # it would be converted
+                raise RuntimeError(
+                    f"{name} has the type {found.dtype}, and should have {own.dtype}"
+                )
+            if not found.isfinite().all():
+                raise RuntimeError(f"{name} is not finite")
+        network.load_state_dict(weights)
     except (RuntimeError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no weights of this network: {error}") from None
 

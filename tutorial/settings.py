@@ -6,9 +6,10 @@ import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
 from tutorial.environments import Task, require_environment
@@ -41,6 +42,32 @@ def require_known(kind: str, name: Any, known: Iterable[str]) -> Any:
     raise ValueError(f"unknown {kind} {name!r}: {meant}known are {', '.join(known)}")
 
 
+def require_folder(location: str | os.PathLike) -> str | os.PathLike:
+    """The location, if it is a folder or one can be made there.
+
+    Raises:
+        ValueError: a name in it is too long, or a file is in its way.
+    """
+    try:
+        path = Path(location).expanduser().absolute()
+        nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+    except (OSError, RuntimeError) as error:  # the latter: ~ of an unknown user
+        told = getattr(error, "strerror", error)
+        raise ValueError(f"no folder can be made there: {told}") from None
+    if not nearest.is_dir():
+        raise ValueError(f"{nearest} is a file, and should be a folder")
+    return location
+
+
+def told_instead(value: Any) -> Any:
+    """The value, unless it is a text in which a command line meant something else."""
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        raise ValueError(f"a text: write {value.capitalize()}, as in -p train {value.capitalize()}")
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        raise ValueError("a text, because -p takes one value: write -y '{overrides: {n_step: 5}}'")
+    return value
+
+
 class Settings(BaseModel):
     """What the notebook's `Hyperparameters` adds its fields to: immutable, checked, strict."""
 
@@ -56,13 +83,15 @@ class Parameters(Settings):
     """The notebook's parameters cell: what each may be."""
 
     preset: Annotated[str, AfterValidator(lambda name: require_known("preset", name, PRESETS))]
-    overrides: dict
+    overrides: Annotated[dict, BeforeValidator(told_instead)]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
     env_location: Annotated[str | os.PathLike, AfterValidator(require_environment)]
-    out_dir: Annotated[str, Field(min_length=1)] | os.PathLike
-    train: bool | Literal["resume"]
+    out_dir: Annotated[
+        Annotated[str, Field(min_length=1)] | os.PathLike, AfterValidator(require_folder)
+    ]
+    train: Annotated[bool | Literal["resume"], BeforeValidator(told_instead)]
 
 
 def check_parameters(names: Mapping[str, Any]) -> None:

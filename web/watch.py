@@ -11,6 +11,7 @@ import argparse
 import math
 import pkgutil
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,7 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
         if not (files := actor_files(folder)):
             raise FileNotFoundError(f"no actor in {folder}: train one first (make run)")
         if (path := folder / "scores.csv").is_file():
-            table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True))
-            scores, seconds = table["score"], table["seconds"]
+            scores, seconds = read_curve(path)
         if (path := folder / "critic_best.safetensors").is_file():
             critic = read_network(path).packed()
         for name, path in files.items():
@@ -70,6 +70,26 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
     return page(actors, critic, scores.tolist(), arms, what, **options)
 
 
+def read_curve(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and seconds of a training's episodes; ValueError: the table has none."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of an empty file, which has no names
+            table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True))
+        return table["score"], table["seconds"]
+    except (IndexError, ValueError):  # NumPy's, of a file without such a table
+        raise ValueError(f"{path} has no columns score and seconds") from None
+
+
+def make_agent(name: str) -> Any:
+    """What the function MODULE:FUNCTION returns; ValueError: there is none, or it fails."""
+    try:
+        return pkgutil.resolve_name(name)()
+    except Exception as error:  # whatever the user's module raises
+        raise ValueError(
+            f"--agent {name} gives no agent: {type(error).__name__}: {error}"
+        ) from error
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m web.watch", description=__doc__)
     add = parser.add_argument
@@ -85,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if agent:
             from web.learn import learning_of  # which needs PyTorch
 
-            made = pkgutil.resolve_name(agent)()
+            made = make_agent(agent)
             try:
                 options["learning"] = learning_of(made)
             except ValueError as reason:  # edited cells, for example
