@@ -1,0 +1,3 @@
+"""Fixtures of the pages' tests."""
+
+from browser import driver
