@@ -23,6 +23,9 @@ import tapejit
 from reacher import DelayedRewards, columns
 from reacher.episode import evaluate_policy, reset, rollout, step
 from reacher.task import SOLVED_SCORE
+from reacher_page import interactive
+from reacher_page.learn import learning_page
+from reacher_page.live import live_arms, show_agent, show_arms
 
 # Figures, tables and exercises
 from tutorial import exercises, figures, results, summaries
@@ -42,9 +45,6 @@ from tutorial.settings import (
     setting,
     steps_of_update,
 )
-from web import interactive
-from web.learn import learning_page
-from web.live import live_arms, show_agent, show_arms
 
 
 def training_options(names: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,10 +20,12 @@ FOLDED = {"plumbing": "Show the code", "solution": "Show the solution"}  # by th
 CONTENTS = {  # of the sidebar
     "The tutorial": "The notebook <Continuous_Control>, doc/extensions, doc/reports, doc/bugs, "
     "doc/troubleshooting",
-    "How to": "doc/install, doc/parameters, doc/watching, doc/gymnasium, doc/unity",
-    "The evidence": "doc/results, doc/ingredients, doc/comparisons, doc/history, doc/plans, "
-    "checkpoints/README, doc/differences, doc/reliability, tapejit/README",
-    "The project": "doc/layout, CONTRIBUTING, CHANGELOG",
+    "How to": "doc/install, doc/parameters, packages/reacher_page/README, packages/reacher/README, "
+    "doc/unity",
+    "The evidence": "doc/results, research/ingredients, research/comparisons, research/history, "
+    "research/plans, checkpoints/README, research/results/README, doc/differences, "
+    "doc/reliability, tapejit/README",
+    "The project": "doc/layout, CONTRIBUTING, research/README",
 }
 TOCTREE = "\n\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"
 SERVER = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
@@ -34,7 +36,10 @@ html_title = "Twenty arms learn to reach"
 html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
-include_patterns = "*.md Continuous_Control.ipynb doc/* checkpoints/*.md tapejit/*.md".split()
+include_patterns = [
+    *"*.md Continuous_Control.ipynb doc/* checkpoints/*.md tapejit/*.md".split(),
+    *"research/*.md research/results/*.md packages/*/README.md".split(),
+]
 root_doc = "README"
 
 html_theme = "furo"
@@ -106,8 +111,6 @@ def prepare_page(page, text):
     if page == root_doc:
         for caption, pages in CONTENTS.items():
             text += TOCTREE.format(caption, pages.replace(", ", "\n"))
-    if page == "CHANGELOG":  # else its many words rank before the pages that explain them
-        text = f"---\nnosearch: true\n---\n{text}"
     return text
 
 

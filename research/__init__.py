@@ -1,1 +1,1 @@
-"""What the evidence pages rest on: plans, trainings, their runner, tables and statistics."""
+"""What the pages of evidence rest on: plans, trainings, their runner, tables and statistics."""

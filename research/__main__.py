@@ -15,7 +15,7 @@ from research.bugs import BUGS
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
 from tutorial.figures import plot_bugs, plot_with_and_without
-from tutorial.paths import CHECKPOINTS, DOC, RUNS
+from tutorial.paths import DOC, RUNS, plan_folder
 from tutorial.results import read_plan
 
 Options = argparse.Namespace
@@ -25,12 +25,13 @@ def plan(options: Options) -> int:
     """Train what a plan misses; without a name say what is stored of all plans."""
     for name in [options.name] if options.name else PLANS:
         trainings = PLANS[name].trainings(name)
-        missing = [one for one in trainings if not runner.is_stored(one, CHECKPOINTS)]
+        folder = plan_folder(name).parent
+        missing = [one for one in trainings if not runner.is_stored(one, folder)]
         stored = f"{len(trainings) - len(missing)} of {len(trainings)}" if trainings else "finished"
         print(f"{name:18}{stored:12}{PLANS[name].question}")
     if not options.name:
         return 0
-    return runner.run_trainings(missing, CHECKPOINTS, options.address, options.workers)
+    return runner.run_trainings(missing, folder, options.address, options.workers)
 
 
 def sweep(options: Options) -> int:

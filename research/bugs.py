@@ -25,7 +25,7 @@ class Bug:
     """A change of the agent, or an agent that bugs are compared with."""
 
     title: str  # of its section in doc/bugs.md, which gives the reason
-    number: str = ""  # that betrays it, in `checkpoints/bugs/`; empty: this is no bug
+    number: str = ""  # that betrays it, in `research/results/bugs/`; empty: this is no bug
     base: str = "default"  # the correct agent that it is compared with
     overrides: Mapping[str, Any] = field(default_factory=dict)  # beside those of its base
     edits: tuple[tuple[str, str], ...] = ()  # old and new text, beside those of its base

@@ -3,7 +3,7 @@
 python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
 
 `reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are
-in doc/plans.md.
+in research/plans.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from research import bugs, results
 from research.training import Row
 from tutorial import notebook
 from tutorial.environments import open_environment
-from tutorial.paths import CHECKPOINTS, DOC
+from tutorial.paths import DOC, plan_folder
 from tutorial.randomness import seed_everything
 
 Make = Callable[[Any], Any]  # of a generator an agent
@@ -153,7 +153,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for chapter, (agents, seeds, some, others) in CHAPTERS.items():
         for seed, (name, make) in itertools.product(seeds, agents().items()):
-            path = CHECKPOINTS / chapter / f"{name}.csv"
+            path = plan_folder(chapter) / f"{name}.csv"
             if seed not in results.stored_seeds(path):
                 results.store(path, train(make, seed, some.get(name, others)))
                 print(chapter, name, seed, flush=True)

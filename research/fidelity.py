@@ -2,7 +2,7 @@
 
     python -m research fidelity FOLDER
 
-doc/unity.md describes the folder. `checkpoints/fidelity.json` is of commit a9d1400, which also
+doc/unity.md describes the folder. `research/results/fidelity.json` is of commit a9d1400, which also
 compared a policy arm by arm, and random torques.
 """
 

@@ -5,8 +5,8 @@
 For each goal the cross-entropy method searches the first twenty decisions of one arm, with the
 arms' own physics; then the stored actor of `default`, seed 0, plays on. Once it is in its goal the
 actor loses nothing, so all that can be gained is on the way there. Each goal is a job, and a
-line of `checkpoints/planner/goal_size_<m>.csv`: seed is the goal, score the planner's, evaluation
-the actor's without a plan.
+line of `results/planner/goal_size_<m>.csv`: seed is the goal, score the planner's, evaluation the
+actor's without a plan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reacher.task import ACTION_SIZE, EPISODE_DECISIONS, Task
 from research import results, runner
 from research.training import Row
 from tutorial import notebook
-from tutorial.paths import CHECKPOINTS
+from tutorial.paths import CHECKPOINTS, plan_folder
 
 PLANNED, SEEN = 20, 32  # decisions: of a plan, and those by which it is judged
 CANDIDATES, ELITE, ROUNDS = 400, 40, 30
@@ -48,7 +48,7 @@ class Goal:
 
     @property
     def path(self) -> Path:
-        return CHECKPOINTS / "planner" / f"goal_size_{self.goal_size}.csv"
+        return plan_folder("planner") / f"goal_size_{self.goal_size}.csv"
 
 
 def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:

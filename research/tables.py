@@ -10,7 +10,7 @@ import numpy as np
 from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.statistics import Effect, detectable, difference, effect_of_seeds, judged
-from tutorial.paths import CHECKPOINTS
+from tutorial.paths import plan_folder
 from tutorial.results import Variant, mean_and_interval, read_plan
 from tutorial.scores import first_at, solved_at
 
@@ -58,7 +58,7 @@ def report(name: str) -> str:
 
 def read(name: str) -> dict[str, Variant]:
     """The stored variants of a plan, in its order where it has one."""
-    found: dict[str, Variant] = read_plan(name) if (CHECKPOINTS / name).exists() else {}
+    found: dict[str, Variant] = read_plan(name) if plan_folder(name).exists() else {}
     if name == "rates":
         found |= at_best_rates(found)
     order = [*PLANS[name].changes()]
@@ -185,7 +185,7 @@ def effects_table(effects: Sequence[Effect], planned: str) -> str:
 
 def bugs_table(variants: Variants) -> str:
     """What each bug does to the scores, and the number that betrays it; medians and ranges."""
-    with open(CHECKPOINTS / "bugs" / "numbers.csv", newline="") as file:
+    with open(plan_folder("bugs") / "numbers.csv", newline="") as file:
         numbers = [*csv.DictReader(file)]
 
     def betraying(who: str, column: str, episode: int) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 
-import gymnasium
 import hypothesis
 import matplotlib
 import numpy as np
 import pytest
 import torch
 
+from browser import driver
+from lines import register
 from tutorial.environments import Task
 from tutorial.notebook import definitions
 from tutorial.settings import make_settings
@@ -35,16 +35,6 @@ def pytest_collection_modifyitems(items):
             cell.source = cell.source.replace("\nmax_episodes = 150 ", "\nmax_episodes = 5 ")
 
 
-def assert_same(answer, expected):
-    """Two answers of environments agree in every number and type, bit for bit."""
-    for one, other in zip(answer.values(), expected.values(), strict=True):
-        for name, value in vars(other).items():
-            found = getattr(one, name)
-            assert type(found) is type(value), name
-            assert getattr(found, "dtype", None) == getattr(value, "dtype", None), name
-            np.testing.assert_array_equal(found, value, err_msg=name)
-
-
 @pytest.fixture(scope="session")
 def notebook():
     """The notebook's definitions; a missing name is an AttributeError that says which."""
@@ -61,68 +51,3 @@ def defaults(notebook):
     return lambda **overrides: make_settings(
         kind, "default", overrides, None if "mirrors" in overrides else other
     )
-
-
-class Line(gymnasium.Env):
-    """Keeps the actions it gets; an episode ends at a step and in a way.
-
-    Its observation is a random number, and the steps so far.
-    """
-
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
-    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-    made = []  # of all Lines since the test began
-
-    def __init__(self, end=5, how="truncated", **spaces):
-        vars(self).update(spaces)
-        self.end, self.how, self.actions = end, how, []
-        Line.made.append(self)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = 0
-        return self.observe(), {}
-
-    def observe(self):
-        return np.resize([self.np_random.random(), self.steps], self.observation_space.shape)
-
-    def step(self, action):
-        self.actions.append(action)
-        self.steps += 1
-        is_last = self.steps == (self.end if self.end > 0 else Line.made.index(self) + 1)
-        ends = [is_last and name in self.how for name in ("terminated", "truncated")]
-        return self.observe(), 0.5 * self.steps, *ends, {}
-
-
-@pytest.fixture
-def register(monkeypatch):
-    """`register(end=..., action_space=..., ...)` registers a Line and returns its name."""
-    monkeypatch.setattr(Line, "made", [])
-    known = dict(gymnasium.registry)
-
-    def add(**options):
-        gymnasium.register("test/Line-v3", lambda: Line(**options), disable_env_checker=True)
-        return "test/Line-v3"
-
-    yield add
-    for name in set(gymnasium.registry) - set(known):
-        del gymnasium.registry[name]
-
-
-@pytest.fixture(scope="session")
-def driver():
-    """Headless Chromium without a network, by Selenium; its tests are skipped where one lacks."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is an extra")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    chromedriver = shutil.which("chromedriver")
-    if not (chromium and chromedriver):
-        pytest.skip("no Chromium with chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    network = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    for option in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", network):
-        options.add_argument(f"--{option}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
-    yield driver
-    driver.quit()

@@ -11,7 +11,8 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from conftest import Line, assert_same
+from answers import assert_same
+from lines import Line
 from reacher import DelayedRewards, ReacherEnvironment
 from reacher.gymnasium.unity_wrapper import UnityWrapper
 

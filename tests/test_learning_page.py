@@ -13,9 +13,9 @@ from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 from test_program import make, needs_node, node  # noqa: F401
 
 import helpers
+from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
+from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
-from web.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
-from web.page import page, script
 
 AGENT = script("physics.js", "learn.js")
 

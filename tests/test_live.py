@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from nbconvert.preprocessors import ExecutePreprocessor
 
+from reacher_page import live
+from reacher_page.actor import network_of
 from small_training import make_plain_agent
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
-from web import live
-from web.actor import network_of
 
 CELL = """
 import helpers

@@ -20,12 +20,12 @@ import pytest
 import torch
 from torch import nn
 
+from reacher_page.learn import Batch
 from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
 from tutorial.paths import PROJECT
 from tutorial.settings import make_settings
-from web.learn import Batch
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(not NODE, reason="no Node")

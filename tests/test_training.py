@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import sys
 
 import nbformat
 import numpy as np
@@ -272,3 +274,25 @@ def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
     assert not (tmp_path / "runs").exists()
     assert re.search(r"solved at episode: 100\b", told)
     assert re.search(r"an episode without noise: mean 3\d\.", told)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the launcher is a Linux one")
+def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook, tmp_path):
+    pytest.importorskip("unityagents")
+    from reacher.unity import UnityError, unity_launcher
+
+    environment = open_environment(unity_launcher(num_agents=4, folder=tmp_path), seed=0)
+    player, step, calls = environment.proc1, environment.step, itertools.count(1)
+
+    def step_until_killed(*arguments):
+        if next(calls) == 1500:  # in the middle of the second episode
+            player.kill()
+        return step(*arguments)
+
+    environment.step = step_until_killed
+    small = {"hidden_units": 16, "batch_size": 16, "train_freq": 100, "engine": "torch"}
+    agent = notebook.Agent(notebook.Hyperparameters(**small), np.random.default_rng(0))
+    with pytest.raises(UnityError, match=r"signal 9 .*middle of an episode: reopen"):
+        notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=2)
+    assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
+    assert (tmp_path / "run" / "actor_last.safetensors").exists() and agent.num_updates > 0

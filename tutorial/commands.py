@@ -31,6 +31,7 @@ OLDEST, NEWEST = (3, 11), (3, 14)
 VENV = PROJECT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 REQUIREMENTS = PROJECT / "requirements.txt"
+FOR_DEVELOPERS = PROJECT / "requirements-dev.txt"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller than PyPI's on Linux
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
 COPY = PROJECT / "my_copy.ipynb"
@@ -84,9 +85,10 @@ def install(*packages):
     return pip.returncode
 
 
-def make_environment():
-    """Make `.venv` with requirements.txt, unless it is there and up to date."""
-    ready, wanted = VENV / "ready", REQUIREMENTS.read_text()
+def make_environment(requirements=REQUIREMENTS):
+    """Make `.venv` with what a file requires, unless it is there and up to date."""
+    ready = VENV / f"{requirements.stem}.ready"
+    wanted = "".join(path.read_text() for path in {REQUIREMENTS: 0, requirements: 0})
     if ready.exists() and ready.read_text() == wanted:
         return
     check_version()
@@ -99,7 +101,7 @@ def make_environment():
         subprocess.call(
             [PYTHON, "-m", "pip", "install", *options, CPU_INDEX, torch], stderr=subprocess.DEVNULL
         )
-    if install("-r", str(REQUIREMENTS)) or install("--no-deps", UNITY_CLIENT):
+    if install("-r", str(requirements)) or install("--no-deps", UNITY_CLIENT):
         sys.exit("the installation failed, for the reason above: doc/install.md may help")
     ready.write_text(wanted)
 
@@ -129,7 +131,7 @@ def lab(*options):
 
 
 def watch(*options):
-    module("web.watch", "--agent", "helpers:new_agent", *options)
+    module("reacher_page.watch", "--agent", "helpers:new_agent", *options)
 
 
 def demo(*options):
@@ -149,17 +151,17 @@ def site(*options):
 
 def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
-    names = sorted(path.stem for path in PROJECT.glob("tests/test_*.py"))
-    names.sort(key=lambda name: name not in LONG)
+    files = [*PROJECT.glob("tests/test_*.py"), *PROJECT.glob("packages/*/tests/test_*.py")]
+    files.sort(key=lambda path: (path.stem not in LONG, path.stem))
     how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    tests = [NOTEBOOK.name, *(f"tests/{name}.py" for name in names)]
+    tests = [NOTEBOOK.name, *(path.relative_to(PROJECT) for path in files)]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
     module("pytest", *how, *cells, *tests, *options, env=alone)
 
 
 def test_extras(*options):
-    if install("-e", ".[browser]"):
+    if install("selenium>=4.20"):
         sys.exit("Selenium cannot be installed")
     test(*options)
 
@@ -170,6 +172,7 @@ def lint(*options):
     module("mypy")
 
 
+DEVELOPERS = "site", "test", "test-extras", "lint"
 COMMANDS = {
     "run": lambda *options: module("tutorial.execute", *options),
     "demo": demo,
@@ -198,7 +201,7 @@ def main(name="help", *options):
     if options and (name == "clean" or options[0] in COMMANDS):
         sys.exit(f"one command at a time: {name} does not take {options[0]}")
     if name != "clean":
-        make_environment()
+        make_environment(FOR_DEVELOPERS if name in DEVELOPERS else REQUIREMENTS)
     COMMANDS[name](*options)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
+from reacher_page.page import STILL
 from tutorial.figures import plot_scores
 from tutorial.moving import animated_png, drawn_arms, moving_arms
 from tutorial.notebook import definitions
@@ -36,7 +37,7 @@ def trained_arms():
     """Twenty arms after training, in real time, and a still picture."""
     frames, _ = played(TRAINED / "actor_best.safetensors", 20)
     (DOC / "trained_arms.png").write_bytes(moving_arms(frames[:55], 80, first=34))
-    (DOC / "trained_arms_still.png").write_bytes(moving_arms(frames[34:35]))
+    STILL.write_bytes(moving_arms(frames[34:35]))
 
 
 def early_actors():

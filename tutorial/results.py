@@ -1,7 +1,7 @@
-"""Stored results that the notebook shows, from the tables in `checkpoints/`.
+"""Stored results that the notebook shows, from the tables of plans.
 
-A plan of trainings has a folder there, and in it a table for each variant of the agent, with a line
-for each seed and episode. `research` writes them, and has the tests of the pages in `doc/`.
+A plan of trainings has a folder in `checkpoints/` or `research/results/`, and in it a table for
+each variant of the agent, with a line for each seed and episode. `research` writes them.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from tutorial.paths import CHECKPOINTS
+from tutorial.paths import CHECKPOINTS, RESULTS, plan_folder
 
 Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 HEAD = "seed,episode,"  # begins tables of variants; others may lie beside them
 
 
-def read_plan(plan: str, folder: Path = CHECKPOINTS) -> dict[str, Variant]:
+def read_plan(plan: str, folder: Path | None = None) -> dict[str, Variant]:
     """All variants of a plan by name; of each the columns, (seeds, episodes), seeds in order.
+
+    Args:
+        folder: of plans; None: where this one is stored.
 
     Raises:
         FileNotFoundError: there is no such plan; names those there are.
         ValueError: seeds of a variant have different numbers of episodes.
     """
-    paths = [
-        path for path in sorted((folder / plan).glob("*.csv")) if path.read_text().startswith(HEAD)
-    ]
+    place = folder / plan if folder else plan_folder(plan)
+    paths = [path for path in sorted(place.glob("*.csv")) if path.read_text().startswith(HEAD)]
     if not paths:
-        plans = sorted({path.parent.name for path in folder.glob("*/*.csv")})
-        raise FileNotFoundError(f"no tables of a plan {plan!r} in {folder}: there are {plans}")
+        folders = [folder] if folder else [CHECKPOINTS, RESULTS]
+        plans = sorted({path.parent.name for each in folders for path in each.glob("*/*.csv")})
+        raise FileNotFoundError(
+            f"no tables of a plan {plan!r} in {place.parent}: there are {plans}"
+        )
     return {path.stem: read_variant(path) for path in paths}
 
 

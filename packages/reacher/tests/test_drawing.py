@@ -1,0 +1,105 @@
+"""Pictures of the arms: what is where, touch, and OpenGL."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reacher.columns import GOAL
+from reacher.episode import play_episode
+from reacher.gymnasium import ReacherEnv
+from reacher.points import arm_points, hand_to_goal, touching
+from reacher.render import ArmRenderer
+
+LUMINANCE = np.array([0.299, 0.587, 0.114])
+
+try:
+    ArmRenderer(1, 5.0, 64, 64).close()
+    OPENGL = True
+except RuntimeError:
+    OPENGL = False
+needs_opengl = pytest.mark.skipif(not OPENGL, reason="no OpenGL: apt-get install libosmesa6")
+
+
+def swinging(arms, decisions=12):
+    """Observations (decisions, arms, 33) of constant torques."""
+    torques = np.random.default_rng(0).uniform(-1, 1, (arms, 4))
+    return play_episode(lambda seen: torques, arms, 0, decisions).observations
+
+
+def with_goals(observations, goals):
+    moved = observations.copy()
+    moved[..., GOAL] = goals
+    return moved
+
+
+def drawn(observations, goal_size=5.0, width=480, height=480):
+    """One picture, (height, width, 3), as integers."""
+    renderer = ArmRenderer(len(observations), goal_size, width, height)
+    picture = renderer.frame(observations).astype(int)
+    renderer.close()
+    return picture
+
+
+def test_distance_and_touch_follow_from_the_points():
+    observations = swinging(3)[-1]
+    hand = arm_points(observations)["hand"]
+    observations = with_goals(observations, hand + [0, 3.4, 0])
+    np.testing.assert_allclose(hand_to_goal(observations), 3.4, atol=1e-5)
+    assert touching(observations, 5.0).all() and not touching(observations, 4.7).any()
+
+
+@needs_opengl
+@pytest.mark.parametrize(
+    ("arms", "shape", "goal_size"),
+    [(1, (480, 480), 12.0), (5, (720, 144), 2.0), (20, (900, 540), 2.0)],
+)
+def test_every_arm_is_in_the_picture_and_the_goals_are_apart(arms, shape, goal_size):
+    """All goals are below the floor, but one beside its arm: what gets redder is that goal."""
+    observations = with_goals(swinging(arms)[-1], [0.0, -60.0, 0.0])
+    renderer = ArmRenderer(arms, goal_size, *shape)
+    without, seen = renderer.frame(observations).astype(int), []
+    for arm in {0, 1, arms // 2, arms - 2, arms - 1} & set(range(arms)):
+        one = observations.copy()
+        one[arm, GOAL] = [8.0, -1.0, 0.0]
+        red = renderer.frame(one)[..., 0] - without[..., 0] > 20  # shadows are darker
+        assert red.sum() > 5
+        assert not red[0].any() and not red[-1].any()  # nor is it cut by the edges
+        assert not red[:, 0].any() and not red[:, -1].any()
+        assert not any((red & other).any() for other in seen)
+        seen.append(red)
+    blue = without[..., 2] - without[..., 0] > 60
+    assert blue.sum() > 5 * arms  # the hands
+
+
+@needs_opengl
+def test_a_touched_goal_is_brighter_and_wears_a_white_ring():
+    observations = swinging(1)[-1]
+    hand = arm_points(observations)["hand"]
+    touched, apart = (drawn(with_goals(observations, hand + [0, up, 0])) for up in (3.4, 3.6))
+    pink = apart[..., 0] - apart[..., 1] > 20
+    assert pink.sum() > 500
+    assert (touched[pink] @ LUMINANCE).mean() - (apart[pink] @ LUMINANCE).mean() > 45
+    white = [(picture.min(axis=-1) > 235).sum() for picture in (touched, apart)]
+    assert white[0] > 50 + white[1]
+
+
+@needs_opengl
+def test_frames_repeat_and_drawing_changes_no_number():
+    drawn_env, plain = ReacherEnv(render_mode="rgb_array"), ReacherEnv()
+    np.testing.assert_array_equal(drawn_env.reset(seed=4)[0], plain.reset(seed=4)[0])
+    for action in np.random.default_rng(0).uniform(-1, 1, (5, 4)):
+        picture = drawn_env.render()
+        again = drawn_env.render()  # the software renderer rounds single pixels otherwise
+        np.testing.assert_allclose(again, picture.astype(int), atol=2)
+        np.testing.assert_array_equal(drawn_env.step(action)[0], plain.step(action)[0])
+        assert (drawn_env.render() != picture).any()
+    assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
+    assert plain.render() is None
+    drawn_env.close()
+
+
+def test_without_opengl_an_error_names_mujoco_gl(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "disable")
+    with pytest.raises(RuntimeError, match="Set MUJOCO_GL.*libosmesa6"):
+        ArmRenderer(1)

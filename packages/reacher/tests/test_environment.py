@@ -1,0 +1,265 @@
+"""The embedded environment: observations, goals, rewards, episodes, states and errors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from answers import assert_same
+from reacher import ReacherEnvironment
+from reacher.columns import GOAL, GOAL_SPEED, HAND
+from reacher.episode import play_episode
+from reacher.physics import HAND_OFFSET, Physics
+
+BRAIN = "ReacherBrain"
+DECISIONS = 1001  # of an episode
+
+# Unity's half turn about x in single precision, as every public notebook prints it.
+HALF_TURN_W = float(np.float32(-4.37113883e-08))
+HANGING = [0, -4, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6, 0, -10, 0, 1, 0, 0, HALF_TURN_W, *[0] * 6]
+
+
+def random_actions(decisions, agents, seed=0):
+    """Clipped standard normal torques, (decisions, agents, 4)."""
+    return np.random.default_rng(seed).standard_normal((decisions, agents, 4)).clip(-1, 1)
+
+
+def first_states(env, resets=1):
+    for _ in range(resets):
+        states = env.reset()[BRAIN].vector_observations
+    return states
+
+
+def test_arms_hang_and_goals_start_on_whole_degrees_of_a_circle():
+    with ReacherEnvironment(num_agents=1000, seed=0) as env:
+        observations = first_states(env)
+    np.testing.assert_array_equal(observations[:, :26], np.tile(HANGING, (1000, 1)))
+    np.testing.assert_array_equal(observations[:, HAND], np.tile([0, 1, 0], (1000, 1)))
+    goal, speed = observations[:, GOAL], observations[:, GOAL_SPEED]
+    degrees = np.degrees(np.arctan2(goal[:, 0], goal[:, 2]))
+    # float32 holds a coordinate of 8 m to 5e-7 m, so an angle to 5e-6 degrees.
+    np.testing.assert_allclose(degrees, degrees.round(), atol=1e-5)
+    np.testing.assert_allclose(np.hypot(goal[:, 0], goal[:, 2]), 8, atol=1e-5)
+    assert (goal[:, 1] == -1).all() and np.abs(speed).max() <= 1
+    # 1000 uniform draws: each quarter holds 250 +- 13.7 of them; five standard deviations.
+    for draws, limits in ((degrees % 360, (0, 360)), (speed, (-1, 1))):
+        assert np.abs(np.histogram(draws, bins=4, range=limits)[0] - 250).max() < 69
+
+
+def test_an_episode_has_1001_decisions_and_the_next_one_follows_by_itself():
+    agents = 3
+    with ReacherEnvironment(agents, seed=5) as env, ReacherEnvironment(agents, seed=5) as twin:
+        config = {"goal_size": 1000.0}  # every physics step pays, the very last one as well
+        env.reset(config=config)
+        for decision in range(1, DECISIONS + 1):
+            answer = env.step(np.full((agents, 4), 0.3))[BRAIN]
+            last = decision == DECISIONS
+            assert answer.local_done == answer.max_reached == [last] * agents
+            assert answer.rewards == [np.float32(0.04)] * agents
+        np.testing.assert_array_equal(
+            answer.vector_observations[:, :26], np.tile(HANGING, (agents, 1))
+        )
+        np.testing.assert_array_equal(answer.previous_vector_actions, np.zeros((agents, 4)))
+
+        # The second episode is the one that an explicit reset would have begun.
+        twin.reset(config=config)
+        second = twin.reset()[BRAIN]
+        np.testing.assert_array_equal(answer.vector_observations, second.vector_observations)
+        for actions in random_actions(3, agents):
+            assert_same(env.step(actions), twin.step(actions))
+
+
+def test_rewards_add_up_from_hand_and_goal():
+    """The rewards of 300 decisions, recomputed from geometry alone.
+
+    A second set of arms gets the same torques; the goals follow from the first observation. In
+    each physics step the goal moves first, then the overlap counts, then the bodies move.
+    """
+    agents, size = 20, 16.0  # a large goal, so that random torques meet it now and then
+    actions = random_actions(300, agents, seed=2)
+    actions[100:] = np.repeat(actions[100::10], 10, axis=0)  # some of them held for longer
+    physics = Physics(agents)
+    with ReacherEnvironment(agents, seed=2) as env:
+        first = env.reset(config={"goal_size": size})[BRAIN].vector_observations
+        angle = np.degrees(np.arctan2(first[:, 26], first[:, 28])).round()
+        speed = first[:, GOAL_SPEED]
+        torques = np.zeros((2 * agents, 3))
+        total = np.zeros(agents)
+        for action in actions:
+            rewards = np.array(env.step(action)[BRAIN].rewards)
+            # Actions pass through single precision, and chaos would show any other rounding.
+            torques[:, [0, 2]] = 150.0 * action.astype(np.float32).astype(float).reshape(-1, 2)
+            least, most = np.zeros(agents), np.zeros(agents)
+            for _ in range(4):
+                angle = angle + speed
+                x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
+                goal = np.stack([x, np.full(agents, -1.0), z], axis=1)
+                hand = physics.position[1::2] + HAND_OFFSET * physics.rotation[1::2, :, 1]
+                distance = np.linalg.norm(hand - goal, axis=1)
+                # The observed speed is float32: 1200 steps may misplace a goal by 1e-5 m.
+                least += 0.01 * (distance <= size / 2 + 1 - 1e-4)
+                most += 0.01 * (distance <= size / 2 + 1 + 1e-4)
+                physics.step(torques)
+            assert (rewards >= least - 1e-6).all() and (rewards <= most + 1e-6).all()
+            total += rewards
+    assert (total > 0).all() and (total < 0.04 * len(actions)).all()  # else nothing was tested
+
+
+@pytest.mark.parametrize("size, pay", [(0, 0.0), (1000, 0.04)])
+def test_goals_are_set_and_stay(size, pay):
+    """A goal of size 0 is still a point that the hand could touch, but not while it hangs."""
+    config, still = {"goal_size": size, "goal_speed": 0}, np.zeros((4, 4))
+    with ReacherEnvironment(4, seed=0) as env, ReacherEnvironment(4, seed=0, **config) as twin:
+        first = env.reset(config=config)
+        assert_same(first, twin.reset())
+        for _ in range(2):  # and they stay after a reset without config, as in Unity
+            for _ in range(5):
+                answer = env.step(still)[BRAIN]
+                assert answer.rewards == [np.float32(pay)] * 4
+            goals = first[BRAIN].vector_observations[:, GOAL]
+            np.testing.assert_array_equal(answer.vector_observations[:, GOAL], goals)
+            first = env.reset()
+
+
+# ------------------------------------------------------------------------------------------- goals
+
+# Seed, number of the draw, angle in degrees and speed: the six different first states that public
+# notebooks of the Unity build print. Draw 20 is the first arm's at the second reset of 20 arms.
+PRINTED = [
+    (0, 0, 46, -0.168165),
+    (0, 1, 232, -0.533014),
+    (0, 20, 81, -0.522214),
+    (0, 300, 49, -0.179076),
+    (0, 6440, 33, -0.802231),
+    (1, 0, 274, -0.548526),
+]
+
+
+@pytest.mark.parametrize(("seed", "draw", "angle", "speed"), PRINTED)
+def test_unitys_goals_are_those_that_notebooks_print(seed, draw, angle, speed):
+    with ReacherEnvironment(20, seed, goals="unity") as env:
+        state = first_states(env, draw // 20 + 1)[draw % 20]
+    assert abs(state[GOAL_SPEED] - speed) <= 5.1e-7  # half of the sixth digit, single precision
+    radians = np.radians(angle)
+    # Unity rounds a goal's position at the arm's place in its world: by 2e-6 m in these states.
+    goal = [8 * np.sin(radians), -1, 8 * np.cos(radians)]
+    np.testing.assert_allclose(state[GOAL], goal, atol=2e-6)
+
+
+# --------------------------------------------------------------------------------------- interface
+
+
+def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
+    actions = random_actions(1, 3)[0]
+    actions[0] = 1
+    forms = [actions, actions.ravel(), actions.astype(np.float32), actions.tolist()]
+    forms += [torch.from_numpy(actions), np.where(actions == 1, 7, actions)]
+    answers = []
+    for form in forms:
+        with ReacherEnvironment(3, seed=1) as env:
+            env.reset()
+            answers.append([env.step(form) for _ in range(3)][-1][BRAIN].vector_observations)
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
+    assert np.abs(answers[0][:, :26] - HANGING).max() > 0.1  # they moved at all
+
+
+def test_answers_are_not_overwritten_by_later_steps():
+    actions = random_actions(2, 2)
+    with ReacherEnvironment(2) as env:
+        env.reset()
+        info = env.step(actions[0])[BRAIN]
+        kept = {name: np.copy(value) for name, value in vars(info).items()}
+        env.step(actions[1])
+        for name, value in kept.items():
+            np.testing.assert_array_equal(getattr(info, name), value, err_msg=name)
+        info.vector_observations[:] = np.nan  # nor does writing into one reach the environment
+        assert np.isfinite(env.step(actions[1])[BRAIN].vector_observations).all()
+
+
+def test_an_episode_of_a_policy_is_that_of_the_environment():
+    torques = random_actions(1, 3)[0]
+    episode = play_episode(lambda seen: torques, 3, 5, goal_size=9.0)
+    with ReacherEnvironment(3, seed=5) as env:
+        answer, total = env.reset(config={"goal_size": 9.0})[BRAIN], np.zeros(3)
+        for seen in episode.observations:
+            np.testing.assert_array_equal(answer.vector_observations, seen)
+            answer = env.step(torques)[BRAIN]
+            total += answer.rewards
+    np.testing.assert_allclose(episode.scores, total, atol=1e-6)
+    assert episode.observations.shape == (DECISIONS, 3, 33)
+
+
+# ------------------------------------------------------------------------------------------ states
+
+
+@pytest.mark.parametrize("goals", ["own", "unity"])
+def test_a_restored_environment_goes_on_bit_for_bit(goals):
+    with ReacherEnvironment(3, 7, goals=goals) as env, ReacherEnvironment(3, goals=goals) as other:
+        env.reset(config={"goal_size": 9.0, "goal_speed": 2.0})
+        for actions in random_actions(DECISIONS + 5, 3):  # over the end of an episode
+            env.step(actions)
+        other.restore(json.loads(json.dumps(env.state())))
+        for _ in range(2):
+            assert_same(other.reset(), env.reset())
+            for actions in random_actions(20, 3):
+                assert_same(other.step(actions), env.step(actions))
+
+
+def test_a_state_of_another_environment_is_an_error():
+    for other in (ReacherEnvironment(2), ReacherEnvironment(3, goals="unity")):
+        with pytest.raises(ValueError, match="this is a state of"):
+            ReacherEnvironment(3).restore(other.state())
+
+
+# ------------------------------------------------------------------------------------------ errors
+
+NAN_ACTIONS = np.zeros((3, 4))
+NAN_ACTIONS[1, 2] = np.nan
+
+BAD_CALLS = {
+    "transposed": (lambda env: env.step(np.zeros((4, 3))), r"\(3, 4\)"),
+    "flat and short": (lambda env: env.step(np.zeros(11)), r"\(12,\)"),
+    "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
+    "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
+    "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
+    "unknown key": (lambda env: env.reset(config={"goal_sise": 4.0}), "goal_sise.*known are"),
+    "NaN size": (
+        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": float("nan")}),
+        "goal_size must be a number from 0 to",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
+    call, message = BAD_CALLS[name]
+    with ReacherEnvironment(3, seed=4) as env, ReacherEnvironment(3, seed=4) as twin:
+        with pytest.raises(RuntimeError, match="call reset"):
+            env.step(np.zeros((3, 4)))
+        env.reset(), twin.reset()
+        with pytest.raises(ValueError, match=message):
+            call(env)
+        actions = random_actions(2, 3)
+        assert_same(env.step(actions[0]), twin.step(actions[0]))
+        assert_same(env.reset(), twin.reset())  # neither the goals nor the parameters were touched
+        assert_same(env.step(actions[1]), twin.step(actions[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"num_agents": 2001}, ValueError, "num_agents must be from 1 to 2000, not 2001"),
+        ({"num_agents": 2.5}, TypeError, "num_agents must be an integer, not 2.5"),
+        ({"seed": -1}, ValueError, "seed must be from 0"),
+        ({"seed": 2**31, "goals": "unity"}, ValueError, "seed of Unity's goals must be from 0"),
+        ({"goals": "Unity"}, ValueError, "goals must be 'own' or 'unity', not 'Unity'"),
+        ({"goal_size": -1.0}, ValueError, "goal_size must be a number from 0 to"),
+    ],
+)
+def test_a_bad_argument_is_a_clear_error(options, kind, message):
+    with pytest.raises(kind, match=message):
+        ReacherEnvironment(**{"num_agents": 2, **options})

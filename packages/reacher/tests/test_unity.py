@@ -1,0 +1,260 @@
+"""The Unity side: the real `unityagents` client against real processes, no mocks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from answers import assert_same
+from reacher import ReacherEnvironment
+
+if importlib.util.find_spec("unityagents") is None:
+    pytest.skip("unityagents is not installed", allow_module_level=True)
+if sys.platform != "linux":
+    pytest.skip("the fake builds are Linux ones", allow_module_level=True)
+
+from reacher.unity import UnityError, open_unity, unity_launcher, unityagents
+from reacher.unity.player import find_player
+
+BRAIN = "ReacherBrain"
+PROJECT = Path(__file__).parents[1]  # of the package
+GUARD = 60  # s; nothing here takes as long unless it hangs
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory):
+    """Path of a launcher for 20 arms; its folder has a space, as many on Windows and macOS."""
+    return unity_launcher(20, folder=tmp_path_factory.mktemp("my builds"))
+
+
+@pytest.fixture(scope="module")
+def one_arm(tmp_path_factory):
+    return unity_launcher(num_agents=1, folder=tmp_path_factory.mktemp("one_agent"))
+
+
+@pytest.fixture
+def build(tmp_path):
+    """Write a fake build, run by sh: `build(script)` gives its path."""
+
+    class Build:
+        path = tmp_path / "Reacher.x86_64"
+
+        def __call__(self, script):
+            started = f"echo $$ \"$@\" > '{tmp_path}/started'; cd '{PROJECT}'"
+            self.path.write_text(f"#!/bin/sh\n{started}\n{script}\n")
+            self.path.chmod(0o755)
+            return self.path
+
+        def assert_gone(self):
+            """The process has ended and its port is free."""
+            arguments = (tmp_path / "started").read_text().split()
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(arguments[0]), 0)
+            assert_free(int(arguments[arguments.index("--port") + 1]))
+
+    return Build()
+
+
+def assert_free(port):
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("localhost", port))
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("localhost", 0))
+        return listener.getsockname()[1]
+
+
+def python(script):
+    """Run a script in a fresh Python and return what it printed."""
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, timeout=GUARD)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def embedded(*arguments, **options):
+    """The embedded environment with the goals that the stand-in has."""
+    return ReacherEnvironment(*arguments, **options, goals="unity")
+
+
+def assert_same_episodes(env, reference, decisions, config=None, seed=0):
+    """Play both with the same random actions and compare every number of every answer."""
+    rng = np.random.default_rng(seed)
+    assert_same(env.reset(config=config), reference.reset(config=config))
+    for _ in range(decisions):
+        actions = rng.normal(size=(reference.num_agents, 4))
+        answer = env.step(actions)
+        assert_same(answer, reference.step(actions))
+    return answer[BRAIN]
+
+
+def test_a_whole_episode_is_that_of_the_embedded_environment(launcher):
+    with open_unity(launcher, seed=7) as env, embedded(20, seed=7) as reference:
+        last = assert_same_episodes(env, reference, 1001)
+        assert all(last.local_done) and all(last.max_reached)
+        # The arms go on by themselves after an episode's end, as in the Unity build.
+        assert_same(env.step(np.zeros((20, 4))), reference.step(np.zeros((20, 4))))
+
+
+def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
+    goals = {"goal_size": 12.5, "goal_speed": 0.3}
+    with open_unity(one_arm, **goals) as env, embedded(1, **goals) as reference:
+        for config in (None, {"goal_size": 3.0}, None):
+            assert_same_episodes(env, reference, 30, config)
+    for bad in ({"goal_size": -1}, {"goal_color": 1}, {"seed": -1}, {"timeout": float("nan")}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            open_unity(one_arm, **bad)
+
+
+def test_interrupted_step_does_not_shift_the_answers(one_arm):
+    """Stop button in the middle of a step: the late answer must not pass for the next one's."""
+    reference = embedded(1)
+    with open_unity(one_arm) as env:
+        assert_same(env.reset(), reference.reset())
+        os.kill(env.proc1.pid, signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            env.step(np.zeros(4))
+        os.kill(env.proc1.pid, signal.SIGCONT)
+        reference.step(np.zeros(4))
+        assert_same_episodes(env, reference, 10)
+
+
+COURSE_NOTEBOOK = """
+from unityagents import UnityEnvironment
+import numpy as np
+
+env = UnityEnvironment(file_name={path!r}, worker_id={worker_id})
+brain_name = env.brain_names[0]
+action_size = env.brains[brain_name].vector_action_space_size
+env_info = env.reset(train_mode=False)[brain_name]
+num_agents = len(env_info.agents)
+print(env_info.vector_observations.shape, action_size)
+scores = np.zeros(num_agents)
+while True:
+    actions = np.clip(np.random.randn(num_agents, action_size), -1, 1)
+    env_info = env.step(actions)[brain_name]
+    scores += env_info.rewards
+    if np.any(env_info.local_done):
+        break
+print(np.mean(scores))
+"""
+
+
+def test_course_notebook_with_the_original_class(launcher):
+    """It runs unchanged, and Python ends even if the last cell, env.close(), was not run."""
+    notebook = COURSE_NOTEBOOK.format(path=launcher, worker_id=free_port() - 5005)
+    shape, score = python("import reacher.unity\n" + notebook).splitlines()[-2:]
+    assert shape == "(20, 33) 4" and 0 <= float(score) < 1  # a random policy's
+
+
+def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
+    port = free_port()
+    for _ in range(2):
+        env = unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
+        env.reset()
+        with pytest.raises(UnityError, match=f"port {port} is in use"):
+            unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
+        os.kill(env.proc1.pid, signal.SIGINT)  # Jupyter's stop button reaches the player as well
+        answer = env.step(np.zeros(4))[BRAIN]
+        assert answer.vector_observations.dtype == np.float64  # as they were in 2018
+        env.close()
+        env.proc1.wait(GUARD)
+
+
+def test_a_missing_package_names_the_command():
+    printed = python("""
+        import sys
+        sys.modules["communicator_objects"] = None  # as if it were not installed
+        try:
+            import reacher.unity
+        except ModuleNotFoundError as error:
+            print(error)
+    """)
+    assert "pip install --no-deps unityagents==0.4.0" in printed
+
+
+def place(folder, *names):
+    """Make files as they come out of the course's zip files; a name with / is made in folders."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch(0o755)
+
+
+@pytest.mark.parametrize(
+    ("system", "player", "locations"),
+    [
+        ("linux", "R/Reacher.x86_64", ["", "R", "R/Reacher", "R/Reacher.x86_64"]),
+        ("darwin", "Reacher.app/Contents/MacOS/Reacher 20", ["", "Reacher.app", "Reacher"]),
+        ("win32", "W/W/Reacher.exe", ["W", "W/W", "W/W/Reacher", " W/W/Reacher.exe "]),
+    ],
+)
+def test_locations(tmp_path, monkeypatch, system, player, locations):
+    place(tmp_path, player, "R/Reacher.x86", "W/W/UnityCrashHandler64.exe")
+    monkeypatch.chdir(tmp_path)
+    for location in locations:
+        assert find_player(location or tmp_path, system) == tmp_path / player
+
+
+@pytest.mark.parametrize(
+    ("files", "location", "message"),
+    [
+        ([], "Reacher.x86_64", "does not exist: give the path"),
+        (["Reacher_Linux.zip"], "Reacher_Linux.zip", "is no Unity build.*unpacked"),
+        (["Reacher.exe"], "Reacher.exe", "is a build for Windows"),
+        (["a/Reacher.x86_64", "b/Reacher.x86_64"], ".", "several builds"),
+    ],
+)
+def test_bad_locations(tmp_path, monkeypatch, files, location, message):
+    place(tmp_path, *files)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        find_player(location, "linux")
+
+
+def test_build_that_exits_at_once(build):
+    path = build("echo 'error while loading shared libraries: libXcursor.so.1' >&2; exit 127")
+    with pytest.raises(UnityError) as error:
+        open_unity(path)
+    message = str(error.value)
+    assert f"{path} ended with exit code 127 before it connected: start it by hand" in message
+    assert "libXcursor.so.1" in message
+    build.assert_gone()
+
+
+def test_build_that_never_connects(build):
+    path = build("exec sleep 1000")
+    with pytest.raises(UnityError, match=r"did not connect to port \d+ within 1 s"):
+        open_unity(path, timeout=1)
+    build.assert_gone()
+
+
+OTHER_VERSION = """
+import grpc, sys, time
+with grpc.insecure_channel("localhost:" + sys.argv[-1]) as channel:
+    try:
+        channel.unary_unary("/communicator_objects.UnityToExternalProto/Exchange")(b"")
+    finally:
+        time.sleep(1000)
+"""
+
+
+def test_build_of_another_version(build):
+    path = build(f"exec '{sys.executable}' -c '{OTHER_VERSION}' \"$@\"")
+    with pytest.raises(UnityError, match="speaks the call .*Proto.*API-4") as error:
+        open_unity(path, timeout=3)
+    assert "download the course's own build" in str(error.value)
+    build.assert_gone()

@@ -1,0 +1,135 @@
+"""What a page needs to let a learner of the notebook learn: programs, and the settings around."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import inspect
+import random
+from collections import namedtuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tapejit
+from reacher.files import write_whole
+from reacher.task import ACTION_SIZE
+from reacher_page.page import page
+from tapejit.machine.build import HERE as MACHINE
+from tapejit.machine.build import VARIANTS
+
+SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
+    "reward_scale": 10.0,
+    "discount": 0.97,
+    "learning_starts": 1_000,
+    "train_freq": 1,
+    "gradient_steps": 1,
+    "max_samples_per_insert": 1e9,
+    "batch_size": 64,
+    "n_step": 1,
+    "priority_exponent": 0.0,
+    "importance_exponent_start": 1.0,
+    "importance_anneal_steps": 1,
+    "noisy_layers": False,
+    "gaussian_sigma": 0.3,
+    "noise_schedule": "constant",
+    "anneal_share": 1.0,
+    "anneal_episodes": None,
+}
+ARMS = 20  # that act at once
+MOST_ROWS = 200  # whose TD errors are taken in one call
+
+
+Batch = namedtuple("Batch", "observations actions rewards discounts next_observations")
+
+
+def random_batch(count: int) -> Batch:
+    """The notebook's Batch, of arrays of numbers from 0 to 1."""
+    generator, widths = np.random.default_rng(0), [(33,), (4,), (), (), (33,)]
+    return Batch(*(generator.random((count, *width), np.float32) for width in widths))
+
+
+def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
+    """The learner as programs, and the settings of what is around it: a dictionary for JSON.
+
+    Args:
+        learner: with the methods act(observations[, noise]), learn(batch[, weights][, noise]) and,
+            for priorities, td_errors(batch). A batch is a `Batch`.
+        settings: those of `SETTINGS` that are others; further ones are ignored.
+
+    Raises:
+        ValueError: the learner has other arguments, or something cannot become a program.
+    """
+    settings = {name: settings.get(name, value) for name, value in SETTINGS.items()}
+    counts = {"act": ARMS, "td_errors": min(ARMS * int(settings["train_freq"]), MOST_ROWS)}
+    size = sum(getattr(learner.actor, "noise_sizes", ()))  # how many numbers noisy layers take
+
+    if hasattr(learner, "set_learning_rates"):
+        learner.set_learning_rates(1.0)  # as at first; an agent sets them again before it learns
+    calls = {}
+    for method in (name for name in ("act", "td_errors", "learn") if hasattr(learner, name)):
+        batch = random_batch(counts.get(method, settings["batch_size"]))
+        known = {"observations": batch.observations, "batch": batch, "weights": batch.discounts}
+        rows = ARMS if method == "act" else 1
+        known["noise"] = np.zeros((rows, size), np.float32) if size else None
+        names = inspect.signature(getattr(learner, method)).parameters
+        if odd := [name for name in names if name not in known]:
+            raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
+        calls[method] = tuple(known[name] for name in names)
+    return {
+        "programs": tapejit.export(learner, calls),
+        "arms": ARMS,
+        "settings": settings,
+        "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
+        "machine": (MACHINE / "machine.js").read_text(encoding="utf-8"),
+    }
+
+
+def learning_of(agent: Any) -> dict:
+    """`learning` of the notebook's agent, also of a plain one, with its settings.
+
+    A training of the agent goes on afterwards as if nothing had been.
+    """
+    known = [name for name in SETTINGS if hasattr(agent.settings, name)]
+    settings = {name: getattr(agent.settings, name) for name in known}
+    chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    try:
+        return learning(untrained(agent), settings)
+    finally:
+        random.setstate(chance[0])
+        np.random.set_state(chance[1])
+        torch.set_rng_state(chance[2])
+
+
+def untrained(agent: Any) -> Any:
+    """A learner like the agent's, made as the notebook makes it; another kind is copied."""
+    learner = agent.learner
+    try:
+        if hasattr(learner, "settings"):
+            scale = (1 / learner.actor.factor).numpy()  # infinite where a factor is 0
+            return type(learner)(scale, ACTION_SIZE, learner.settings)
+        networks = copy.deepcopy((learner.actor, learner.critic))
+        for module in torch.nn.ModuleList(networks).modules():
+            getattr(module, "reset_parameters", int)()
+        return type(learner)(*networks, agent.settings)
+    except (AttributeError, TypeError):
+        return copy.deepcopy(learner)
+
+
+def learning_page(agent: Any, path: Path | str, **options: Any) -> None:
+    """Write the page in which the notebook's agent, perhaps edited, learns from nothing.
+
+    Args:
+        agent: of the notebook, also a plain one; its learner and settings count, not its weights.
+        path: of the HTML file.
+        options: of `reacher_page.page.page`, such as `tutorial`.
+
+    Raises:
+        ValueError: as `learning`.
+    """
+    content = page(learning=learning_of(agent), **options)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_whole(Path(path), content.encode())

@@ -1,0 +1,168 @@
+"""Plans, what is stored of them, and their tables."""
+
+import csv
+import functools
+
+import numpy as np
+import pytest
+
+from reacher.task import MAX_SCORE
+from research import results, runner, tables
+from research.__main__ import parser, setting, sweep_of
+from research.plans import PLANS, Measure, Plan
+from research.training import COLUMNS, check, make_training
+from tutorial.paths import CHECKPOINTS, RESULTS
+from tutorial.results import read_plan, read_variant
+
+RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
+TO_RUN: list[str] = []
+MADE = [name for name, plan in PLANS.items() if plan.variants and name not in TO_RUN]
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_a_plan_names_each_training_once_and_allowed_settings(name):
+    trainings = PLANS[name].trainings(name)
+    assert len({str(one) for one in trainings}) == len(trainings)
+    for training in {one.variant: one for one in trainings}.values():
+        check(training)
+    assert set(sum(PLANS[name].differences(), ())) <= {one.variant for one in trainings}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_stored_is_of_the_plan(name):
+    """All its seeds, with all their episodes; nothing of a finished plan is trained again."""
+    plan = PLANS[name]
+    for variant, stored in read_plan(name).items():
+        if variant in plan.changes():
+            training = make_training(name, variant, 0, plan.changes()[variant])
+            assert stored["seed"][:, 0].tolist() == [*range(*plan.seeds)]
+            assert stored["episode"][0, -1] == training.episodes
+    assert not plan.commit or not plan.trainings(name)
+
+
+def test_what_is_to_run_has_fresh_seeds():
+    used = {*range(7000)}  # of the search for settings, the study and the comparison
+    for path in [*CHECKPOINTS.glob("*/*.csv"), *RESULTS.glob("*/*.csv")]:
+        if path.name != "tuning.csv" and path.parent.name not in TO_RUN:
+            with open(path, newline="") as file:
+                used |= {int(line["seed"]) for line in csv.DictReader(file)}
+    for name in TO_RUN:
+        seeds = {*range(*PLANS[name].seeds)}
+        assert not used & seeds
+        used |= seeds
+
+
+report = functools.cache(tables.report)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_plan_has_its_tables(name):
+    found = report(name)
+    assert PLANS[name].question in found
+    if name not in TO_RUN:
+        assert "| variant | seeds |" in found
+
+
+def made_up(scores):
+    """A variant with these scores (seeds, episodes), evaluated after every episode."""
+    seeds, episodes = scores.shape
+    numbers = {name: np.zeros(scores.shape) for name in COLUMNS}
+    episode = np.tile(np.arange(1, episodes + 1), (seeds, 1))
+    return numbers | {"score": scores, "evaluation": scores.copy(), "episode": episode}
+
+
+def test_a_sweep_without_evaluations_has_its_table():
+    variant = made_up(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    variant["evaluation"][:] = np.nan
+    assert "| x | 2 | 2.50 (" in tables.means_table(
+        Plan("", measure=Measure("score")), {"x": variant}
+    )
+
+
+def test_measures_by_hand():
+    variant = made_up(np.array([[0.0, 10.0, 20.0, 30.0]]))
+    assert Measure()(variant) == 15
+    assert Measure(last=2)(variant) == 5
+    assert Measure(first=3, last=4)(variant) == 25
+    assert Measure(last=2, lost=True)(variant) == pytest.approx(MAX_SCORE - 5)
+
+
+def test_a_planted_effect_is_shown_and_its_loss_is_early():
+    generator = np.random.default_rng(0)
+    base = np.tile([10.0, 30, 38, 39, 39], (10, 1)) + generator.normal(0, 0.3, (10, 5))
+    late = base - np.array([6.0, 3, 0, 0, 0]) + generator.normal(0, 0.3, (10, 5))
+    plan = Plan("", variants={"base": {}, "late": {}, "same": {}}, base="base", margin=1.0)
+    variants = {"base": made_up(base), "late": made_up(late), "same": made_up(base + 0.01)}
+    late, same = tables.judged(tables.effects_of(plan, variants))
+    assert (late["verdict"], same["verdict"]) == ("shown", "alike")
+    assert late["effect"] == pytest.approx(-9 / 5, abs=0.3)
+    assert late["early"]["effect"] == pytest.approx(9 / 3, abs=0.5)  # points lost
+    assert late["finds"][0] < 1.8 < -late["low"] + 1
+
+
+def test_a_rate_is_chosen_on_the_other_half_of_the_seeds():
+    """The first half does best at the rate a, the second at b; so each is measured at the other."""
+    one, other = np.array([[9.0], [9], [1], [1]]), np.array([[2.0], [2], [8], [8]])
+    found = tables.at_best_rates({"x_a": made_up(one), "x_b": made_up(other)})
+    assert found["x"]["evaluation"].ravel().tolist() == [2, 2, 1, 1]
+
+
+def test_published_numbers_are_those_of_the_tables():
+    """Some cells of doc/results.md, and of ingredients.md and comparisons.md."""
+    for name, cells in {
+        "leave_one_out": ["-3.1 (-3.7 to -2.5)", "shown, alike", "0.7, 0.87"],
+        "study": ["+6.9 (+3.9 to +10.0) | 0.0015 | 0.034 | shown", "-10.4 (-17.0 to -3.9)"],
+        "rates": ["+13.1 (+10.2 to +16.1) | 1.5e-06 | 5.9e-06 | shown"],
+        "three": ["-2.2 (-8.7 to +4.3) | 0.49"],
+        "ingredients_late": ["+6.2 (+2.0 to +10.5) | 0.0078 | 0.023 | shown"],
+        "late_alone": ["+29.3 (+26.1 to +32.5) | 7.4e-07 | 3.7e-06 | shown"],
+        "late_famous": ["+4.8 (+1.1 to +8.6) | 0.012 | 0.037 | shown", "-1.7 (-5.2 to +1.7)"],
+        "late_longer": ["+5.4 (+2.0 to +8.8) | 0.0024 | 0.0048 | shown"],
+        "late_memory": ["+20.1 (+15.8 to +24.4) | 2.2e-06 | 2.2e-06 | shown"],
+        "late_sight": ["+29.2 (+26.0 to +32.4) | 7.4e-07 | 1.5e-06 | shown"],
+        "bugs": ["0.677 (0.655 to 0.678)", "31.3 (29 to 37.5)"],
+        "baselines": ["| sbx_crossq | 37.63 (36.47 to 38.79) | 59.5 (39.4 to 93.7)"],
+    }.items():
+        found = report(name)
+        assert [cell for cell in cells if cell not in found] == []
+
+
+def row(seed, episode):
+    return [str(seed), str(episode), "1.000", "", "", "0", "0.1"]
+
+
+def test_rows_are_stored_in_order_whatever_comes_first(tmp_path):
+    path = tmp_path / "plan" / "variant.csv"
+    for seed in (12, 3):
+        results.store(path, [row(seed, episode) for episode in range(1, 12)])
+    variant = read_variant(path)
+    assert variant["seed"][:, 0].tolist() == [3, 12]
+    assert variant["episode"][0].tolist() == [*range(1, 12)]
+    assert np.isnan(variant["evaluation"]).all()
+    assert results.stored_seeds(path) == {3, 12}
+    (tmp_path / "plan" / "other.csv").write_text("a,b\n1,2\n")
+    assert [*read_plan("plan", tmp_path)] == ["variant"]
+
+
+def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
+    path = tmp_path / "variant.csv"
+    results.store(path, [row(1, 1), row(1, 2), row(2, 1)])
+    with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
+        read_variant(path)
+
+
+def test_a_sweep_combines_all_values_with_all_seeds():
+    words = "sweep n_step=1,3 tau=0.02 episodes=5 --seeds 2 --first-seed 7".split()
+    trainings = sweep_of(parser().parse_args(words))
+    assert len(trainings) == 4
+    assert trainings[1].variant == "n_step_3_tau_0.02_episodes_5"
+    assert (trainings[1].seed, trainings[1].episodes) == (7, 5)
+    assert trainings[1].overrides == {"n_step": 3, "tau": 0.02}
+    assert setting("noise_schedule=constant,best_score")[1] == ["constant", "best_score"]
+
+
+@pytest.mark.parametrize("changes", [{"n_stepp": 1}, {"learner": "TD4"}, {"arms": 0}])
+def test_a_wrong_setting_is_refused_before_anything_is_trained(changes, tmp_path):
+    training = make_training("plan", "variant", 0, changes)
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        runner.run_trainings([training], tmp_path)
