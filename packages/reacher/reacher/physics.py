@@ -24,13 +24,22 @@ Axes are Unity's: y points up, x and z lie in the plane of the floor.
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import mujoco
 import numpy as np
 
 from reacher.compiling import njit
+
+try:
+    import mujoco
+except (AttributeError, OSError, RuntimeError):  # MUJOCO_GL names a library that is not there
+    # Physics needs no OpenGL, and `render` tells what is missing to whoever draws.
+    _asked, os.environ["MUJOCO_GL"] = os.environ["MUJOCO_GL"], "disable"
+    import mujoco
+
+    os.environ["MUJOCO_GL"] = _asked
 
 MODEL_FILE = Path(__file__).with_name("reacher.xml")
 MAX_AGENTS = 2_000  # arms in one MuJoCo model; 10,000 fail to allocate

@@ -13,10 +13,10 @@ import math
 import os
 import sys
 
-import mujoco
 import numpy as np
 
 from reacher.checks import integer, number
+from reacher.physics import mujoco
 from reacher.points import arm_points, touching
 from reacher.task import GOAL_HEIGHT, GOAL_ORBIT, HAND_RADIUS, OBSERVATION_SIZE
 

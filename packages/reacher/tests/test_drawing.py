@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -103,3 +107,38 @@ def test_without_opengl_an_error_names_mujoco_gl(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "disable")
     with pytest.raises(RuntimeError, match="Set MUJOCO_GL.*libosmesa6"):
         ArmRenderer(1)
+
+
+NO_OSMESA = """
+import ctypes, os, sys
+load = ctypes.CDLL.__init__
+
+def refuse(self, name, *others, **options):
+    if "OSMesa" in str(name):
+        raise OSError(f"{name}: cannot open shared object file")
+    load(self, name, *others, **options)
+
+ctypes.CDLL.__init__ = refuse
+import reacher
+from reacher.render import ArmRenderer
+with reacher.ReacherEnvironment(num_agents=1, seed=0) as environment:
+    environment.reset()
+    environment.step([0.0] * 4)
+try:
+    ArmRenderer(1)
+except RuntimeError as error:
+    print(os.environ["MUJOCO_GL"], error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="MUJOCO_GL=osmesa is Linux's")
+@pytest.mark.parametrize("name", ["osmesa", "no_such_library"])
+def test_arms_that_nobody_draws_need_no_opengl(name):
+    """Not even if MUJOCO_GL names a library that is missing: drawing tells it."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_OSMESA],
+        env=os.environ | {"MUJOCO_GL": name},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(f"{name} OpenGL does not work here by {name}"), done.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from answers import assert_same
 from reacher import ReacherEnvironment
@@ -166,13 +167,42 @@ def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
     for _ in range(2):
         env = unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
         env.reset()
-        with pytest.raises(UnityError, match=f"port {port} is in use"):
+        with pytest.raises(
+            UnityError, match=f"port {port} is in use.*process's.*worker_id.*base_p"
+        ):
             unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
         os.kill(env.proc1.pid, signal.SIGINT)  # Jupyter's stop button reaches the player as well
         answer = env.step(np.zeros(4))[BRAIN]
         assert answer.vector_observations.dtype == np.float64  # as they were in 2018
         env.close()
         env.proc1.wait(GUARD)
+
+
+def test_the_original_class_takes_tensors_and_closes_twice_as_the_arms_do(one_arm):
+    actions = np.full((1, 4), 0.5)
+    env = unityagents.UnityEnvironment(file_name=one_arm, base_port=free_port())
+    with embedded(1) as reference:
+        assert_same(env.reset(), reference.reset())
+        answer = reference.step(actions)
+    for given in (torch.tensor(actions), {BRAIN: torch.tensor(actions)}):
+        env.reset()
+        found = env.step(given)[BRAIN].previous_vector_actions
+        np.testing.assert_array_equal(found, answer[BRAIN].previous_vector_actions)
+    env.close()
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["reacher", "random", "select"])
+def test_the_stand_in_starts_beside_files_of_its_modules_names(
+    one_arm, tmp_path, monkeypatch, name
+):
+    (tmp_path / f"{name}.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # that of a developer may name the folder
+    with open_unity(one_arm) as env:
+        assert env.reset()[BRAIN].vector_observations.shape == (1, 33)
+    env = unityagents.UnityEnvironment(file_name=one_arm, base_port=free_port())
+    env.close()
 
 
 def test_a_missing_package_names_the_command():
@@ -225,9 +255,12 @@ def test_bad_locations(tmp_path, monkeypatch, files, location, message):
         find_player(location, "linux")
 
 
-def test_build_that_exits_at_once(build):
+@pytest.mark.parametrize("original", [False, True])
+def test_build_that_exits_at_once(build, original):
     path = build("echo 'error while loading shared libraries: libXcursor.so.1' >&2; exit 127")
     with pytest.raises(UnityError) as error:
+        if original:
+            unityagents.UnityEnvironment(file_name=str(path), base_port=free_port())
         open_unity(path)
     message = str(error.value)
     assert f"{path} ended with exit code 127 before it connected: start it by hand" in message

@@ -1,7 +1,7 @@
 """The client: `open_unity`, and what takes the place of `unityagents`' side of the connection.
 
-Importing it changes two methods of the original `UnityEnvironment`: how it connects, and the type
-of the numbers in its answers.
+Importing it changes methods of the original `UnityEnvironment`: how it finds and starts the player,
+connects to it and ends it, what it takes as actions, and the type of the numbers in its answers.
 """
 
 from __future__ import annotations
@@ -83,15 +83,14 @@ def open_unity(
 
 
 class _UnityEnvironment(unityagents.UnityEnvironment):
-    """The original, with another way to start the player's process and to end it."""
+    """The original, with what `open_unity` has found and is to send at the first reset."""
 
     reward_threshold = SOLVED_SCORE  # as `ReacherEnvironment` has it
 
     def __init__(
         self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float
     ) -> None:
-        self._timeout, self._goals = timeout, goals
-        self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
+        self._player, self._timeout, self._goals = player, timeout, goals
         try:
             super().__init__(str(player), base_port=0, seed=seed, no_graphics=no_graphics)
         except BaseException:
@@ -110,38 +109,6 @@ class _UnityEnvironment(unityagents.UnityEnvironment):
         answer = super().reset(train_mode, {**self._goals, **(config or {})} or None)
         self._goals = {}  # they stay in the player
         return answer
-
-    def get_communicator(self, worker_id: int, base_port: int) -> _Communicator:
-        return _Communicator(self, base_port + worker_id, self._timeout, self._log)
-
-    def executable_launcher(self, file_name: str, docker_training: bool, no_graphics: bool) -> None:
-        # The original cuts every ".app", ".exe" and ".x86" out of the path, not only at its end.
-        self.port = self.communicator.listen()
-        flags = ["-nographics", "-batchmode"] if no_graphics else []
-        try:
-            # A session of its own: Jupyter's interrupt goes to the kernel's whole process group.
-            self.proc1 = subprocess.Popen(
-                [file_name, *flags, "--port", str(self.port)],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UnityError(
-                f"{file_name} cannot be started: {error.strerror}. It is damaged, or made for "
-                "another processor"
-            ) from error
-
-    def close(self) -> None:
-        self._close()
-
-    def _close(self):
-        super()._close()
-        if self.proc1 is not None:
-            self.proc1.wait()
-        self._log.close()
-        atexit.unregister(self._close)  # else every closed environment stays in memory
 
 
 class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandler):
@@ -178,7 +145,11 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
         try:
             self._port = server.add_insecure_port(f"localhost:{self._port}")
         except RuntimeError as error:
-            self._fail(f"port {self._port} is in use: close the other environment", error)
+            self._fail(
+                f"port {self._port} is in use: close the environment that has it, which may be "
+                "another process's, or choose another port by worker_id (0, 1, ...) or base_port",
+                error,
+            )
         server.start()
         self._server = server
         return self._port
@@ -271,7 +242,7 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
 
     def _fail(self, text: str, cause: Exception | None = None) -> None:
         """Close the environment and raise UnityError with the last lines that the player wrote."""
-        if self._log is not None:
+        if self._log is not None and not self._log.closed:
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").strip().splitlines()[-10:]
             if lines:
@@ -299,21 +270,73 @@ class _DaemonThreads(futures.Executor):
         return future
 
 
+_original = {
+    name: vars(unityagents.UnityEnvironment)[name] for name in ("_close", "_get_state", "step")
+}
+
+
 def _get_communicator(self, worker_id, base_port):
-    return _Communicator(self, base_port + worker_id, TIMEOUT)
+    self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
+    timeout = getattr(self, "_timeout", TIMEOUT)
+    return _Communicator(self, base_port + worker_id, timeout, self._log)
 
 
-_get_state = unityagents.UnityEnvironment._get_state
+def _start_player(self, file_name, docker_training, no_graphics):
+    """In the place of one that cuts every ".app", ".exe" and ".x86" out of the path."""
+    self.port = self.communicator.listen()
+    try:
+        player = getattr(self, "_player", None) or find_player(file_name)
+    except ValueError as error:
+        self._close()
+        raise UnityError(str(error)) from None
+    command = [str(player), *["-nographics", "-batchmode"] * no_graphics, "--port", str(self.port)]
+    if docker_training:  # as in 2018: with a screen that is none
+        command = ["xvfb-run", "--auto-servernum", "--server-args=-screen 0 640x480x24", *command]
+    options = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
+    try:
+        # A session of its own: Jupyter's interrupt goes to the kernel's whole process group.
+        self.proc1 = subprocess.Popen(command, start_new_session=True, **options)
+    except OSError as error:
+        self._close()
+        raise UnityError(
+            f"{command[0]} cannot be started: {error.strerror}. It is missing, damaged, or made "
+            "for another processor"
+        ) from error
+
+
+def _close(self):
+    """It may be called again."""
+    _original["_close"](self)
+    if self.proc1 is not None:
+        self.proc1.wait()
+    self._log.close()
+    atexit.unregister(self._close)  # else every closed environment stays in memory
+
+
+def _step(self, vector_action=None, *others, **named):
+    """The original refuses all but NumPy's arrays and lists, so also PyTorch's tensors."""
+    if isinstance(vector_action, dict):
+        vector_action = {name: np.asarray(actions) for name, actions in vector_action.items()}
+    elif hasattr(vector_action, "__array__"):
+        vector_action = np.asarray(vector_action)
+    return _original["step"](self, vector_action, *others, **named)
 
 
 def _get_double_state(self, output):
     """The answer with numbers in double precision, as with the protobuf of 2018."""
-    infos, done = _get_state(self, output)
+    infos, done = _original["_get_state"](self, output)
     for info in infos.values():
         for name in ("vector_observations", "previous_vector_actions", "memories"):
             setattr(info, name, getattr(info, name).astype(np.float64))
     return infos, done
 
 
-unityagents.UnityEnvironment.get_communicator = _get_communicator
-unityagents.UnityEnvironment._get_state = _get_double_state
+for _name, _method in {
+    "get_communicator": _get_communicator,
+    "executable_launcher": _start_player,
+    "close": _close,
+    "_close": _close,
+    "step": _step,
+    "_get_state": _get_double_state,
+}.items():
+    setattr(unityagents.UnityEnvironment, _name, _method)

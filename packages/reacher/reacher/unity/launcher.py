@@ -16,13 +16,14 @@ from reacher.physics import MAX_AGENTS
 
 PROJECT = Path(__file__).resolve().parents[2]  # the folder that holds the package
 
+# -P: no reacher.py or random.py in the reader's folder takes the place of a module.
 SHELL = """\
 #!/bin/sh
 # Starts the stand-in for the Unity build of Reacher.
 trap '' INT  # Jupyter's interrupt reaches this process as well; Unity's players survive it
 PYTHONPATH={project}"${{PYTHONPATH:+:$PYTHONPATH}}"
 export PYTHONPATH
-exec {python} -m reacher.unity.server {options} "$@"
+exec {python} -P -m reacher.unity.server {options} "$@"
 """
 
 
@@ -47,7 +48,7 @@ def unity_launcher(
     if sys.platform == "win32":
         raise RuntimeError(
             "on Windows call UnityEnvironment(file_name=None), and beside it run "
-            "python -m reacher.unity.server --port 5005"
+            "python -P -m reacher.unity.server --port 5005"
         )
     num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
     seed = integer("seed", seed, 0, MAX_UNITY_SEED)

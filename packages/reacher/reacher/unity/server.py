@@ -1,6 +1,6 @@
 """A stand-in for the Unity build: the embedded physics behind ML-Agents v0.4's gRPC protocol.
 
-    python -m reacher.unity.server --port 5005 --num-agents 20 --seed 0
+    python -P -m reacher.unity.server --port 5005 --num-agents 20 --seed 0
 
 Like the Unity player it connects to the Python side, which listens at that port; sends the
 academy's parameters; answers resets and steps; and ends when the Python side quits or goes. Its
