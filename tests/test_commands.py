@@ -181,6 +181,34 @@ def test_an_unsuitable_python_is_named():
     commands.check_version((3, 14))
 
 
+def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "VENV", tmp_path)
+    commands.check_environment("python3.12", (3, 12))  # none is there yet
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
+    commands.check_environment("python3.11", (3, 11))
+    commands.check_environment(None, (3, 10))  # only make is asked by name
+    for other in ((3, 10), (3, 12)):
+        with pytest.raises(SystemExit, match="has Python 3.11: make clean removes it"):
+            commands.check_environment("python", other)
+
+
+def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
+    installed = []
+    monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
+    monkeypatch.setattr(commands, "PROJECT", tmp_path)
+    monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr(commands, "install", lambda *words: installed.append(words))
+    monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
+    for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
+        folder.mkdir(parents=True)
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
+    for bound, times in ("numpy>=2", 2), ("numpy>=2", 2), ("numpy>=3", 4):
+        (tmp_path / "packages" / "arms" / "pyproject.toml").write_text(f"{bound}\n")
+        commands.make_environment(tmp_path / "requirements.txt")
+        assert len(installed) == times
+
+
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': did you mean watch.*demo, lab"):
         commands.main("wach")
@@ -200,6 +228,8 @@ def test_an_unknown_command_lists_those_there_are(capsys):
         ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
         ("", ["help"]),
         ("run seed=3", None),
+        ("run -p seed 3", None),
+        ("run mine -p seed 3", None),
     ],
 )
 def test_make_hands_on_what_follows_a_command(command, called):
@@ -211,4 +241,5 @@ def test_make_hands_on_what_follows_a_command(command, called):
     found = [line.split()[3:] for line in done.stdout.splitlines() if "commands" in line]
     assert found == ([] if called is None else [called])
     assert (done.returncode == 0) == (called is not None)
-    assert called is not None or 'seed is no option of make: try OPTIONS="-p' in done.stderr
+    assert called is not None or 'OPTIONS="-p' in done.stderr + done.stdout
+    assert len(done.stdout) < 1_000

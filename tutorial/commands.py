@@ -71,6 +71,15 @@ def check_version(version=sys.version_info[:2]):
         )
 
 
+def check_environment(asked, version=sys.version_info[:2]):
+    """Stop where `make PYTHON=...` asks for another Python than the one of `.venv`."""
+    about = VENV / "pyvenv.cfg"
+    if asked and about.exists():
+        found = re.search(r"^version\w* = (\d+\.\d+)", about.read_text(), re.MULTILINE)[1]
+        if found != "{}.{}".format(*version):
+            sys.exit(f".venv has Python {found}: make clean removes it, before PYTHON={asked}")
+
+
 def install(*packages):
     """Install packages or pip's options into `.venv`; a terminal shows what pip is at."""
     command = [PYTHON, *"-m pip --disable-pip-version-check install --progress-bar off".split()]
@@ -87,8 +96,10 @@ def install(*packages):
 
 def make_environment(requirements=REQUIREMENTS):
     """Make `.venv` with what a file requires, unless it is there and up to date."""
+    check_environment(os.environ.get("PYTHON"))  # which make hands on where it is given
     ready = VENV / f"{requirements.stem}.ready"
-    wanted = "".join(path.read_text() for path in {REQUIREMENTS: 0, requirements: 0})
+    lists = {REQUIREMENTS, requirements, *PROJECT.glob("packages/*/pyproject.toml")}
+    wanted = "".join(path.read_text() for path in sorted(lists))
     if ready.exists() and ready.read_text() == wanted:
         return
     check_version()
