@@ -11,8 +11,6 @@ from pathlib import Path
 from reacher.files import write_whole
 from research.training import COLUMNS, Row
 
-HEAD = ",".join(COLUMNS)
-
 
 def stored_seeds(path: Path) -> set[int]:
     """The seeds that a table has; none where there is no table yet."""
@@ -20,10 +18,10 @@ def stored_seeds(path: Path) -> set[int]:
     return {int(line.partition(",")[0]) for line in lines}
 
 
-def store(path: Path, rows: Sequence[Row]) -> None:
+def store(path: Path, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> None:
     """Add the rows of a seed to a table, in order; the file is written whole or not at all."""
     lines = path.read_text().splitlines()[1:] if path.exists() else []
     lines += [",".join(row) for row in rows]
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "\n".join([HEAD, *lines, ""]).encode())
+    write_whole(path, "\n".join([",".join(columns), *lines, ""]).encode())
