@@ -18,6 +18,7 @@ import filelock
 import numpy as np
 import safetensors.torch
 import torch
+from tqdm import tqdm
 
 import tapejit
 from reacher.files import write_whole
@@ -65,7 +66,10 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
 
 @dataclass
 class TrainingRun:
-    """What a training writes: scores and weights after every episode, now and then a state."""
+    """What a training writes: scores and weights after every episode, now and then a state.
+
+    If TensorBoard is installed, it writes scalars for it, too: `tensorboard --logdir runs`.
+    """
 
     folder: Path  # <out_dir>/<preset>/seed<N>
     agent: Any
@@ -86,6 +90,8 @@ class TrainingRun:
             "evaluation.csv": ["episode,score,min,max,decisions,seconds"],
         }
         self.left_out: list[str] = []
+        self.bar: Any = tqdm(disable=True)
+        self.scalars: Any = None
 
     @property
     def is_over(self) -> bool:
@@ -102,26 +108,50 @@ class TrainingRun:
         if self.scores[-1] == max(self.scores):
             self.save_weights("best")
         self.show_progress()
+        self.add_scalars(self.facts())
         if self.evaluation and number % self.evaluation.every == 0:
             began = time.perf_counter()
             found = self.evaluation.scores(self.agent.policy, number // self.evaluation.every - 1)
             self.start += time.perf_counter() - began  # the training's clock stands still
             self.add_line("evaluation.csv", found, f"{self.agent.decisions},")
+            self.add_scalars({"score without noise": float(found.mean())})
         if number % self.save_every == 0 or self.is_over:
             self.save_state()
         if self.after_episode:
             self.after_episode(self.agent, self.scores)
 
+    def facts(self) -> dict[str, float]:
+        """Numbers that tell how the training goes, after its newest episode."""
+        average = float(moving_average(self.scores)[-1])
+        return {"score": self.scores[-1], "average": average, **self.agent.log}
+
     def show_progress(self) -> None:
         """Print a line for each of the first five episodes, and then for every twentieth."""
         number = len(self.scores)
+        self.bar.update()
         if number <= 5 or number % 20 == 0:
-            averages = moving_average(self.scores)
-            shown = {"score": self.scores[-1], "average": averages[-1], **self.agent.log}
-            facts = ", ".join(f"{name} {value:.3g}" for name, value in shown.items())
+            facts = ", ".join(f"{name} {value:.3g}" for name, value in self.facts().items())
             end = "" if self.agent.learns else "; learning and noise have ended"
             seconds = time.perf_counter() - self.start
             print(f"episode {number:3}: {facts}, {seconds:.0f} s{end}")
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """A progress bar, in a terminal; and scalars, where TensorBoard is installed."""
+        with contextlib.ExitStack() as stack:
+            size = {"total": self.max_episodes, "initial": len(self.scores)}
+            self.bar = stack.enter_context(tqdm(**size, unit=" episodes", disable=None))
+            with contextlib.suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
+
+                # A resumed training takes the place of what was written after its last state.
+                place, following = self.folder / "tensorboard", len(self.scores) + 1
+                self.scalars = stack.enter_context(SummaryWriter(place, purge_step=following))
+            yield
+
+    def add_scalars(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items() if self.scalars else ():
+            self.scalars.add_scalar(name, value, len(self.scores))
 
     def add_line(self, name: str, scores: np.ndarray, more: str = "") -> None:
         """Add the scores (arms,) of the newest episode to a table."""
@@ -223,7 +253,8 @@ def training_run(*arguments: Any, **options: Any) -> Iterator[TrainingRun]:
         with filelock.FileLock(run.folder.with_name(f".{run.folder.name}.lock"), blocking=False):
             run.go_on() if run.resume else run.begin()
             try:
-                yield run
+                with run.shown():
+                    yield run
             except (KeyboardInterrupt, Exception) as error:
                 told = f"after {len(run.scores)} episodes of {run.folder}; train = 'resume' goes on"
                 error.add_note(told)
