@@ -7,6 +7,7 @@ import html
 import os
 import posixpath
 import re
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -28,9 +29,23 @@ CONTENTS = {  # of the sidebar
     "The project": "doc/layout, CONTRIBUTING, research/README",
 }
 TOCTREE = "\n\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"
-SERVER = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
-REPOSITORY = f"{SERVER}/{os.environ.get('GITHUB_REPOSITORY', 'OWNER/NAME')}"  # as its workflow says
+
+
+def address():
+    """The repository's address: as its workflow says, or else that of the remote."""
+    if "GITHUB_REPOSITORY" in os.environ:
+        return f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
+    command = ["git", "config", "--get", "remote.origin.url"]
+    remote = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    found = re.fullmatch(r"(?:https://|git@)([\w.-]+)[:/]([\w.-]+/[\w.-]+?)(?:\.git)?", remote)
+    return f"https://{found[1]}/{found[2]}" if found else "https://github.com/OWNER/NAME"
+
+
+REPOSITORY = address()
 OWNER, NAME = REPOSITORY.split("/")[-2:]
+IN_YOUR_COPY = "In your copy of this folder, type\n\n"
+FETCH = f"    git clone --depth 1 {REPOSITORY}.git continuous-control\n    cd continuous-control\n"
+PLAY = "**[Watch an agent learn in your browser](site:play.html)**\n\n"
 
 html_title = "Twenty arms learn to reach"
 html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
@@ -106,9 +121,9 @@ def prepare_page(page, text):
         return link[0] if shown else f"]({REPOSITORY}/blob/HEAD/{path})"
 
     text = re.sub(r"\]\((?![a-z]+:|#)([^)#\s]+)\)", published, text)
-    text = text.replace("](https://OWNER.github.io/NAME/", "](site:")
-    text = text.replace("https://github.com/OWNER/NAME", REPOSITORY)
-    if page == root_doc:
+    if page == root_doc:  # what needs an address
+        assert IN_YOUR_COPY in text
+        text = text.replace("\n\n", f"\n\n{PLAY}", 1).replace(IN_YOUR_COPY, f"Type\n\n{FETCH}")
         for caption, pages in CONTENTS.items():
             text += TOCTREE.format(caption, pages.replace(", ", "\n"))
     return text

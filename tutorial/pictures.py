@@ -1,22 +1,27 @@
 """The pictures of README and notebook, from kept weights and scores: python -m tutorial.pictures"""
 
+import contextlib
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
 from reacher_page.page import STILL
-from tutorial.figures import plot_scores
 from tutorial.moving import animated_png, drawn_arms, moving_arms
 from tutorial.notebook import definitions
-from tutorial.paths import CHECKPOINTS, DOC
+from tutorial.paths import CHECKPOINTS, DOC, PROJECT
 from tutorial.randomness import seed_everything
 from tutorial.run import load_network
-from tutorial.scores import read_scores
 from tutorial.settings import make_settings
 
 TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
 GROUND = "#0e121b"
+STYLE = [
+    "dark_background",
+    {"axes.facecolor": GROUND, "savefig.facecolor": GROUND, "figure.figsize": (8, 4)},
+]
 
 
 def played(file, arms):
@@ -56,13 +61,13 @@ def early_actors():
     (DOC / "gallery_still.png").write_bytes(animated_png(pictures[24:25]))
 
 
-def learning_curve():
-    """Scores of the kept run on a dark ground, as behind the arms."""
-    with plt.style.context(["dark_background", {"axes.facecolor": GROUND}]):
-        figure = plot_scores(read_scores(TRAINED / "scores.csv"), "preset default, seed 0, 20 arms")
-        figure.savefig(DOC / "scores.png", dpi=110, facecolor=GROUND, metadata={"Software": None})
+def learning_curves():
+    """What the snippet of README draws, on a dark ground, as behind the arms."""
+    [snippet] = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+    with contextlib.chdir(PROJECT), plt.style.context(STYLE):
+        exec(snippet.replace('"scores.png"', '"doc/scores.png", metadata={"Software": None}'))
 
 
 if __name__ == "__main__":
-    for draw in (trained_arms, early_actors, learning_curve):
+    for draw in (trained_arms, early_actors, learning_curves):
         draw()
