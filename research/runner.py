@@ -10,7 +10,8 @@ import contextlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,7 +55,7 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
     """
     with contextlib.ExitStack() as stack:
         if not address:
-            local = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+            local = {"threads_per_worker": 1, "dashboard_address": None}
             count = workers or os.cpu_count()
             cluster = LocalCluster(n_workers=count, processes=False, **local)
             address = stack.enter_context(cluster)
@@ -62,6 +63,21 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
         client.get_versions(check=True)  # warns of workers with other packages
         client.register_plugin(OwnProcess())
         yield client
+
+
+def with_signs_of_life(futures: Iterable[Any], every: float = 60.0) -> Iterator[Any]:
+    """The futures; while one keeps us waiting, a line tells so every 60 s."""
+    stop, began = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not stop.wait(every):
+            print(f"training since {time.monotonic() - began:.0f} s", flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield from futures
+    finally:
+        stop.set()
 
 
 def run(
@@ -80,9 +96,10 @@ def run(
         return 0
     failed = 0
     with connect(address, workers) as client:
-        print(f"{len(jobs)} to do; dashboard: {client.dashboard_link}", flush=True)
+        told = f"; dashboard: {client.dashboard_link}" if address else ""
+        print(f"{len(jobs)} to do{told}", flush=True)
         doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
-        for number, future in enumerate(as_completed([*doing]), 1):
+        for number, future in enumerate(with_signs_of_life(as_completed([*doing])), 1):
             job, told = doing.pop(future), "done"
             try:
                 keep(job, future.result())

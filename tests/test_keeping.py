@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -37,8 +38,8 @@ def test_the_agent_that_one_has_built_is_kept_in_three_lines(notebook, tmp_path,
     exec(KEEP, {"save_file": safetensors.torch.save_file, "trained_agent": trained_agent})
     observations = generator.standard_normal((20, OBSERVATION_SIZE), np.float32)
     np.save("observations.npy", observations)
-    command, path = [sys.executable, "-c", NEW_SESSION], {"PYTHONPATH": ":".join(sys.path)}
-    subprocess.run(command, check=True, env=path | {"PATH": "", "HOME": str(tmp_path)})
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", NEW_SESSION], check=True, env=os.environ | path)
     np.testing.assert_array_equal(np.load("actions.npy"), trained_agent.policy(observations))
 
 

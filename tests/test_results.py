@@ -32,6 +32,12 @@ def test_a_gain_by_hand():
     np.testing.assert_allclose([gain, low, high], [2, 2 - half, 2 + half], atol=1e-3)
 
 
+def test_two_seeds_have_a_mean_and_no_interval():
+    """By Student's t theirs would be twelve times as wide as their distance."""
+    assert results.mean_and_interval([-1.0, 3.0]) == "1.00 (no interval of 2)"
+    assert results.mean_and_interval([1.0, 2.0, 3.0]) == "2.00 (-0.48 to 4.48)"
+
+
 def test_a_training_that_reached_the_mark_and_was_not_solved():
     scores = {"score": np.array([10.0, 31.0, 35.0]), "seconds": np.array([1.0, 2.4, 3.0])}
     assert summaries.training_summary(scores, 30.0).splitlines() == [

@@ -36,8 +36,9 @@ def apart():
     """`apart(folder, ...)`: a small training in a process of its own; its exit code."""
     for_the_server = {"PYTHONPATH": os.pathsep.join(sys.path), "WARM_UP": "1"}
     os.environ.update(for_the_server)
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["small_training"])
+    methods = multiprocessing.get_all_start_methods()
+    processes = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    processes.set_forkserver_preload(["small_training"])  # without an effect on others
 
     def run(folder, **options):
         process = processes.Process(
@@ -91,7 +92,10 @@ class Stops:
 
 # ------------------------------------------------------------------------------------------- kills
 
+only_unix = pytest.mark.skipif(os.name == "nt", reason="timers, limits and links are Unix's")
 
+
+@only_unix
 @pytest.mark.parametrize("moment, kind", [(4, "default"), *enumerate(KINDS)])
 def test_killed_at_random_moments(apart, uncut, tmp_path, kind, moment):
     """Up to three kills in one training, anywhere from playing to the middle of a file."""
@@ -106,6 +110,7 @@ def test_killed_at_random_moments(apart, uncut, tmp_path, kind, moment):
     assert_same(left_by(folder), uncut(kind))
 
 
+@only_unix
 def test_killed_with_the_compiled_engine(apart, uncut, tmp_path):
     whole = uncut(engine="compiled")
     for killed_at in ((1, 1e-4), (40, 0.003)):
@@ -115,6 +120,7 @@ def test_killed_with_the_compiled_engine(apart, uncut, tmp_path):
     assert_same(left_by(tmp_path / "run"), whole)
 
 
+@only_unix
 @pytest.mark.parametrize("limit", [300, 60_000])
 def test_a_disk_that_is_full(apart, uncut, tmp_path, limit):
     """No file may grow beyond a limit: an error says so, and with space it goes on."""
@@ -409,6 +415,7 @@ def test_other_settings_do_not_go_on(cut):
 # ------------------------------------------------------------------------------------- the folder
 
 
+@only_unix
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(cut, tmp_path):
     (tmp_path / "other").write_text("of somebody else")
     for name in "scores.csv", "state.pt":

@@ -72,6 +72,8 @@ def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float, f
 
 
 def mean_and_interval(values: Sequence[float] | np.ndarray) -> str:
-    """`mean_interval` as text."""
+    """`mean_interval` as text; without the interval for fewer than three, which would be huge."""
+    if len(values) < 3:
+        return f"{np.mean(values):.2f} (no interval of {len(values)})"
     mean, low, high = (f"{end:.2f}" for end in mean_interval(values))
     return f"{mean} ({low} to {high})"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from reacher import ReacherEnvironment
 from reacher.episode import evaluate_policy
-from research import fidelity, planner
+from research import fidelity, planner, tables
 from research.__main__ import main
+from research.plans import PLANS
 from tutorial.paths import PROJECT
+from tutorial.results import mean_interval
 
+RESULTS = PROJECT / "research" / "results"
 UNITY = PROJECT.parent / "shared" / "unity_policies"
 
 
@@ -94,3 +99,53 @@ def test_policies_trained_in_unity_score_here_what_they_scored_there():
     off = np.abs(list(differences.values()))
     assert off.max() <= 2.5, differences
     assert off.mean() <= 0.9, differences
+
+
+def test_the_page_on_unity_tells_what_all_stored_policies_say():
+    known = json.loads((RESULTS / "fidelity.json").read_text())
+    pairs = [(one["unity_score"], np.mean(one["scores"])) for one in known["trained"]]
+    with open(RESULTS / "unity_scores.csv", newline="") as file:
+        later = [
+            (float(row["printed in Unity"]), float(row["here"])) for row in csv.DictReader(file)
+        ]
+    unity, here = np.transpose(pairs + later)
+    more = here - unity
+    page = (PROJECT / "doc" / "unity.md").read_text()
+    for words, chosen in (
+        ("| above 38.5 points | {} | {:+.2f} | {:+.2f} to {:+.2f} |", unity > 38.5),
+        ("| 28 to 38.5 points | {} | {:+.2f} | {:+.2f} to {:+.2f} |", unity <= 38.5),
+    ):
+        found = more[chosen]
+        assert words.format(len(found), found.mean(), found.min(), found.max()) in page
+    mean, low, high = mean_interval(more)
+    assert f"| all | {len(more)} | {mean:+.2f} ({low:.2f} to {high:.2f}) | " in page
+    mean, low, high = mean_interval(more[len(pairs) :])
+    assert f"differ by {mean:+.2f} ({low:.2f} to {high:.2f})" in page
+    assert f"differ by {more[: len(pairs)].mean():.2f} on average" in page
+    wide = stats.t.ppf(0.975, len(more) - 1) * more.std(ddof=1) * np.sqrt(1 + 1 / len(more))
+    assert f"by {more.mean() - wide:.1f} to +{more.mean() + wide:.1f} points" in page
+    for name in "here", "unity":
+        assert f"{known['random'][name]['mean']:.3f}" in page
+
+
+def test_numbers_of_pages_that_no_table_prints():
+    def values(plan, name):
+        return PLANS[plan].values(name, tables.read(plan)[name])
+
+    page = (PROJECT / "research" / "ingredients.md").read_text()
+    noisy = [
+        values("three", f"n_{n}_prioritized_noisy") - values("three", f"n_{n}_prioritized_plain")
+        for n in (1, 3)
+    ]
+    mean, low, high = mean_interval(np.mean(noisy, axis=0))
+    assert f"and {mean:.1f} in another ({low:.1f} to {high:.1f})" in page
+    assert f"| +5.0 or {mean:.1f} |" in page
+    assert f"the actor alone {values('late_sight', 'actor').mean():.1f} (" in page
+    lumps = values("lumps", "clock_prioritized").mean()
+    lumps -= values("lumps", "no_clock_prioritized").mean()
+    assert f"agents with prioritized replay {lumps:.1f} (" in page
+    ended = values("end_of_learning", "default").mean()
+    assert (
+        f"`default` 128 have {ended:.2f} points"
+        in (PROJECT / "research" / "comparisons.md").read_text()
+    )

@@ -74,7 +74,7 @@ def made_up(scores):
 def test_a_sweep_without_evaluations_has_its_table():
     variant = made_up(np.array([[1.0, 2.0], [3.0, 4.0]]))
     variant["evaluation"][:] = np.nan
-    assert "| x | 2 | 2.50 (" in tables.means_table(
+    assert "| x | 2 | 2.50 (no interval of 2) |" in tables.means_table(
         Plan("", measure=Measure("score")), {"x": variant}
     )
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import gymnasium
 import numpy as np
@@ -62,9 +63,20 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
     trainings = [small(seed) for seed in (5, 4)]
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0
     assert stored_numbers(tmp_path) == numbers(train(small(4)) + train(small(5)))
-    assert capsys.readouterr().out.count(": done") == 2
+    told = capsys.readouterr().out
+    assert told.count(": done") == 2 and "http" not in told  # there is no dashboard
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
     assert capsys.readouterr().out == ""
+
+
+def test_whoever_waits_is_told_that_something_happens(capsys):
+    def slow():
+        yield 1
+        time.sleep(0.3)
+        yield 2
+
+    assert [*runner.with_signs_of_life(slow(), every=0.05)] == [1, 2]
+    assert capsys.readouterr().out.count("training since") >= 2
 
 
 def start(*words):
