@@ -5,7 +5,7 @@ from __future__ import annotations
 import nbformat
 import pytest
 
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 from tutorial.exercises import IN_USE
 from tutorial.paths import NOTEBOOK
 
@@ -28,8 +28,7 @@ def cells_with(tag):
 def space(notebook, monkeypatch):
     """What a reader has when the cells of the exercises run."""
     monkeypatch.setattr(notebook, "seed", 0, raising=False)  # which its functions look up
-    with ReacherEnvironment(num_agents=20, seed=0) as environment:
-        yield {**vars(notebook), "environment": environment, "num_agents": 20}
+    return {**vars(notebook), "environment": ReacherVectorEnv(20, 0), "num_agents": 20}
 
 
 def name_of(source):

@@ -87,7 +87,9 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
             "env_id must name an environment that Gymnasium knows, such as 'Pendulum-v1', "
             f"not {env_id!r}: {error}"
         ) from error
-    copies.reset(seed=seed)
+    # Gymnasium's own, seed + k, would overlap with those of the next seed.
+    seeds = np.random.SeedSequence(seed).generate_state(num_envs)
+    copies.reset(seed=seeds.tolist())
     return copies
 
 

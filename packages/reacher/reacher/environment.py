@@ -9,6 +9,7 @@ arm = gymnasium.make("reacher/Reacher-v0")  # without the import: "reacher:reach
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.columns import CLOCK, EARNINGS
-from reacher.goals import goal_generators
+from reacher.goals import MAX_UNITY_SEED, goal_generators
 from reacher.physics import MAX_AGENTS
 from reacher.task import ACTION_SIZE, DECISION_SECONDS, OBSERVATION_SIZE, Task
 
@@ -68,7 +69,7 @@ class ReacherVectorEnv(VectorEnv):
         self.observation_space = batch_space(OBSERVATIONS, self.num_envs)
         self.action_space = batch_space(ACTIONS, self.num_envs)
         self._goals, self._renderer, self._is_reset = goals, None, False
-        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        self._seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
         self._episodes = 0  # begun so far
         self._task = Task(self.num_envs, self._seed, goals)
         self._task.set_parameters(parameters)
