@@ -21,7 +21,7 @@ import tapejit
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns
-from reacher.episode import evaluate_policy, reset, rollout, step
+from reacher.episode import evaluate_policy, rollout
 from reacher.task import SOLVED_SCORE
 from reacher_page import interactive
 from reacher_page.learn import learning_page
@@ -31,7 +31,7 @@ from reacher_page.live import live_arms, show_agent, show_arms
 from tutorial import exercises, figures, results, summaries
 
 # Settings, the training and its files
-from tutorial.environments import Task, open_environment, task_of
+from tutorial.environments import Task, open_environment, task_of, what_followed
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
 from tutorial.paths import CHECKPOINTS, PROJECT
@@ -54,7 +54,7 @@ def training_options(names: Mapping[str, Any]) -> dict[str, Any]:
         names: all that a notebook has defined, such as `globals()`.
     """
     metadata = {name: names[name] for name in ("preset", "seed", "env_location")}
-    metadata["num_agents"] = names["environment"].num_agents
+    metadata["num_agents"] = names["environment"].num_envs
     evaluation = open_evaluation(names["env_location"], metadata["num_agents"])
     return {"metadata": metadata, "evaluation": evaluation, "resume": names["train"] == "resume"}
 

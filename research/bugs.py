@@ -65,9 +65,11 @@ class Broadcast:
 
 
 class TerminalAtLimit:
-    def remember(self, observations, actions, outcome):
-        ended = {"terminated": outcome.truncated, "truncated": outcome.terminated}
-        super().remember(observations, actions, outcome._replace(**ended))
+    def remember(
+        self, observations, actions, next_observations, rewards, terminated, truncated, infos
+    ):
+        swapped = next_observations, rewards, truncated, terminated, infos
+        super().remember(observations, actions, *swapped)
 
 
 class StaleGradients:

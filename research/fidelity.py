@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 from reacher.checks import actions_of_shape
 from reacher.episode import Policy, evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
@@ -71,8 +71,8 @@ def table(folder: Path) -> str:
     """Scores of the same policies in Unity and here, in EPISODES episodes."""
     lines = []
     for entry, act in read_policies(folder):
-        with ReacherEnvironment(ARMS, seed=0) as environment:
-            here = np.mean([evaluate_policy(environment, act) for _ in range(EPISODES)])
+        environment = ReacherVectorEnv(ARMS, seed=0)
+        here = np.mean([evaluate_policy(environment, act) for _ in range(EPISODES)])
         unity, source = entry["unity_score"], entry.get("source") or entry["file"]
         line = {"policy": source.split(" ")[0], "Unity": f"{unity:.2f}", "here": f"{here:.2f}"}
         lines.append(line | {"difference": f"{here - unity:+.2f}"})

@@ -121,25 +121,25 @@ def train(training: Training) -> list[Row]:
     evaluate = make_evaluation(training)
     rows: list[Row] = []
     place = training.location, training.arms, training.seed, training.goals
-    with open_environment(*place) as environment:
-        task = task_of(environment, cells.ARMS)
-        settings = training.hyperparameters(cells, task)
-        playing = delayed(environment, training)
-        generator = seed_everything(training.seed)
-        began, evaluating = time.perf_counter(), 0.0
-        agent = cells.Agent(settings, generator, learner, task)
-        hide(agent.learner, training.blind)
-        for episode in range(1, training.episodes + 1):
-            scores: list[float] = []
-            while not scores or agent.decisions < episode * training.decisions:
-                scores.append(cells.train_episode(playing, agent).mean())
-            score = float(np.mean(scores))
-            seconds = time.perf_counter() - began - evaluating
-            found = evaluate(episode, agent)
-            evaluating = time.perf_counter() - began - seconds
-            evaluated = ["", ""] if found is None else [f"{found.mean():.3f}", f"{found.min():.2f}"]
-            ends = [str(agent.num_updates), f"{seconds:.2f}"]
-            rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
+    environment = open_environment(*place)
+    task = task_of(environment, cells.ARMS)
+    settings = training.hyperparameters(cells, task)
+    playing = delayed(environment, training)
+    generator = seed_everything(training.seed)
+    began, evaluating = time.perf_counter(), 0.0
+    agent = cells.Agent(settings, generator, learner, task)
+    hide(agent.learner, training.blind)
+    for episode in range(1, training.episodes + 1):
+        scores: list[float] = []
+        while not scores or agent.decisions < episode * training.decisions:
+            scores.append(cells.train_episode(playing, agent).mean())
+        score = float(np.mean(scores))
+        seconds = time.perf_counter() - began - evaluating
+        found = evaluate(episode, agent)
+        evaluating = time.perf_counter() - began - seconds
+        evaluated = ["", ""] if found is None else [f"{found.mean():.3f}", f"{found.min():.2f}"]
+        ends = [str(agent.num_updates), f"{seconds:.2f}"]
+        rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
 
 

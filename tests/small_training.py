@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from reacher import task
-from reacher.episode import Outcome, evaluate_policy
+from reacher.episode import evaluate_policy
 from tutorial.environments import open_environment
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
@@ -107,18 +107,10 @@ def joined(batches):
 
 
 def outcome(observations, rewards, done=False, by_time_limit=True):
-    """What a decision leads to."""
+    """What a decision leads to, as an environment's `step` returns it."""
     done = np.full(len(rewards), done)
     terminated = done & ~np.array(by_time_limit)
-    return Outcome(observations, np.array(rewards), terminated, done & ~terminated)
-
-
-class Answer:
-    """What an environment answers: observations (arms, n) and rewards (arms,)."""
-
-    def __init__(self, observations, rewards, done):
-        self.vector_observations, self.rewards = observations, rewards
-        self.local_done = self.max_reached = [done] * len(rewards)
+    return observations, np.array(rewards), terminated, done & ~terminated, {}
 
 
 class KilledAt:
@@ -174,8 +166,7 @@ def warm_up() -> None:
     definitions().tree_find(np.ones(4), np.ones(2))
     agent = make_agent()
     agent.learner.actor_optimizer.step()
-    with open_environment("", ARMS, 0) as environment:
-        evaluate_policy(environment, agent.policy)
+    evaluate_policy(open_environment("", ARMS, 0), agent.policy)
     torch.save(pack(agent, "", {}, []), io.BytesIO())
 
 

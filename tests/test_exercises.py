@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 from tutorial import exercises
 from tutorial.paths import NOTEBOOK
 
@@ -31,8 +31,7 @@ def space(notebook, monkeypatch):
     """What a reader has when the cells of the exercises run."""
     monkeypatch.setattr(notebook, "seed", 0, raising=False)  # which its functions look up
     exercises.WRONG_TRIES.clear()
-    with ReacherEnvironment(num_agents=20, seed=0) as environment:
-        yield {**vars(notebook), "environment": environment, "num_agents": 20}
+    return {**vars(notebook), "environment": ReacherVectorEnv(20, 0), "num_agents": 20}
 
 
 def name_of(source):

@@ -8,7 +8,7 @@ import torch
 
 import small_training
 from reacher.episode import evaluate_policy
-from tutorial.environments import Task, open_environment
+from tutorial.environments import Task, open_environment, restore_state, state_of
 
 TASK = Task(np.array([1.0, 2.0, 4.0], dtype=np.float32), 2, 30.0)
 SMALL = {
@@ -38,7 +38,7 @@ def fill(agent, arms=4, decisions=30):
     for _ in range(decisions):
         observations = generator.standard_normal((arms, 3), np.float32)
         actions, rewards = agent.act(observations), generator.normal(size=arms)
-        agent.remember(observations, actions, small_training.outcome(observations, rewards))
+        agent.remember(observations, actions, *small_training.outcome(observations, rewards))
         agent.learn_if_due()
 
 
@@ -283,7 +283,7 @@ def test_after_learning_the_agent_plays_without_noise(notebook, monkeypatch):
     environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn
         notebook.train_episode(environment, agent)
-    twin.restore(environment.state())
+    restore_state(twin, state_of(environment))
     weights, steps = weights_of(agent.learner.actor), agent.num_updates
     held = agent.memory.ring.size, len(agent.waiting)
     assert steps > 0 and not agent.learns

@@ -10,73 +10,90 @@ from hypothesis import strategies as st
 import small_training
 from small_training import joined, outcome
 
-EPISODES = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=4)
+ENDS = "terminated", "known", "unknown"  # how an episode ends; the last two by a time limit
 
 
-def play(buffer, observations, actions, rewards, terminal):
-    """All row blocks of one episode; arrays are (decisions, arms, ...), terminal is (arms,)."""
-    blocks = []
-    for decision in zip(observations, actions, rewards, strict=True):
-        blocks += buffer.append(*decision)
-    return blocks + buffer.flush(terminal)
-
-
-def windows(observations, actions, rewards, n_step, discount, terminal):
-    """What the blocks of an episode should be, by definition: one block for each first decision.
+def windows(observations, actions, rewards, n_step, discount, end, last):
+    """What an arm's episode should leave, by definition: one window for each first decision.
 
     A window of k rewards from decision t on ends in the observation of decision t + k. After a
-    terminal end nothing follows. After a time limit the observation that follows the last decision
-    belongs to the next episode: the last decision is lost, windows end before it at the latest.
+    terminal end nothing follows. If nobody knows what followed the last decision, that decision is
+    lost, and windows end before it at the latest.
     """
-    decisions = len(rewards)
-    usable = decisions if terminal else decisions - 1
-    blocks = []
+    decisions, found = len(rewards), []
+    usable = decisions - 1 if end == "unknown" else decisions
     for t in range(usable):
         k = min(n_step, usable - t)
         returns = sum(discount**j * rewards[t + j].astype(float) for j in range(k))
-        ends = terminal and t + k == decisions
-        final = None if ends else observations[t + k]
-        blocks.append((observations[t], actions[t], returns, 0.0 if ends else discount**k, final))
-    return blocks
+        ends = end == "terminated" and t + k == decisions
+        final = None if ends else last if t + k == decisions else observations[t + k]
+        found.append(
+            (
+                observations[t],
+                actions[t],
+                returns,
+                0.0 if ends else discount**k,
+                None if ends else final,
+            )
+        )
+    return found
 
 
-def check(block, expected, magnitude):
-    """A row block against its definition.
+def check(row, expected, magnitude):
+    """A transition against its definition.
 
     Args: magnitude bounds the sum of the absolute rewards; float32 sums of 13 terms are off by
     less than 13 * 2^-23 of it. Factors below 1e-37 are 0 in float32.
     """
     observations, actions, returns, bootstrap, final = expected
-    assert {part.dtype for part in block} == {torch.float32}
-    np.testing.assert_array_equal(block.observations, observations)
-    np.testing.assert_array_equal(block.actions, actions)
-    np.testing.assert_allclose(block.rewards, returns, atol=13 * 2.0**-23 * magnitude)
-    np.testing.assert_allclose(block.discounts, bootstrap, rtol=1e-6, atol=1e-37)
+    assert {part.dtype for part in row} == {torch.float32}
+    np.testing.assert_array_equal(row.observations, observations)
+    np.testing.assert_array_equal(row.actions, actions)
+    np.testing.assert_allclose(row.rewards, returns, atol=13 * 2.0**-23 * magnitude)
+    np.testing.assert_allclose(row.discounts, bootstrap, rtol=1e-6, atol=1e-37)
     if final is not None:
-        np.testing.assert_array_equal(block.next_observations, final)
+        np.testing.assert_array_equal(row.next_observations, final)
 
 
 @given(
     n_step=st.integers(1, 10),
     discount=st.floats(0, 1, exclude_max=True),
     arms=st.integers(1, 4),
-    episodes=EPISODES,
+    together=st.booleans(),
+    decisions=st.integers(1, 40),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_windows_against_brute_force(notebook, n_step, discount, arms, episodes, seed):
-    """One buffer, several episodes of any length and end: no window reaches over a reset."""
+def test_windows_against_brute_force(notebook, n_step, discount, arms, together, decisions, seed):
+    """Episodes of any length and end, of arms that end together or apart."""
     generator = np.random.default_rng(seed)
-    buffer = notebook.NStepBuffer(n_step, discount)
-    for decisions, terminal in episodes:
-        # Observations and actions are unlike any other, so a row from elsewhere is seen.
-        observations = generator.random((decisions, arms, 3)).astype(np.float32)
-        actions = generator.random((decisions, arms, 2)).astype(np.float32)
-        rewards = generator.normal(scale=10, size=(decisions, arms))
-        blocks = play(buffer, observations, actions, rewards, np.full(arms, terminal))
-        expected = windows(observations, actions, rewards, n_step, discount, terminal)
-        assert len(blocks) == len(expected)
-        for block, definition in zip(blocks, expected, strict=True):
-            check(block, definition, magnitude=np.abs(rewards).sum(axis=0).max())
+    # Observations and actions are unlike any other, so a row from elsewhere is seen.
+    observations = generator.random((decisions, arms, 3)).astype(np.float32)
+    observations[..., 0] = np.arange(arms)  # whose a row is
+    actions = generator.random((decisions, arms, 2)).astype(np.float32)
+    followed = generator.random((decisions, arms, 3)).astype(np.float32)
+    rewards = generator.normal(scale=10, size=(decisions, arms))
+    ends = np.where(generator.random((decisions, arms)) < 0.15, generator.integers(1, 4), 0)
+    ends = np.tile(ends[:, :1], arms) if together else ends
+    ends[-1] = generator.integers(1, 4, arms)
+
+    buffer, blocks = notebook.NStepBuffer(n_step, discount), []
+    for t, end in enumerate(ends):
+        blocks += buffer.append(observations[t], actions[t], rewards[t])
+        if end.any():
+            blocks += buffer.flush(followed[t], end != 3, end == 1, end > 1)
+    batch = joined(blocks) if blocks else None
+
+    for arm in range(arms):
+        expected, begin = [], 0
+        for t in np.flatnonzero(ends[:, arm]):
+            parts = (part[begin : t + 1, arm] for part in (observations, actions, rewards))
+            end = ENDS[ends[t, arm] - 1]
+            expected += windows(*parts, n_step, discount, end, followed[t, arm])
+            begin = t + 1
+        own = [] if batch is None else np.flatnonzero(batch.observations[:, 0] == arm)
+        assert len(own) == len(expected)
+        for place, definition in zip(own, expected, strict=True):
+            check(batch.at(place), definition, np.abs(rewards).sum(axis=0).max())
 
 
 def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
@@ -84,9 +101,9 @@ def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
     agent = small_training.make_agent(n_step=2)
     for decision in range(1, 5):
         seen = np.full((2, 33), decision, np.float32)
-        agent.remember(seen, seen[:, :4], outcome(seen, [1.0, 1.0], decision == 4, [True, False]))
+        agent.remember(seen, seen[:, :4], *outcome(seen, [1.0, 1.0], decision == 4, [True, False]))
     discounts = joined(agent.waiting).discounts
     gamma = np.float32(agent.settings.discount)
-    # Windows of both arms from decision 0 and 1; then 2, of one reward, of the arm whose last
-    # successor is unknown, and 2 and 3 of the terminal arm.
-    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [gamma, 0, 0], rtol=1e-6)
+    # Windows of both arms from decision 0 and 1; of the terminal arm 2 and 3; and 2, of one reward,
+    # of the arm whose last successor is unknown.
+    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [0, gamma, 0], rtol=1e-6)

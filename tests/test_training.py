@@ -11,9 +11,10 @@ import numpy as np
 import papermill
 import pytest
 import torch
+from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
-from small_training import Answer, joined, make_plain_agent, outcome
+from small_training import joined, make_plain_agent, outcome
 from tutorial import ddpg
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
@@ -32,8 +33,8 @@ SMALL = {
 }
 
 
-class ShortEnvironment:
-    """Episodes of a few decisions with given rewards, in the interface of the real one.
+class ShortEnvironment(VectorEnv):
+    """Episodes of a few decisions with given rewards, in Gymnasium's interface.
 
     Observations number the decisions from 0 on, through all episodes, as observed[:, 0].
 
@@ -42,23 +43,21 @@ class ShortEnvironment:
         interrupt: (episode, decision), from 1 on, in which the user presses Ctrl-C.
     """
 
-    brain_names = ["ReacherBrain"]
-
     def __init__(self, rewards, arms=2, decisions=5, interrupt=None):
-        self.rewards, self.arms, self.decisions = list(rewards), arms, decisions
+        self.rewards, self.num_envs, self.decisions = list(rewards), arms, decisions
         self.interrupt = interrupt
         self.episode = self.number = 0
         self.actions = []
 
     def answer(self, reward, done=False):
-        observations = np.random.default_rng(self.number).normal(size=(self.arms, 33))
+        observations = np.random.default_rng(self.number).normal(size=(self.num_envs, 33))
         observations[:, 0] = self.number
         self.number += 1
-        return {"ReacherBrain": Answer(observations, [reward] * self.arms, done)}
+        return outcome(observations.astype(np.float32), np.full(self.num_envs, reward), done)
 
-    def reset(self, train_mode=True, config=None):
+    def reset(self):
         self.episode, self.decision = self.episode + 1, 0
-        return self.answer(0.0)
+        return self.answer(0.0)[0], {}
 
     def step(self, actions):
         self.decision += 1
@@ -106,8 +105,8 @@ def test_after_an_end_for_good_nothing_follows(notebook, agent, options):
     """Of two arms the first ends by its time limit, which drops the decision."""
     agent = make_plain_agent(agent=getattr(notebook, agent), **options)
     seen, actions = np.zeros((2, 33), np.float32), np.zeros((2, 4), np.float32)
-    agent.remember(seen, actions, outcome(seen, [1.0, 1.0]))
-    agent.remember(seen, actions, outcome(seen, [1.0, 2.0], True, by_time_limit=[True, False]))
+    agent.remember(seen, actions, *outcome(seen, [1.0, 1.0]))
+    agent.remember(seen, actions, *outcome(seen, [1.0, 2.0], True, by_time_limit=[True, False]))
     stored = agent.memory.at(slice(agent.memory.size))
     assert stored.rewards.tolist() == [10.0, 10.0, 20.0]  # scaled
     assert stored.discounts.tolist() == [np.float32(0.97)] * 2 + [0.0]
@@ -210,8 +209,8 @@ def test_both_agents_learn(notebook, defaults):
     whole = notebook.Agent(defaults(mirrors=True, hidden_units=64), seed_everything(0))
     plain = make_plain_agent(agent=notebook.FastAgent, train_freq=10, gradient_steps=20)
     for agent, episodes in ((whole, 1), (plain, 3)):
-        with open_environment("", 20, 0) as environment:
-            scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]
+        environment = open_environment("", 20, 0)
+        scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]
         assert scores[-1] > 2.5, scores
 
 
@@ -227,11 +226,11 @@ def test_a_number_that_is_not_finite_ends_it(
     answer, update = environment.answer, agent.learner.update_targets
 
     def spoiled(*arguments):
-        [(name, found)] = answer(*arguments).items()
+        found = answer(*arguments)
         if environment.number > 30:
-            spoil = found.vector_observations if place == "an observation" else found.rewards
+            spoil = found[0] if place == "an observation" else found[1]
             spoil[0] = spoil[0] * value
-        return {name: found}
+        return found
 
     def spoil_a_weight():
         update()
@@ -282,7 +281,7 @@ def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook,
     from reacher.unity import UnityError, unity_launcher
 
     environment = open_environment(unity_launcher(num_agents=4, folder=tmp_path), seed=0)
-    player, step, calls = environment.proc1, environment.step, itertools.count(1)
+    player, step, calls = environment.unity.proc1, environment.step, itertools.count(1)
 
     def step_until_killed(*arguments):
         if next(calls) == 1500:  # in the middle of the second episode
@@ -296,3 +295,24 @@ def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook,
         notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=2)
     assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
     assert (tmp_path / "run" / "actor_last.safetensors").exists() and agent.num_updates > 0
+
+
+def test_copies_that_end_apart_are_remembered_by_copy(notebook, register):
+    """Copy k ends after k + 1 steps, by a time limit whose last observation is told."""
+    environment = open_environment(f"gymnasium:{register(end=-1)}", 3)
+
+    def networks():
+        actor, critic = notebook.mlp(2, 8, 1), notebook.mlp(3, 8, 1)
+        scale = np.ones(2, np.float32)
+        return notebook.PlainActor(scale, actor), notebook.PlainCritic(scale, critic)
+
+    agent = make_plain_agent(networks, agent=notebook.NStepAgent, n_step=2)
+    np.testing.assert_array_equal(notebook.run_episode(environment, agent), [0.5, 1.5, 3.0])
+    stored = agent.memory.at(slice(agent.memory.size))
+    # From step s of a copy that ends after e: to s + 2 or e; rewards are 5, 10, 15.
+    columns = stored.observations[:, 1], stored.next_observations[:, 1], stored.rewards
+    found = sorted(zip(*(np.round(column.tolist(), 4) for column in columns), strict=True))
+    one, two = [(0, 1, 5.0)], [(0, 2, 14.7), (1, 2, 10.0)]
+    three = [(0, 2, 14.7), (1, 3, 24.55), (2, 3, 15.0)]
+    # The third copy ends last. By then the first has played thrice, and the second begun again.
+    assert found == sorted(3 * one + two + three)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from reacher import ReacherEnvironment, columns
+from reacher import ReacherVectorEnv, columns
 
 DISCOUNT, REWARD_SCALE, TAU, LEARNING_RATE = 0.97, 10.0, 0.01, 1e-3
 NOISE = 0.3  # standard deviation of the noise on torques
@@ -87,7 +87,6 @@ def train(environment: Any, seed: int = 0) -> Iterator[tuple[float, Actor]]:
     actor_optimizer = torch.optim.Adam(actor.parameters(), LEARNING_RATE)
     critic_optimizer = torch.optim.Adam(critic.parameters(), LEARNING_RATE)
     memory, stored, decisions = np.zeros((CAPACITY, 33 + 4 + 1 + 1 + 33), np.float32), 0, 0
-    (name,) = environment.brain_names
 
     def gradient_step(rows: Tensor) -> None:
         seen, actions, rewards, discounts, seen_next = rows.split([33, 4, 1, 1, 33], dim=1)
@@ -108,20 +107,19 @@ def train(environment: Any, seed: int = 0) -> Iterator[tuple[float, Actor]]:
                     old.lerp_(new, TAU)
 
     while True:
-        info, score, is_over = environment.reset(train_mode=True)[name], 0.0, False
+        (seen, _), score, is_over = environment.reset(), 0.0, False  # (arms, 33)
         while not is_over:
-            seen = info.vector_observations.astype(np.float32)  # (arms, 33)
             with torch.no_grad():
                 actions = actor(torch.from_numpy(seen)).numpy()
             noise = NOISE * generator.standard_normal(actions.shape, np.float32)
             actions = (actions + noise).clip(-1, 1)
-            info = environment.step(actions)[name]
-            rewards, is_over = np.array(info.rewards), any(info.local_done)
-            score += rewards.mean()
-            discounts = np.where(info.local_done, 0, DISCOUNT)  # nothing follows where an arm broke
-            kept = ~np.array(info.max_reached)  # out of time, it sees the next episode already
-            parts = seen, actions, REWARD_SCALE * rewards, discounts, info.vector_observations
-            rows = np.column_stack(parts)[kept]
+            seen_next, rewards, terminated, truncated, _ = environment.step(actions)
+            is_over = (terminated | truncated).any()  # of all arms together
+            score += rewards.mean(dtype=float)
+            discounts = np.where(terminated, 0, DISCOUNT)  # nothing follows where an arm broke
+            parts = seen, actions, REWARD_SCALE * rewards, discounts, seen_next
+            rows = np.column_stack(parts)[~truncated]  # out of time, it sees the next episode
+            seen = seen_next
             memory[(stored + np.arange(len(rows))) % CAPACITY] = rows
             stored += len(rows)
             decisions += 1
@@ -134,6 +132,6 @@ def train(environment: Any, seed: int = 0) -> Iterator[tuple[float, Actor]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with ReacherEnvironment(num_agents=20, seed=0) as arms:
-        for episode, (mean, _) in enumerate(itertools.islice(train(arms), 6), 1):
-            print(f"episode {episode}: score {mean:.1f}", flush=True)
+    arms = ReacherVectorEnv(num_envs=20, seed=0)
+    for episode, (mean, _) in enumerate(itertools.islice(train(arms), 6), 1):
+        print(f"episode {episode}: score {mean:.1f}", flush=True)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import DtypeObservation, RescaleAction
 
-from reacher import ReacherEnvironment
-from reacher.gymnasium.unity_wrapper import UnityWrapper
+from reacher import ReacherVectorEnv
+from reacher.checks import MAX_SEED, integer
+from reacher.physics import MAX_AGENTS
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
 
@@ -21,7 +27,7 @@ def open_environment(
     num_agents: int = 20,
     seed: int = 0,
     goals: Mapping[str, Any] | None = None,
-) -> Any:
+) -> VectorEnv:
     """The embedded environment, the Unity build whose path is given, or one of Gymnasium's.
 
     Args:
@@ -35,7 +41,8 @@ def open_environment(
             m) and `goal_speed` (bound of their speeds, degrees per physics step).
 
     Returns:
-        An object with the interface of `unityagents.UnityEnvironment`.
+        An environment with float32 observations and with actions from -1 to 1, in which the next
+        episode begins in the step that ends one (`AutoresetMode.SAME_STEP`).
 
     Raises:
         TypeError, ValueError: a bad argument, or there is no such build or environment.
@@ -46,12 +53,65 @@ def open_environment(
     if goals and location:
         raise ValueError(f"only the embedded arms have goals to choose, not {location}")
     if not location:
-        return ReacherEnvironment(num_agents, seed, **(goals or {}))
+        return ReacherVectorEnv(num_agents, integer("seed", seed, 0, MAX_SEED), **(goals or {}))
     if location.startswith(GYMNASIUM):
-        return UnityWrapper(location.removeprefix(GYMNASIUM), num_agents, seed)
-    from reacher.unity import open_unity  # needs unityagents, which the embedded one does not
+        return open_gymnasium(location.removeprefix(GYMNASIUM), num_agents, seed)
+    from reacher.unity import UnityVectorEnv, open_unity  # need unityagents, which the arms do not
 
-    return open_unity(require_environment(location), seed=seed)
+    return UnityVectorEnv(open_unity(require_environment(location), seed=seed))
+
+
+def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
+    """Copies of an environment; `env_id` is what `gymnasium.make` takes, such as "Pendulum-v1"."""
+    num_envs = integer("num_agents", num_envs, 1, MAX_AGENTS)
+    seed = integer("seed", seed, 0, MAX_SEED)
+
+    def fitting(env: Any) -> Any:
+        require_spaces(env_id, env.action_space, env.observation_space)
+        return RescaleAction(DtypeObservation(env, np.float32), np.float32(-1), np.float32(1))
+
+    try:
+        copies = gymnasium.make_vec(
+            env_id,
+            num_envs,
+            vectorization_mode="sync",
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+            wrappers=[fitting],
+        )
+    except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
+        raise ModuleNotFoundError(
+            f"{env_id} needs a package that is not installed ({error}){remedy(env_id)}"
+        ) from error
+    except (AttributeError, ImportError, TypeError, gymnasium.error.Error) as error:
+        raise ValueError(
+            "env_id must name an environment that Gymnasium knows, such as 'Pendulum-v1', "
+            f"not {env_id!r}: {error}"
+        ) from error
+    # Gymnasium's own, seed + k, would overlap with those of the next seed.
+    seeds = np.random.SeedSequence(seed).generate_state(num_envs)
+    copies.reset(seed=seeds.tolist())
+    return copies
+
+
+def remedy(env_id: str) -> str:
+    """How to install what one of Gymnasium's own environments needs, for an error message."""
+    entry_point = str(getattr(gymnasium.registry.get(env_id), "entry_point", None))
+    found = re.match(r"gymnasium\.envs\.(\w+)", entry_point)
+    command = f"{shlex.quote(sys.executable)} -m pip install"
+    return f'; run\n    {command} "gymnasium[{found[1]}]"' if found else ""
+
+
+def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
+    """Raise ValueError for spaces that an agent with continuous actions cannot use."""
+    box = gymnasium.spaces.Box
+    one = isinstance(actions, box) and len(actions.shape) == 1 and actions.low.size
+    if not one or actions.dtype.kind != "f" or not actions.is_bounded():
+        wanted, found = "continuous actions, a Box of one axis with finite bounds,", actions
+    elif not isinstance(observations, box) or len(observations.shape) != 1:
+        wanted, found = "observations in a Box of one axis", observations
+    else:
+        return
+    raise ValueError(f"{env_id} has {found}; only {wanted} work, such as Pendulum-v1's")
 
 
 def require_environment(location: str | os.PathLike) -> str | os.PathLike:
@@ -66,6 +126,48 @@ def require_environment(location: str | os.PathLike) -> str | os.PathLike:
 
         find_player(name)
     return location
+
+
+def what_followed(
+    next_observations: np.ndarray, truncated: np.ndarray, infos: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each arm saw after a decision, in the same episode.
+
+    Args:
+        next_observations, truncated, infos: of an environment's `step`; where an episode has ended,
+            the observation is the first one of the next.
+
+    Returns:
+        (arms, n), with the last observation in the place of the next episode's first one where the
+        environment tells it; and (arms,), False where time was up and it does not.
+    """
+    told = infos.get("_final_obs", np.zeros(len(truncated), bool))
+    if told.any():
+        next_observations = next_observations.copy()
+        next_observations[told] = np.stack(infos["final_obs"][told])
+    return next_observations, ~truncated | told
+
+
+def state_of(environment: VectorEnv) -> Any:
+    """What decides an environment's future from its next reset on; None: nobody can tell.
+
+    It is the random numbers of all copies; what one remembers beyond them from an episode to the
+    next, such as a curriculum, begins anew.
+    """
+    inner: Any = environment.unwrapped
+    if isinstance(inner, SyncVectorEnv):
+        return [copy.unwrapped.np_random.bit_generator.state for copy in inner.envs]
+    return inner.state() if isinstance(inner, ReacherVectorEnv) else None
+
+
+def restore_state(environment: VectorEnv, state: Any) -> None:
+    """Go on as the environment did whose `state_of` this is, from the next reset on."""
+    inner: Any = environment.unwrapped
+    if not isinstance(inner, SyncVectorEnv):
+        inner.restore(state)
+        return
+    for copy, own in zip(inner.envs, state, strict=True):
+        copy.unwrapped.np_random.bit_generator.state = own
 
 
 class Task(NamedTuple):
@@ -87,11 +189,18 @@ class Task(NamedTuple):
         return self.name == "arms"
 
 
-def task_of(environment: Any, arms: Task) -> Task:
-    """That of an environment of Gymnasium's, by its own spaces and `spec`; otherwise `arms`."""
-    if not hasattr(environment, "observation_scale"):
+def task_of(environment: VectorEnv, arms: Task) -> Task:
+    """That of an environment of Gymnasium's, by its own spaces and `spec`; otherwise `arms`.
+
+    The scale is the larger of an observation's two bounds without their signs, or 1 where that is 0
+    or no finite float32.
+    """
+    if environment.spec is None:
         return arms
-    [name] = environment.brain_names
-    size = environment.brains[name].vector_action_space_size
-    told = environment.observation_scale, size, environment.reward_threshold
-    return Task(*told, name.removesuffix("Brain"))
+    space: Any = environment.single_observation_space
+    actions: Any = environment.single_action_space
+    bound = np.maximum(np.abs(space.low), np.abs(space.high)).astype(np.float64)
+    usable = (bound > 0) & (bound < np.finfo(np.float32).max)  # some mean it by no bound
+    scale = np.where(usable, bound, 1.0).astype(np.float32)
+    spec = environment.spec
+    return Task(scale, actions.low.size, spec.reward_threshold, spec.name)

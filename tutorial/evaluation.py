@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from reacher.episode import Policy, evaluate_policy
-from tutorial.environments import GYMNASIUM, open_environment
+from tutorial.environments import GYMNASIUM, open_environment, restore_state, state_of
 
 SEED = 2**31 - 1  # of the goals, which are the same in every training
 
@@ -34,11 +34,7 @@ def open_evaluation(
     if str(location) and not str(location).startswith(GYMNASIUM):
         print("no evaluation beside the training: a Unity build cannot go back to the same goals")
         return None
-    try:
-        return Evaluation(open_environment(location, num_agents, SEED, goals), every)
-    except RuntimeError as error:  # an environment of Gymnasium with a memory of its own
-        print(f"no evaluation beside the training: {error}")
-        return None
+    return Evaluation(open_environment(location, num_agents, SEED, goals), every)
 
 
 class Evaluation:
@@ -48,13 +44,13 @@ class Evaluation:
     has to be saved to go on with a training.
 
     Args:
-        environment: with the interface of `unityagents` and a state to go back to; this one's own.
+        environment: with a state to go back to; this one's own.
         every: episodes of training from one evaluation to the next.
     """
 
-    def __init__(self, environment: Any, every: int) -> None:
+    def __init__(self, environment: VectorEnv, every: int) -> None:
         self.environment, self.every = environment, every
-        self._start = environment.state()
+        self._start = state_of(environment)
 
     def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
         """Each agent's sum of rewards over one episode, (agents,).
@@ -62,7 +58,7 @@ class Evaluation:
         Args:
             earlier: evaluations before this one, whose goals are passed over.
         """
-        self.environment.restore(self._start)
+        restore_state(self.environment, self._start)
         for _ in range(earlier):
-            self.environment.reset(train_mode=True)
+            self.environment.reset()
         return evaluate_policy(self.environment, policy)

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 import tapejit
 from reacher.files import write_whole
+from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
 from tutorial.randomness import random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
@@ -186,13 +187,10 @@ class TrainingRun:
 
     def save_state(self) -> None:
         """Write all that the future depends on, between two episodes, into `state.pt`."""
-        environment = None  # a Unity build's cannot be saved, nor one with a memory of its own
-        with contextlib.suppress(AttributeError, RuntimeError):
-            environment = self.environment.state()
         state = {
             "agent": self.agent,
             "engine": self.agent.fast.engine,
-            "environment": environment,
+            "environment": state_of(self.environment),
             "randomness": random_states(),
             "scores": self.scores,
             "tables": self.tables,
@@ -226,7 +224,7 @@ class TrainingRun:
             if state["environment"] is None:
                 print("this environment cannot be saved, so it begins anew: other scores follow")
             else:
-                self.environment.restore(state["environment"])
+                restore_state(self.environment, state["environment"])
             restore_random_states(state["randomness"])
             self.scores[:] = [float(score) for score in state["scores"]]
             require_sound(self.agent, len(self.scores))

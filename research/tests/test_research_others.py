@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
 from research import fidelity, planner, tables
 from research.__main__ import main
@@ -92,8 +92,8 @@ def test_a_figure_is_drawn(tmp_path):
 def test_policies_trained_in_unity_score_here_what_they_scored_there():
     differences = {}
     for policy, act in fidelity.read_policies(UNITY):
-        with ReacherEnvironment(20, seed=0) as env:
-            score = np.mean([evaluate_policy(env, act) for _ in range(3)])
+        env = ReacherVectorEnv(20, seed=0)
+        score = np.mean([evaluate_policy(env, act) for _ in range(3)])
         differences[policy["file"]] = score - policy["unity_score"]
     assert len(differences) == 7
     off = np.abs(list(differences.values()))

@@ -16,9 +16,9 @@ import torch
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from reacher.gymnasium.unity_wrapper import UnityWrapper
 from research import results, runner, training
 from research.training import COLUMNS, make_training, parts, train
+from tutorial.environments import open_environment
 from tutorial.notebook import definitions, extensions, load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -138,16 +138,15 @@ def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how)
 
 def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
-    with UnityWrapper(register(end=7, observation_space=space)) as environment:
-        lumps = DelayedRewards(environment, every=3, clock=True, earnings=True, memory=True)
-        told = [lumps.reset(), *(lumps.step([0.0]) for _ in range(7))]
-    answers = [answer for [answer] in map(dict.values, told)]
-    assert [answer.rewards[0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
-    clock = [answer.vector_observations[0, CLOCK] for answer in answers]
+    environment = open_environment(f"gymnasium:{register(end=7, observation_space=space)}", 1)
+    lumps = DelayedRewards(environment, every=3, clock=True, earnings=True, memory=True)
+    answers = [lumps.reset(), *(lumps.step(np.zeros((1, 1), np.float32)) for _ in range(7))]
+    assert [answer[1][0] for answer in answers[1:]] == [0, 0, 3, 0, 0, 7.5, 3.5]
+    clock = [answer[0][0, CLOCK] for answer in answers]
     assert clock == pytest.approx([0, 1 / 3, 2 / 3, 0, 1 / 3, 2 / 3, 0, 0])  # the next episode's
-    earnings = [answer.vector_observations[0, EARNINGS] for answer in answers]
+    earnings = [answer[0][0, EARNINGS] for answer in answers]
     assert earnings == [0, 0.5, 1.5, 0, 2, 4.5, 0, 0]
-    seen = [answer.vector_observations[0].reshape(4, 33) for answer in answers]
+    seen = [answer[0][0].reshape(4, 33) for answer in answers]
     for k, first in enumerate([0, 0, 0, 3, 3, 3, 6, 7]):  # since the last payday, and then nothing
         since = [now for now, *_ in seen[first : k + 1]]
         np.testing.assert_array_equal(seen[k][1:], [*since, *np.zeros((3 - len(since), 33))])

@@ -1,9 +1,24 @@
-"""Embedded port of the Unity ML-Agents Reacher environment (v0.4), in MuJoCo."""
+"""Two-joint arms that follow moving goals: a MuJoCo port of Unity ML-Agents' Reacher (v0.4)."""
 
-from reacher import gymnasium as _registers  # noqa: F401  reacher/Reacher-v0
-from reacher.delayed_rewards import DelayedRewards
-from reacher.environment import ReacherEnvironment
+import gymnasium
+
+from reacher.environment import DelayedRewards, ReacherEnv, ReacherVectorEnv
+from reacher.task import EPISODE_DECISIONS, SOLVED_SCORE
 
 __version__ = "4.0.0"
 
-__all__ = ["DelayedRewards", "ReacherEnvironment", "__version__"]
+__all__ = ["DelayedRewards", "ReacherEnv", "ReacherVectorEnv", "__version__"]
+
+for name, parameters in (
+    ("Reacher", {}),
+    ("ReacherSmallGoals", {"goal_size": 2.0}),
+    ("ReacherQuickGoals", {"goal_speed": 2.0}),
+):
+    gymnasium.register(
+        f"reacher/{name}-v0",
+        entry_point="reacher:ReacherEnv",
+        vector_entry_point="reacher:ReacherVectorEnv",
+        max_episode_steps=EPISODE_DECISIONS,
+        reward_threshold=SOLVED_SCORE,
+        kwargs=parameters,
+    )

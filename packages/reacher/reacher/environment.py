@@ -1,124 +1,129 @@
-"""The arms with the interface of `unityagents.UnityEnvironment` 0.4.0, as trainings use it."""
+"""The arms for Gymnasium: many in one simulation, or one.
+
+import gymnasium
+import reacher
+
+arms = gymnasium.make_vec("reacher/Reacher-v0", num_envs=20)
+arm = gymnasium.make("reacher/Reacher-v0")  # without the import: "reacher:reacher/Reacher-v0"
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
-from reacher.checks import actions_of_shape, integer
-from reacher.goals import goal_generators
+from reacher.checks import MAX_SEED, actions_of_shape, integer
+from reacher.columns import CLOCK, EARNINGS
+from reacher.goals import MAX_UNITY_SEED, goal_generators
 from reacher.physics import MAX_AGENTS
-from reacher.task import (
-    ACTION_SIZE,
-    EPISODE_DECISIONS,
-    OBSERVATION_SIZE,
-    SOLVED_SCORE,
-    Task,
-)
+from reacher.task import ACTION_SIZE, DECISION_SECONDS, OBSERVATION_SIZE, Task
 
-BRAIN_NAME = "ReacherBrain"
+OBSERVATIONS = gymnasium.spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
+ACTIONS = gymnasium.spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32)
+DRAWING = {"render_modes": ["rgb_array"], "render_fps": 1 / DECISION_SECONDS}
 
 
-@dataclass(frozen=True)
-class BrainParameters:
-    """What the agents observe and do (fields of `unityagents.BrainParameters`)."""
+class ReacherVectorEnv(VectorEnv):
+    """Two-joint arms that follow moving goals, all in one simulation.
 
-    brain_name: str
-    vector_observation_space_size: int
-    vector_action_space_size: int
-    vector_observation_space_type: str = "continuous"
-    vector_action_space_type: str = "continuous"
+    The same seed and actions give the same numbers, bit for bit, on one machine. All episodes end
+    together, by a time limit. As in the Unity build, the arms are reset before they answer the last
+    decision: that answer has the last reward of the old episode and the first observation of the
+    next one, and nobody tells the last observation.
 
+    Args:
+        num_envs: number of arms, 1 to 2000; the course's builds have 20 and 1.
+        seed: of the goals, an integer >= 0, until `reset` gets another; None: by chance.
+        goals: "own" or "unity", see `reacher.goals`.
+        max_episode_steps: decisions of an episode, at least 1; None: 1001, as in the Unity build.
+        render_mode: None; "rgb_array": `render` returns pictures.
+        parameters: `goal_size`, diameter of the goals, 5.0 m, and `goal_speed`, their largest
+            speed, 1.0 degrees per physics step.
 
-@dataclass
-class BrainInfo:
-    """The answer to a reset or a step (fields of `unityagents.BrainInfo`).
-
-    Attributes:
-        vector_observations: (agents, observations) float64; the arms' hold float32 values.
-        rewards: one float per agent, of the last decision.
-        local_done: one bool per agent: this answer begins a new episode.
-        max_reached: one bool per agent: the old one ended by a time limit only, as the arms' do.
-        agents: one number per agent.
-        previous_vector_actions: (agents, actions) what was last sent, zeros at an episode's start.
+    Raises:
+        TypeError, ValueError: an argument is no number of its kind, unknown or out of range.
     """
 
-    vector_observations: np.ndarray
-    rewards: list[float]
-    local_done: list[bool]
-    max_reached: list[bool]
-    agents: list[int]
-    previous_vector_actions: np.ndarray
+    metadata: dict[str, Any] = {**DRAWING, "autoreset_mode": AutoresetMode.SAME_STEP}
+    single_observation_space, single_action_space = OBSERVATIONS, ACTIONS
 
-
-class UnityInterface(AbstractContextManager):
-    """What the arms share with `reacher.gymnasium.unity_wrapper`'s environments.
-
-    Attributes:
-        reward_threshold: the score that counts as solved, on average over 100 episodes, or None.
-        max_episode_steps: decisions after which an episode ends by its time limit, or None.
-    """
-
-    reward_threshold: float | None = None
-    max_episode_steps: int | None = None
-
-    def __init__(self, name: str, num_agents: int, seed: int, brain: BrainParameters) -> None:
-        self._identity = {"environment": name, "num_agents": num_agents}
-        self.num_agents, self._seed, self._brain = num_agents, seed, brain
-        self.brain_names, self.brains = [brain.brain_name], {brain.brain_name: brain}
-        self._parameters: dict[str, float] = {}  # reset parameters in force
+    def __init__(
+        self,
+        num_envs: int = 20,
+        seed: int | None = None,
+        goals: str = "own",
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        **parameters: float,
+    ) -> None:
+        self.num_envs = integer("num_envs", num_envs, 1, MAX_AGENTS)
+        self.render_mode = require_render_mode(render_mode)
+        self.observation_space = batch_space(OBSERVATIONS, self.num_envs)
+        self.action_space = batch_space(ACTIONS, self.num_envs)
+        self._goals, self._renderer, self._is_reset = goals, None, False
+        self._seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
         self._episodes = 0  # begun so far
-        self._is_reset = False
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the environment. It may be called again."""
+        self._task = Task(self.num_envs, self._seed, goals)
+        self._task.set_parameters(parameters)
+        if max_episode_steps is not None:
+            self._task.limit = integer("max_episode_steps", max_episode_steps, 1, MAX_SEED)
 
     def reset(
-        self, train_mode: bool = True, config: Mapping[str, float] | None = None
-    ) -> dict[str, BrainInfo]:
-        """Begin a new episode of all agents; `train_mode` is without an effect.
+        self, *, seed: int | None = None, options: Mapping[str, float] | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Begin a new episode of all arms; return observations (arms, 33) float32, and {}.
 
         Args:
-            config: values of reset parameters by name, which stay until they are changed again, as
-                in Unity: `goal_size` and `goal_speed` of the arms, none of other environments.
+            seed: None: the goals go on as they are drawn.
+            options: `goal_size` and `goal_speed`, which stay until they are changed again.
 
         Raises:
-            ValueError: an unknown name or a bad value in `config`; nothing has changed then.
+            TypeError, ValueError: a bad seed, name or value; nothing has changed then.
         """
-        self._set_parameters(config or {})
-        self._is_reset, never = True, [False] * self.num_agents
-        zeros = np.zeros((self.num_agents, self._brain.vector_action_space_size))
-        return self._answer(self._begin(), [0.0] * self.num_agents, never, never, zeros)
+        self._task.set_parameters(options or {})
+        if seed is not None:
+            self._task.generators = goal_generators(seed, self.num_envs, self._goals)
+            self._seed, self._episodes = seed, 0
+        self._is_reset = True
+        return self._begin(), {}
 
-    def step(self, vector_action: ArrayLike) -> dict[str, BrainInfo]:
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Hold the actions for one decision.
 
-        After the last decision of an episode all agents are, as in Unity, reset before they answer:
-        that answer holds the last reward of the old episode and the first observation of the next.
-
         Args:
-            vector_action: (agents, actions) or flat, array, list or CPU tensor, cut to [-1, 1].
+            actions: (arms, 4) or flat, array, list or CPU tensor, cut to [-1, 1].
+
+        Returns:
+            observations (arms, 33) float32, rewards (arms,) float32, terminated (arms,), which is
+            never, truncated (arms,), and {}.
 
         Raises:
             ValueError: wrong shape, NaN or infinity; nothing has moved then.
-            RuntimeError: before the first reset.
+            gymnasium.error.ResetNeeded: before the first reset.
         """
-        if not self._is_reset:
-            raise RuntimeError("step() before the first reset(): call reset() to begin an episode")
-        shape = (self.num_agents, self._brain.vector_action_space_size)
-        actions = actions_of_shape(vector_action, shape)
-        observations, rewards, done, max_reached = self._decide(actions)
-        if all(done):
-            observations, actions = self._begin(), np.zeros(shape)
-        return self._answer(observations, rewards, done, max_reached, actions)
+        observations, rewards, is_last = self._task.step(checked(self, actions, self.num_envs))
+        if is_last:
+            observations = self._begin()
+        never, now = np.zeros(self.num_envs, bool), np.full(self.num_envs, is_last)
+        return observations, rewards.astype(np.float32), never, now, {}  # as Unity sends rewards
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """The picture of every arm at this moment, (480, 480, 3) uint8, or None."""
+        return None if self.render_mode is None else tuple(drawn(self, self._task))
+
+    def close_extras(self, **options: Any) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
 
     def state(self) -> dict[str, Any]:
         """What decides the future from the next reset on, for `restore`, as JSON can hold it.
@@ -126,90 +131,160 @@ class UnityInterface(AbstractContextManager):
         All randomness follows from the seed and the number of episodes begun.
         """
         begun = {"seed": self._seed, "episodes": self._episodes}
-        return self._identity | begun | {"parameters": dict(self._parameters)}
+        return self._identity() | begun | {"parameters": dict(self._task.parameters)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on as the environment did whose `state()` this is, from the next reset on.
+        """Go on as the arms did whose `state()` this is, from the next reset on.
 
         Raises:
-            ValueError: a state of another environment or number of agents.
+            ValueError: a state of another environment or number of arms.
         """
-        if (given := {name: state.get(name) for name in self._identity}) != self._identity:
-            raise ValueError(f"this is a state of {given}, not of {self._identity}")
-        self._set_parameters(state["parameters"])
+        if (given := {name: state.get(name) for name in self._identity()}) != self._identity():
+            raise ValueError(f"this is a state of {given}, not of {self._identity()}")
+        self._task.set_parameters(state["parameters"])
         self._seed, self._episodes, self._is_reset = state["seed"], state["episodes"], False
-
-    def _begin(self) -> np.ndarray:
-        """Begin the next episode; return its first observations (agents, observations)."""
-        self._episodes += 1
-        return self._first_observations()
-
-    def _first_observations(self) -> np.ndarray:
-        raise NotImplementedError
-
-    def _decide(self, actions: np.ndarray) -> tuple[np.ndarray, list, list, list]:
-        """Take actions (agents, actions); return observations, rewards, done and max_reached."""
-        raise NotImplementedError
-
-    def _set_parameters(self, parameters: Mapping[str, float]) -> None:
-        if parameters:
-            raise ValueError(f"this environment has no reset parameters, not even {parameters!r}")
-
-    def _answer(self, observations, rewards, done, max_reached, actions):
-        agents, observations = list(range(self.num_agents)), observations.astype(np.float64)
-        info = BrainInfo(observations, rewards, done, max_reached, agents, actions)
-        return {self._brain.brain_name: info}
-
-
-class ReacherEnvironment(UnityInterface):
-    """Two-joint arms that follow a moving goal: the Unity build's task, without Unity.
-
-    The same seed and actions give the same numbers, bit for bit, on one machine.
-
-    Args:
-        num_agents: number of arms, 1 to 2000; the course's builds have 20 and 1.
-        seed: of the goals, an integer >= 0.
-        goal_size: diameter of the goals, m; None for the Unity build's 5.0.
-        goal_speed: largest speed of the goals, degrees per physics step; None for 1.0.
-        goals: "own" or "unity", see `reacher.goals`.
-
-    Raises:
-        TypeError, ValueError: an argument is no number of its kind, or out of range.
-    """
-
-    reward_threshold = SOLVED_SCORE
-    max_episode_steps = EPISODE_DECISIONS
-
-    def __init__(
-        self,
-        num_agents: int = 20,
-        seed: int = 0,
-        goal_size: float | None = None,
-        goal_speed: float | None = None,
-        goals: str = "own",
-    ) -> None:
-        num_agents = integer("num_agents", num_agents, 1, MAX_AGENTS)
-        self._task, self._goals = Task(num_agents, seed, goals), goals
-        name = "Reacher" if goals == "own" else "Reacher (Unity goals)"
-        brain = BrainParameters(BRAIN_NAME, OBSERVATION_SIZE, ACTION_SIZE)
-        super().__init__(name, num_agents, seed, brain)
-        self._parameters = self._task.parameters
-        given = {"goal_size": goal_size, "goal_speed": goal_speed}
-        self._set_parameters({name: value for name, value in given.items() if value is not None})
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self._task.generators = goal_generators(self._seed, self.num_agents, self._goals)
+        self._task.generators = goal_generators(self._seed, self.num_envs, self._goals)
         for _ in range(self._episodes):
             self._task.draw_goals()
 
-    def _first_observations(self) -> np.ndarray:
+    def _identity(self) -> dict[str, Any]:
+        return {"environment": "Reacher", "goals": self._goals, "num_envs": self.num_envs}
+
+    def _begin(self) -> np.ndarray:
+        self._episodes += 1
         return self._task.reset()
 
-    def _decide(self, actions: np.ndarray) -> tuple[np.ndarray, list, list, list]:
-        observations, rewards, is_last = self._task.step(actions)
-        done = [is_last] * self.num_agents
-        return observations, rewards.astype(np.float32).tolist(), done, list(done)
 
-    def _set_parameters(self, parameters: Mapping[str, float]) -> None:
+class ReacherEnv(gymnasium.Env):
+    """One arm, whose last observation is known.
+
+    A decision holds the action for 0.08 s, cut to [-1, 1], and gives 0 to 0.04. Nothing terminates:
+    an episode is truncated by Gymnasium's time limit after 1001 decisions, as many as in the Unity
+    build. `reset(seed=s)` begins those of `ReacherVectorEnv(num_envs=1, seed=s)`.
+
+    Args:
+        render_mode: None; "rgb_array": `render` returns a picture (480, 480, 3) uint8.
+        parameters: as of `ReacherVectorEnv`.
+
+    Raises:
+        ValueError: an unknown render_mode or name, or a number out of range.
+    """
+
+    metadata: dict[str, Any] = DRAWING
+    observation_space, action_space = OBSERVATIONS, ACTIONS
+
+    def __init__(self, render_mode: str | None = None, **parameters: float) -> None:
+        self.render_mode = require_render_mode(render_mode)
+        self._task = Task(1, seed=0)  # reset() gives it another generator
         self._task.set_parameters(parameters)
+        self._is_reset, self._renderer = False, None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Begin an episode; return the observation (33,) float32 and {}. Options do nothing."""
+        super().reset(seed=seed)
+        self._task.generators, self._is_reset = [self.np_random], True
+        return self._task.reset()[0], {}
+
+    def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Hold the action (4,) for one decision; return observation, reward, False, False, {}.
+
+        Raises:
+            ValueError, gymnasium.error.ResetNeeded: as `ReacherVectorEnv.step`.
+        """
+        observations, rewards, _ = self._task.step(checked(self, action, 1))
+        return observations[0], float(np.float32(rewards[0])), False, False, {}
+
+    def render(self) -> np.ndarray | None:
+        """The picture of this moment, or None; RuntimeError: OpenGL does not work here."""
+        return None if self.render_mode is None else next(drawn(self, self._task))
+
+    def close(self) -> None:
+        """End the environment. It may be called again."""
+        if self._renderer is not None:
+            self._renderer.close()
+
+
+def require_render_mode(mode: Any) -> Any:
+    """The mode, or ValueError."""
+    if mode not in (None, "rgb_array"):
+        raise ValueError(f"render_mode must be None or 'rgb_array', not {mode!r}")
+    return mode
+
+
+def checked(environment: Any, actions: ArrayLike, arms: int) -> np.ndarray:
+    """Actions (arms, 4) for an environment's task; or what its `step` raises."""
+    if not environment._is_reset:
+        raise ResetNeeded("step() before reset(): call reset() to begin an episode")
+    return actions_of_shape(actions, (arms, ACTION_SIZE))
+
+
+def drawn(environment: Any, world: Task) -> Any:
+    """Yield the picture of each arm."""
+    if environment._renderer is None:
+        from reacher.render import ArmRenderer  # needs OpenGL, which the arms do not
+
+        environment._renderer = ArmRenderer(1, world.parameters["goal_size"], 480, 480)
+    for observation in world.observe():
+        yield environment._renderer.frame(observation[None])
+
+
+class DelayedRewards(VectorWrapper):
+    """Rewards that come only every so many decisions; an episode's last one gives the rest.
+
+    Args:
+        env: of any kind, whose ends come within the same step (`AutoresetMode.SAME_STEP`).
+        every: decisions from one sum to the next, at least 1; else TypeError or ValueError.
+        clock, earnings: whether the arms observe the share of the wait that has passed, and what is
+            held back for each, in the numbers CLOCK and EARNINGS of an observation, which would
+            always be 0.
+        memory: whether an observation of n numbers is followed by `every` more, those since the
+            last sum with this one, and zeros: (1 + every) * n.
+    """
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        every: int,
+        clock: bool = False,
+        earnings: bool = False,
+        memory: bool = False,
+    ) -> None:
+        super().__init__(env)
+        self.every = integer("every", every, 1, MAX_SEED)
+        self.clock, self.earnings, self.memory = clock, earnings, memory
+        if memory:
+            space: Any = env.single_observation_space
+            low, high = (np.tile(bound, 1 + self.every) for bound in (space.low, space.high))
+            self.single_observation_space = gymnasium.spaces.Box(low, high, dtype=space.dtype)
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+
+    def reset(self, **options: Any) -> tuple[np.ndarray, dict]:
+        self._held, self._decisions = np.zeros(self.num_envs), np.zeros(self.num_envs, int)
+        observations, infos = self.env.reset(**options)
+        return self._seen(observations), infos
+
+    def step(self, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray, Any, Any, dict]:
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._held, self._decisions = self._held + rewards, self._decisions + 1
+        is_last = terminated | truncated
+        due = is_last | (self._decisions % self.every == 0)
+        paid = np.where(due, self._held, 0.0)
+        self._held = np.where(due, 0.0, self._held)
+        self._decisions[is_last] = 0  # the next episode has begun
+        return self._seen(observations), paid, terminated, truncated, infos
+
+    def _seen(self, observations: np.ndarray) -> np.ndarray:
+        if self.clock:
+            observations[:, CLOCK] = self._decisions % self.every / self.every
+        if self.earnings:
+            observations[:, EARNINGS] = self._held
+        if not self.memory:
+            return observations
+        place, arms = self._decisions % self.every, np.arange(len(observations))
+        if not self._decisions.any():
+            self._since = np.zeros((len(arms), self.every, observations.shape[1]), np.float32)
+        self._since[place == 0] = 0
+        self._since[arms, place] = observations
+        return np.hstack([observations, self._since.reshape(len(arms), -1)])

@@ -1,4 +1,4 @@
-"""Playing an episode with a policy, in anything that has the interface of `unityagents`."""
+"""Playing an episode with a policy, in any of Gymnasium's vector environments."""
 
 from __future__ import annotations
 
@@ -7,69 +7,35 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
-from reacher.environment import ReacherEnvironment
+from reacher.environment import ReacherVectorEnv
 from reacher.task import ACTION_SIZE, EPISODE_DECISIONS
 
-Policy = Callable[[np.ndarray], np.ndarray]  # observations (agents, n) to actions (agents, m)
-
-
-class Outcome(NamedTuple):
-    """What a decision leads to, for each agent.
-
-    Attributes:
-        observations: (agents, n) float32; where the episode has ended, the next one's first.
-        rewards: (agents,) float64.
-        terminated: (agents,), whether nothing can follow, as Gymnasium means it.
-        truncated: (agents,), whether the episode has ended for another reason: time is up.
-    """
-
-    observations: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the episode has ended, which it does for all agents together."""
-        return bool((self.terminated | self.truncated).any())
-
-
-def reset(environment: Any) -> np.ndarray:
-    """Begin an episode of an environment with one brain; return its observations, float32."""
-    (name,) = environment.brain_names
-    return environment.reset(train_mode=True)[name].vector_observations.astype(np.float32)
-
-
-def step(environment: Any, actions: np.ndarray) -> Outcome:
-    """Make a decision, actions (agents, m)."""
-    (name,) = environment.brain_names
-    answer = environment.step(actions)[name]
-    done = np.array(answer.local_done, dtype=bool)
-    terminated = done & ~np.array(answer.max_reached, dtype=bool)
-    observations = answer.vector_observations.astype(np.float32)
-    return Outcome(observations, np.array(answer.rewards), terminated, done.any() & ~terminated)
+Policy = Callable[[np.ndarray], np.ndarray]  # observations (arms, n) to actions (arms, m)
 
 
 def rollout(
-    environment: Any, policy: Policy
+    environment: VectorEnv, policy: Policy
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Play one episode of an environment with the interface of `unityagents`, from its reset on.
+    """Play from a reset on until the first episode of every arm has ended.
 
     Yields:
-        For each decision the observations (agents, observations), float32, the actions (agents,
-        actions) and the rewards (agents,), float64.
+        For each decision the observations (arms, n), the actions (arms, m) and the rewards (arms,),
+        float64, which are 0 where an arm's first episode is over and others still play.
     """
-    observations, is_last = reset(environment), False
-    while not is_last:
+    observations, _ = environment.reset()
+    plays = np.ones(environment.num_envs, bool)
+    while plays.any():
         actions = policy(observations)
-        outcome = step(environment, actions)
-        yield observations, actions, outcome.rewards
-        observations, is_last = outcome.observations, outcome.is_last
+        next_observations, rewards, terminated, truncated, _ = environment.step(actions)
+        yield observations, actions, plays * np.asarray(rewards, np.float64)
+        plays &= ~(terminated | truncated)
+        observations = next_observations
 
 
-def evaluate_policy(environment: Any, policy: Policy) -> np.ndarray:
-    """Each agent's sum of rewards over one episode, (agents,), played as `rollout` does."""
+def evaluate_policy(environment: VectorEnv, policy: Policy) -> np.ndarray:
+    """Each arm's sum of rewards over one episode, (arms,), played as `rollout` does."""
     return sum((rewards for *_, rewards in rollout(environment, policy)), np.zeros(()))
 
 
@@ -92,9 +58,9 @@ def play_episode(
     decisions: int = EPISODE_DECISIONS,
     **parameters: Any,
 ) -> Episode:
-    """Let a policy play the first decisions of `ReacherEnvironment(arms, seed, **parameters)`."""
-    with ReacherEnvironment(arms, seed, **parameters) as environment:
-        played = list(itertools.islice(rollout(environment, policy), decisions))
+    """Let a policy play the first decisions of `ReacherVectorEnv(arms, seed, **parameters)`."""
+    environment = ReacherVectorEnv(arms, seed, **parameters)
+    played = list(itertools.islice(rollout(environment, policy), decisions))
     observations, _, rewards = zip(*played, strict=True)
     return Episode(np.array(observations), np.array(rewards))
 

@@ -55,13 +55,14 @@ class Task:
         generators: of the goals, one per arm, or a list of the one that all arms share. Nothing
             else, but for the parameters, outlives a reset.
         decisions: taken in this episode.
+        limit: after which an episode ends.
     """
 
     def __init__(self, num_agents: int, seed: int, goals: str = "own") -> None:
         self.num_agents = num_agents
         self.physics = Physics(num_agents)
         self.parameters = dict(RESET_PARAMETERS)
-        self.decisions = 0
+        self.decisions, self.limit = 0, EPISODE_DECISIONS
         self.generators: list[Any] = goal_generators(seed, num_agents, goals)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step
@@ -110,7 +111,7 @@ class Task:
             reward_touch(physics.position, physics.rotation, reach, self._goal, rewards)
             physics.step(self._torques)
         self.decisions += 1
-        return self.observe(), rewards, self.decisions >= EPISODE_DECISIONS
+        return self.observe(), rewards, self.decisions >= self.limit
 
     def observe(self) -> np.ndarray:
         """Observations of all arms, (agents, 33) float32, in the order of `reacher.columns`."""

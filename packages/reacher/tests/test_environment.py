@@ -1,4 +1,4 @@
-"""The embedded environment: observations, goals, rewards, episodes, states and errors."""
+"""The arms in one simulation: observations, goals, rewards, episodes, states and errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from gymnasium.error import ResetNeeded
 
-from answers import assert_same
-from reacher import ReacherEnvironment
+from reacher import DelayedRewards, ReacherVectorEnv
 from reacher.columns import GOAL, GOAL_SPEED, HAND
 from reacher.episode import play_episode
 from reacher.physics import HAND_OFFSET, Physics
 
-BRAIN = "ReacherBrain"
 DECISIONS = 1001  # of an episode
 
 # Unity's half turn about x in single precision, as every public notebook prints it.
@@ -27,15 +26,15 @@ def random_actions(decisions, agents, seed=0):
     return np.random.default_rng(seed).standard_normal((decisions, agents, 4)).clip(-1, 1)
 
 
-def first_states(env, resets=1):
-    for _ in range(resets):
-        states = env.reset()[BRAIN].vector_observations
-    return states
+def assert_same(answer, expected):
+    """Two answers of environments agree in every number and type, bit for bit."""
+    for one, other in zip(answer, expected, strict=True):
+        assert type(one) is type(other) and getattr(one, "dtype", 0) == getattr(other, "dtype", 0)
+        np.testing.assert_array_equal(one, other)
 
 
 def test_arms_hang_and_goals_start_on_whole_degrees_of_a_circle():
-    with ReacherEnvironment(num_agents=1000, seed=0) as env:
-        observations = first_states(env)
+    observations, _ = ReacherVectorEnv(1000, seed=0).reset()
     np.testing.assert_array_equal(observations[:, :26], np.tile(HANGING, (1000, 1)))
     np.testing.assert_array_equal(observations[:, HAND], np.tile([0, 1, 0], (1000, 1)))
     goal, speed = observations[:, GOAL], observations[:, GOAL_SPEED]
@@ -50,26 +49,21 @@ def test_arms_hang_and_goals_start_on_whole_degrees_of_a_circle():
 
 
 def test_an_episode_has_1001_decisions_and_the_next_one_follows_by_itself():
-    agents = 3
-    with ReacherEnvironment(agents, seed=5) as env, ReacherEnvironment(agents, seed=5) as twin:
-        config = {"goal_size": 1000.0}  # every physics step pays, the very last one as well
-        env.reset(config=config)
-        for decision in range(1, DECISIONS + 1):
-            answer = env.step(np.full((agents, 4), 0.3))[BRAIN]
-            last = decision == DECISIONS
-            assert answer.local_done == answer.max_reached == [last] * agents
-            assert answer.rewards == [np.float32(0.04)] * agents
-        np.testing.assert_array_equal(
-            answer.vector_observations[:, :26], np.tile(HANGING, (agents, 1))
-        )
-        np.testing.assert_array_equal(answer.previous_vector_actions, np.zeros((agents, 4)))
+    arms, options = 3, {"goal_size": 1000.0}  # every physics step pays, the very last one as well
+    env, twin = ReacherVectorEnv(arms, seed=5), ReacherVectorEnv(arms, seed=5)
+    env.reset(options=options)
+    for decision in range(1, DECISIONS + 1):
+        answer = env.step(np.full((arms, 4), 0.3))
+        observations, rewards, terminated, truncated, infos = answer
+        assert truncated.tolist() == [decision == DECISIONS] * arms and not terminated.any()
+        assert rewards.tolist() == [np.float32(0.04)] * arms and infos == {}
+    np.testing.assert_array_equal(observations[:, :26], np.tile(HANGING, (arms, 1)))
 
-        # The second episode is the one that an explicit reset would have begun.
-        twin.reset(config=config)
-        second = twin.reset()[BRAIN]
-        np.testing.assert_array_equal(answer.vector_observations, second.vector_observations)
-        for actions in random_actions(3, agents):
-            assert_same(env.step(actions), twin.step(actions))
+    # The second episode is the one that an explicit reset would have begun.
+    twin.reset(options=options)
+    np.testing.assert_array_equal(observations, twin.reset()[0])
+    for actions in random_actions(3, arms):
+        assert_same(env.step(actions), twin.step(actions))
 
 
 def test_rewards_add_up_from_hand_and_goal():
@@ -82,46 +76,45 @@ def test_rewards_add_up_from_hand_and_goal():
     actions = random_actions(300, agents, seed=2)
     actions[100:] = np.repeat(actions[100::10], 10, axis=0)  # some of them held for longer
     physics = Physics(agents)
-    with ReacherEnvironment(agents, seed=2) as env:
-        first = env.reset(config={"goal_size": size})[BRAIN].vector_observations
-        angle = np.degrees(np.arctan2(first[:, 26], first[:, 28])).round()
-        speed = first[:, GOAL_SPEED]
-        torques = np.zeros((2 * agents, 3))
-        total = np.zeros(agents)
-        for action in actions:
-            rewards = np.array(env.step(action)[BRAIN].rewards)
-            # Actions pass through single precision, and chaos would show any other rounding.
-            torques[:, [0, 2]] = 150.0 * action.astype(np.float32).astype(float).reshape(-1, 2)
-            least, most = np.zeros(agents), np.zeros(agents)
-            for _ in range(4):
-                angle = angle + speed
-                x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
-                goal = np.stack([x, np.full(agents, -1.0), z], axis=1)
-                hand = physics.position[1::2] + HAND_OFFSET * physics.rotation[1::2, :, 1]
-                distance = np.linalg.norm(hand - goal, axis=1)
-                # The observed speed is float32: 1200 steps may misplace a goal by 1e-5 m.
-                least += 0.01 * (distance <= size / 2 + 1 - 1e-4)
-                most += 0.01 * (distance <= size / 2 + 1 + 1e-4)
-                physics.step(torques)
-            assert (rewards >= least - 1e-6).all() and (rewards <= most + 1e-6).all()
-            total += rewards
+    env = ReacherVectorEnv(agents, seed=2)
+    first, _ = env.reset(options={"goal_size": size})
+    angle = np.degrees(np.arctan2(first[:, 26], first[:, 28])).round()
+    speed = first[:, GOAL_SPEED]
+    torques = np.zeros((2 * agents, 3))
+    total = np.zeros(agents)
+    for action in actions:
+        _, rewards, *_ = env.step(action)
+        # Actions pass through single precision, and chaos would show any other rounding.
+        torques[:, [0, 2]] = 150.0 * action.astype(np.float32).astype(float).reshape(-1, 2)
+        least, most = np.zeros(agents), np.zeros(agents)
+        for _ in range(4):
+            angle = angle + speed
+            x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
+            goal = np.stack([x, np.full(agents, -1.0), z], axis=1)
+            hand = physics.position[1::2] + HAND_OFFSET * physics.rotation[1::2, :, 1]
+            distance = np.linalg.norm(hand - goal, axis=1)
+            # The observed speed is float32: 1200 steps may misplace a goal by 1e-5 m.
+            least += 0.01 * (distance <= size / 2 + 1 - 1e-4)
+            most += 0.01 * (distance <= size / 2 + 1 + 1e-4)
+            physics.step(torques)
+        assert (rewards >= least - 1e-6).all() and (rewards <= most + 1e-6).all()
+        total += rewards
     assert (total > 0).all() and (total < 0.04 * len(actions)).all()  # else nothing was tested
 
 
 @pytest.mark.parametrize("size, pay", [(0, 0.0), (1000, 0.04)])
 def test_goals_are_set_and_stay(size, pay):
     """A goal of size 0 is still a point that the hand could touch, but not while it hangs."""
-    config, still = {"goal_size": size, "goal_speed": 0}, np.zeros((4, 4))
-    with ReacherEnvironment(4, seed=0) as env, ReacherEnvironment(4, seed=0, **config) as twin:
-        first = env.reset(config=config)
-        assert_same(first, twin.reset())
-        for _ in range(2):  # and they stay after a reset without config, as in Unity
-            for _ in range(5):
-                answer = env.step(still)[BRAIN]
-                assert answer.rewards == [np.float32(pay)] * 4
-            goals = first[BRAIN].vector_observations[:, GOAL]
-            np.testing.assert_array_equal(answer.vector_observations[:, GOAL], goals)
-            first = env.reset()
+    options, still = {"goal_size": size, "goal_speed": 0}, np.zeros((4, 4))
+    env, twin = ReacherVectorEnv(4, seed=0), ReacherVectorEnv(4, seed=0, **options)
+    first, _ = env.reset(options=options)
+    np.testing.assert_array_equal(first, twin.reset()[0])
+    for _ in range(2):  # and they stay after a reset without options, as in Unity
+        for _ in range(5):
+            seen, rewards, *_ = env.step(still)
+            assert rewards.tolist() == [np.float32(pay)] * 4
+        np.testing.assert_array_equal(seen[:, GOAL], first[:, GOAL])
+        first, _ = env.reset()
 
 
 # ------------------------------------------------------------------------------------------- goals
@@ -140,8 +133,8 @@ PRINTED = [
 
 @pytest.mark.parametrize(("seed", "draw", "angle", "speed"), PRINTED)
 def test_unitys_goals_are_those_that_notebooks_print(seed, draw, angle, speed):
-    with ReacherEnvironment(20, seed, goals="unity") as env:
-        state = first_states(env, draw // 20 + 1)[draw % 20]
+    env = ReacherVectorEnv(20, seed, goals="unity")
+    state = [env.reset()[0] for _ in range(draw // 20 + 1)][-1][draw % 20]
     assert abs(state[GOAL_SPEED] - speed) <= 5.1e-7  # half of the sixth digit, single precision
     radians = np.radians(angle)
     # Unity rounds a goal's position at the arm's place in its world: by 2e-6 m in these states.
@@ -159,37 +152,36 @@ def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
     forms += [torch.from_numpy(actions), np.where(actions == 1, 7, actions)]
     answers = []
     for form in forms:
-        with ReacherEnvironment(3, seed=1) as env:
-            env.reset()
-            answers.append([env.step(form) for _ in range(3)][-1][BRAIN].vector_observations)
+        env = ReacherVectorEnv(3, seed=1)
+        env.reset()
+        answers.append([env.step(form) for _ in range(3)][-1][0])
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])
     assert np.abs(answers[0][:, :26] - HANGING).max() > 0.1  # they moved at all
 
 
 def test_answers_are_not_overwritten_by_later_steps():
-    actions = random_actions(2, 2)
-    with ReacherEnvironment(2) as env:
-        env.reset()
-        info = env.step(actions[0])[BRAIN]
-        kept = {name: np.copy(value) for name, value in vars(info).items()}
-        env.step(actions[1])
-        for name, value in kept.items():
-            np.testing.assert_array_equal(getattr(info, name), value, err_msg=name)
-        info.vector_observations[:] = np.nan  # nor does writing into one reach the environment
-        assert np.isfinite(env.step(actions[1])[BRAIN].vector_observations).all()
+    actions, env = random_actions(2, 2), ReacherVectorEnv(2)
+    env.reset()
+    answer = env.step(actions[0])
+    kept = [np.copy(part) for part in answer[:4]]
+    env.step(actions[1])
+    for part, before in zip(answer, kept, strict=False):
+        np.testing.assert_array_equal(part, before)
+    answer[0][:] = np.nan  # nor does writing into one reach the environment
+    assert np.isfinite(env.step(actions[1])[0]).all()
 
 
 def test_an_episode_of_a_policy_is_that_of_the_environment():
     torques = random_actions(1, 3)[0]
     episode = play_episode(lambda seen: torques, 3, 5, goal_size=9.0)
-    with ReacherEnvironment(3, seed=5) as env:
-        answer, total = env.reset(config={"goal_size": 9.0})[BRAIN], np.zeros(3)
-        for seen in episode.observations:
-            np.testing.assert_array_equal(answer.vector_observations, seen)
-            answer = env.step(torques)[BRAIN]
-            total += answer.rewards
-    np.testing.assert_allclose(episode.scores, total, atol=1e-6)
+    env, total = ReacherVectorEnv(3, seed=5), np.zeros(3)
+    now, _ = env.reset(options={"goal_size": 9.0})
+    for seen in episode.observations:
+        np.testing.assert_array_equal(now, seen)
+        now, rewards, *_ = env.step(torques)
+        total += rewards
+    np.testing.assert_array_equal(episode.scores, total)
     assert episode.observations.shape == (DECISIONS, 3, 33)
 
 
@@ -198,21 +190,21 @@ def test_an_episode_of_a_policy_is_that_of_the_environment():
 
 @pytest.mark.parametrize("goals", ["own", "unity"])
 def test_a_restored_environment_goes_on_bit_for_bit(goals):
-    with ReacherEnvironment(3, 7, goals=goals) as env, ReacherEnvironment(3, goals=goals) as other:
-        env.reset(config={"goal_size": 9.0, "goal_speed": 2.0})
-        for actions in random_actions(DECISIONS + 5, 3):  # over the end of an episode
-            env.step(actions)
-        other.restore(json.loads(json.dumps(env.state())))
-        for _ in range(2):
-            assert_same(other.reset(), env.reset())
-            for actions in random_actions(20, 3):
-                assert_same(other.step(actions), env.step(actions))
+    env, other = ReacherVectorEnv(3, 7, goals=goals), ReacherVectorEnv(3, goals=goals)
+    env.reset(options={"goal_size": 9.0, "goal_speed": 2.0})
+    for actions in random_actions(DECISIONS + 5, 3):  # over the end of an episode
+        env.step(actions)
+    other.restore(json.loads(json.dumps(env.state())))
+    for _ in range(2):
+        assert_same(other.reset(), env.reset())
+        for actions in random_actions(20, 3):
+            assert_same(other.step(actions), env.step(actions))
 
 
 def test_a_state_of_another_environment_is_an_error():
-    for other in (ReacherEnvironment(2), ReacherEnvironment(3, goals="unity")):
+    for other in (ReacherVectorEnv(2), ReacherVectorEnv(3, goals="unity")):
         with pytest.raises(ValueError, match="this is a state of"):
-            ReacherEnvironment(3).restore(other.state())
+            ReacherVectorEnv(3).restore(other.state())
 
 
 # ------------------------------------------------------------------------------------------ errors
@@ -226,9 +218,9 @@ BAD_CALLS = {
     "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
     "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
     "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
-    "unknown key": (lambda env: env.reset(config={"goal_sise": 4.0}), "goal_sise.*known are"),
+    "unknown key": (lambda env: env.reset(options={"goal_sise": 4.0}), "goal_sise.*known are"),
     "NaN size": (
-        lambda env: env.reset(config={"goal_speed": 2.0, "goal_size": float("nan")}),
+        lambda env: env.reset(options={"goal_speed": 2.0, "goal_size": float("nan")}),
         "goal_size must be a number from 0 to",
     ),
 }
@@ -237,23 +229,23 @@ BAD_CALLS = {
 @pytest.mark.parametrize("name", BAD_CALLS)
 def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
     call, message = BAD_CALLS[name]
-    with ReacherEnvironment(3, seed=4) as env, ReacherEnvironment(3, seed=4) as twin:
-        with pytest.raises(RuntimeError, match="call reset"):
-            env.step(np.zeros((3, 4)))
-        env.reset(), twin.reset()
-        with pytest.raises(ValueError, match=message):
-            call(env)
-        actions = random_actions(2, 3)
-        assert_same(env.step(actions[0]), twin.step(actions[0]))
-        assert_same(env.reset(), twin.reset())  # neither the goals nor the parameters were touched
-        assert_same(env.step(actions[1]), twin.step(actions[1]))
+    env, twin = ReacherVectorEnv(3, seed=4), ReacherVectorEnv(3, seed=4)
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step(np.zeros((3, 4)))
+    env.reset(), twin.reset()
+    with pytest.raises(ValueError, match=message):
+        call(env)
+    actions = random_actions(2, 3)
+    assert_same(env.step(actions[0]), twin.step(actions[0]))
+    assert_same(env.reset(), twin.reset())  # neither the goals nor the parameters were touched
+    assert_same(env.step(actions[1]), twin.step(actions[1]))
 
 
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"num_agents": 2001}, ValueError, "num_agents must be from 1 to 2000, not 2001"),
-        ({"num_agents": 2.5}, TypeError, "num_agents must be an integer, not 2.5"),
+        ({"num_envs": 2001}, ValueError, "num_envs must be from 1 to 2000, not 2001"),
+        ({"num_envs": 2.5}, TypeError, "num_envs must be an integer, not 2.5"),
         ({"seed": -1}, ValueError, "seed must be from 0"),
         ({"seed": 2**31, "goals": "unity"}, ValueError, "seed of Unity's goals must be from 0"),
         ({"goals": "Unity"}, ValueError, "goals must be 'own' or 'unity', not 'Unity'"),
@@ -262,4 +254,26 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
 )
 def test_a_bad_argument_is_a_clear_error(options, kind, message):
     with pytest.raises(kind, match=message):
-        ReacherEnvironment(**{"num_agents": 2, **options})
+        ReacherVectorEnv(**{"num_envs": 2, **options})
+
+
+# ---------------------------------------------------------------------------------- delayed rewards
+
+
+def test_rewards_are_delayed_as_one_asks_and_nothing_is_lost():
+    """The sums of fifteen decisions, of which the last of an episode are fewer."""
+    paid, plain = DelayedRewards(ReacherVectorEnv(3, 2), 15), ReacherVectorEnv(3, 2)
+    options = {"goal_size": 14.0}
+    paid.reset(options=options), plain.reset(options=options)
+    earned = np.zeros((DECISIONS, 3))
+    for t, actions in enumerate(random_actions(DECISIONS, 3)):
+        observations, rewards, *ends, _ = paid.step(actions)
+        expected, earned[t], *expected_ends, _ = plain.step(actions)
+        np.testing.assert_array_equal(observations, expected)
+        np.testing.assert_array_equal(ends, expected_ends)
+        due = t % 15 == 14 or t == DECISIONS - 1
+        total = earned[t - t % 15 : t + 1].sum(axis=0) if due else np.zeros(3)
+        np.testing.assert_allclose(rewards, total, atol=1e-12)
+    assert earned.any(axis=0).all()
+    with pytest.raises(ValueError, match="every must be from 1"):
+        DelayedRewards(plain, every=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy, random_torques
 from reacher.physics import Physics
 
@@ -143,7 +143,6 @@ def test_a_step_is_the_nearest_velocity_that_the_joints_allow():
 
 def test_random_torques_score_here_what_they_score_in_unity():
     """Unity: 0.127 on average (36 episodes of 20 arms), and 26 of 41 single arms at exactly 0."""
-    with ReacherEnvironment(400, seed=0) as env:
-        scores = evaluate_policy(env, random_torques(0))
+    scores = evaluate_policy(ReacherVectorEnv(400, seed=0), random_torques(0))
     assert abs(scores.mean() - 0.127) <= 0.02
     assert 0.52 <= (scores == 0).mean() <= 0.72

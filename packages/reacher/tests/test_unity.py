@@ -16,15 +16,14 @@ import numpy as np
 import pytest
 import torch
 
-from answers import assert_same
-from reacher import ReacherEnvironment
+from reacher import ReacherVectorEnv
 
 if importlib.util.find_spec("unityagents") is None:
     pytest.skip("unityagents is not installed", allow_module_level=True)
 if sys.platform != "linux":
     pytest.skip("the fake builds are Linux ones", allow_module_level=True)
 
-from reacher.unity import UnityError, open_unity, unity_launcher, unityagents
+from reacher.unity import UnityError, UnityVectorEnv, open_unity, unity_launcher, unityagents
 from reacher.unity.player import find_player
 
 BRAIN = "ReacherBrain"
@@ -86,9 +85,45 @@ def python(script):
     return done.stdout
 
 
-def embedded(*arguments, **options):
+class Embedded:
+    """The arms in this process, whose answers have the fields of `unityagents.BrainInfo`."""
+
+    def __init__(self, arms):
+        self.arms, self.num_agents = arms, arms.num_envs
+
+    def reset(self, config=None):
+        zeros = np.zeros(self.num_agents)
+        return self.answer(self.arms.reset(options=config)[0], zeros, zeros)
+
+    def step(self, actions):
+        observations, rewards, _, truncated, _ = self.arms.step(actions)
+        return self.answer(observations, rewards, truncated, actions)
+
+    def answer(self, observations, rewards, ends, actions=0.0):
+        sent = np.broadcast_to(np.float32(actions), (self.num_agents, 4)).astype(float)
+        ends = ends.astype(bool).tolist()
+        return {
+            "vector_observations": observations.astype(float),
+            "rewards": rewards.astype(float).tolist(),
+            "local_done": ends,
+            "max_reached": ends,
+            "agents": list(range(self.num_agents)),
+            "previous_vector_actions": 0 * sent if any(ends) else sent,
+        }
+
+
+def assert_same(answer, expected):
+    """An answer of the client has these fields, of the same types, bit for bit."""
+    for name, value in expected.items():
+        found = getattr(answer[BRAIN], name)
+        assert type(found) is type(value), name
+        assert getattr(found, "dtype", None) == getattr(value, "dtype", None), name
+        np.testing.assert_array_equal(found, value, err_msg=name)
+
+
+def embedded(arms, seed=0, **options):
     """The embedded environment with the goals that the stand-in has."""
-    return ReacherEnvironment(*arguments, **options, goals="unity")
+    return Embedded(ReacherVectorEnv(arms, seed, **options, goals="unity"))
 
 
 def assert_same_episodes(env, reference, decisions, config=None, seed=0):
@@ -103,16 +138,40 @@ def assert_same_episodes(env, reference, decisions, config=None, seed=0):
 
 
 def test_a_whole_episode_is_that_of_the_embedded_environment(launcher):
-    with open_unity(launcher, seed=7) as env, embedded(20, seed=7) as reference:
+    reference = embedded(20, seed=7)
+    with open_unity(launcher, seed=7) as env:
         last = assert_same_episodes(env, reference, 1001)
         assert all(last.local_done) and all(last.max_reached)
         # The arms go on by themselves after an episode's end, as in the Unity build.
         assert_same(env.step(np.zeros((20, 4))), reference.step(np.zeros((20, 4))))
 
 
+def test_a_build_is_one_of_gymnasiums_environments(launcher):
+    """Equal to the arms in one process over an episode's end; a first reset is not lost."""
+    arms = ReacherVectorEnv(20, 7, goals="unity")
+    unity = UnityVectorEnv(open_unity(launcher, seed=7))
+    assert (
+        unity.num_envs == 20 and unity.metadata["autoreset_mode"] == arms.metadata["autoreset_mode"]
+    )
+    rng = np.random.default_rng(0)
+    for options in (None, {"goal_size": 12.0}):
+        np.testing.assert_array_equal(
+            unity.reset(options=options)[0], arms.reset(options=options)[0]
+        )
+        for _ in range(1003 if options else 3):
+            actions = rng.normal(size=(20, 4)).astype(np.float32)
+            for one, other in zip(unity.step(actions), arms.step(actions), strict=True):
+                assert getattr(one, "dtype", 0) == getattr(other, "dtype", 0)
+                np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="takes its seed when it is opened"):
+        unity.reset(seed=1)
+    unity.close(), unity.close()
+
+
 def test_goals_at_opening_are_sent_by_the_first_reset(one_arm):
     goals = {"goal_size": 12.5, "goal_speed": 0.3}
-    with open_unity(one_arm, **goals) as env, embedded(1, **goals) as reference:
+    reference = embedded(1, **goals)
+    with open_unity(one_arm, **goals) as env:
         for config in (None, {"goal_size": 3.0}, None):
             assert_same_episodes(env, reference, 30, config)
     for bad in ({"goal_size": -1}, {"goal_color": 1}, {"seed": -1}, {"timeout": float("nan")}):

@@ -1,6 +1,7 @@
 """Fixtures of the pages' tests."""
 
 import pytest
+
 from browser import driver
 
 

@@ -15,7 +15,8 @@ and importing this package mends them without a change to the installed one:
 
 So the original `unityagents.UnityEnvironment` works, as course notebooks call it. `open_unity` adds
 the finding of the file, a free port and errors that say what to do. `server` is a stand-in for the
-build, and `launcher` makes a file that starts it.
+build, and `launcher` makes a file that starts it. `UnityVectorEnv` makes
+Gymnasium's of an environment.
 """
 
 try:
@@ -32,5 +33,13 @@ except ModuleNotFoundError as error:
 from reacher.unity.client import UnityError, open_unity
 from reacher.unity.launcher import unity_launcher
 from reacher.unity.protocol import messages, unityagents
+from reacher.unity.vector import UnityVectorEnv
 
-__all__ = ["UnityError", "messages", "open_unity", "unity_launcher", "unityagents"]
+__all__ = [
+    "UnityError",
+    "UnityVectorEnv",
+    "messages",
+    "open_unity",
+    "unity_launcher",
+    "unityagents",
+]

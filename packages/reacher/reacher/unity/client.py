@@ -25,7 +25,7 @@ import numpy as np
 
 from reacher.checks import integer, number
 from reacher.goals import MAX_UNITY_SEED
-from reacher.task import SOLVED_SCORE, checked_parameters
+from reacher.task import checked_parameters
 from reacher.unity.player import find_player
 from reacher.unity.protocol import (
     API_VERSION,
@@ -84,8 +84,6 @@ def open_unity(
 
 class _UnityEnvironment(unityagents.UnityEnvironment):
     """The original, with what `open_unity` has found and is to send at the first reset."""
-
-    reward_threshold = SOLVED_SCORE  # as `ReacherEnvironment` has it
 
     def __init__(
         self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float

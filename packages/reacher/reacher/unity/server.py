@@ -16,10 +16,11 @@ import sys
 import grpc
 import numpy as np
 
-from reacher.environment import BRAIN_NAME, BrainInfo, ReacherEnvironment
+from reacher.environment import ReacherVectorEnv
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE, RESET_PARAMETERS
 from reacher.unity.protocol import API_VERSION, EXCHANGE, OK, messages
 
+BRAIN_NAME = "ReacherBrain"
 CONNECT_TIMEOUT = 60.0  # s
 CONTINUOUS, EXTERNAL = 1, 2  # of the protocol's SpaceTypeProto and BrainTypeProto
 RESET = 1  # of its CommandProto; 0 is STEP
@@ -60,7 +61,7 @@ def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
         TypeError, ValueError: a bad argument, before anything waits; or bad actions or parameters.
         TimeoutError: nobody listens at the port.
     """
-    environment = ReacherEnvironment(num_agents, seed, goals="unity")
+    environment = ReacherVectorEnv(num_agents, seed, goals="unity")
     with grpc.insecure_channel(f"localhost:{port}", CHANNEL_OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT)
@@ -72,12 +73,12 @@ def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
             _converse(call, environment)
 
 
-def _converse(call, environment: ReacherEnvironment) -> None:
+def _converse(call, environment: ReacherVectorEnv) -> None:
     """Send answers and carry out the commands that come back, until one is not OK."""
     academy = messages.UnityOutput(rl_initialization_output=_academy_parameters())
     message = call(_message(academy))
     if seed := message.unity_input.rl_initialization_input.seed:
-        environment = ReacherEnvironment(environment.num_agents, seed, goals="unity")
+        environment = ReacherVectorEnv(environment.num_envs, seed, goals="unity")
     output = messages.UnityOutput()  # nothing to tell yet: only asks for the first command
     while (message := call(_message(output))).header.status == OK:
         command = message.unity_input.rl_input
@@ -87,11 +88,16 @@ def _converse(call, environment: ReacherEnvironment) -> None:
                 name: float(str(np.float32(value)))
                 for name, value in command.environment_parameters.float_parameters.items()
             }
-            answer = environment.reset(command.is_training, parameters)
+            observations, _ = environment.reset(options=parameters)
+            rewards = is_last = np.zeros(environment.num_envs)
+            actions = np.zeros((environment.num_envs, ACTION_SIZE))
         else:
-            actions = command.agent_actions[BRAIN_NAME].value
-            answer = environment.step([list(action.vector_actions) for action in actions])
-        output = messages.UnityOutput(rl_output=_agent_infos(answer[BRAIN_NAME]))
+            sent = command.agent_actions[BRAIN_NAME].value
+            actions = np.array([list(action.vector_actions) for action in sent])
+            observations, rewards, _, is_last, _ = environment.step(actions)
+            actions[is_last] = 0  # the next episode has begun
+        infos = _agent_infos(observations, rewards, is_last, actions)
+        output = messages.UnityOutput(rl_output=infos)
 
 
 def _message(output: messages.UnityOutput) -> messages.UnityMessage:
@@ -118,26 +124,20 @@ def _academy_parameters() -> messages.UnityRLInitializationOutput:
     return academy
 
 
-def _agent_infos(info: BrainInfo) -> messages.UnityRLOutput:
+def _agent_infos(*arrays: np.ndarray) -> messages.UnityRLOutput:
+    """Of observations, rewards, whether a time limit is reached, and last actions of all arms."""
     output = messages.UnityRLOutput(global_done=False)
+    lines = zip(*(array.tolist() for array in arrays), strict=True)
     output.agentInfos[BRAIN_NAME].value.extend(
         messages.AgentInfoProto(
             stacked_vector_observation=observation,
             reward=reward,
-            done=done,
-            max_step_reached=max_reached,
+            done=bool(is_last),
+            max_step_reached=bool(is_last),
             id=agent,
             stored_vector_actions=actions,
         )
-        for observation, reward, done, max_reached, agent, actions in zip(
-            info.vector_observations.tolist(),
-            info.rewards,
-            info.local_done,
-            info.max_reached,
-            info.agents,
-            info.previous_vector_actions.tolist(),
-            strict=True,
-        )
+        for agent, (observation, reward, is_last, actions) in enumerate(lines)
     )
     return output
 

@@ -1,0 +1,103 @@
+"""The arms as Gymnasium makes them."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+from reacher import ReacherVectorEnv
+
+ENV_ID = "reacher/Reacher-v0"
+DECISIONS = 1001  # of an episode
+
+
+def make(**options):
+    return gymnasium.make(ENV_ID, **options)
+
+
+def random_actions(decisions, arms, seed=0):
+    """Uniform torques, (decisions, arms, 4) float32."""
+    return np.random.default_rng(seed).uniform(-1, 1, (decisions, arms, 4)).astype(np.float32)
+
+
+# --------------------------------------------------------------------------- the arms in Gymnasium
+
+
+def test_gymnasiums_checker_finds_nothing_but_infinite_bounds():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*infinity")  # as with its own Reacher
+        check_env(make(goal_speed=9).unwrapped, skip_render_check=True)
+
+
+def test_an_arm_is_that_of_the_simulation_of_many_bit_for_bit():
+    env, twin = make(), ReacherVectorEnv(1, seed=5)
+    for seed in (5, None):  # two episodes
+        (expected, _), (observation, _) = twin.reset(), env.reset(seed=seed)
+        for (action,) in random_actions(DECISIONS, 1):
+            np.testing.assert_array_equal(observation, expected[0])
+            observation, reward, terminated, truncated, _ = env.step(action)
+            expected, rewards, _, ends, _ = twin.step(action)
+            assert (reward, truncated, terminated) == (rewards[0], ends[0], False)
+        assert truncated and observation[1] > -4  # the true last observation, not a first one
+        twin.restore({**twin.state(), "episodes": 1})  # it has begun the next one by itself
+
+
+def test_make_vec_gives_the_simulation_of_many():
+    """By seeds, with the spec's arguments, and with a picture of each arm."""
+    envs, twin = gymnasium.make_vec("reacher/ReacherSmallGoals-v0", num_envs=3), ReacherVectorEnv(3)
+    assert type(envs.unwrapped) is ReacherVectorEnv and envs.spec.reward_threshold == 30
+    assert envs.metadata["autoreset_mode"] is gymnasium.vector.AutoresetMode.SAME_STEP
+    for seed in (7, 8):
+        (first, _), (expected, _) = envs.reset(seed=seed), twin.reset(seed=seed)
+        np.testing.assert_array_equal(first, expected)
+        assert envs.observation_space.contains(first)
+    assert envs.unwrapped.state()["parameters"]["goal_size"] == 2.0
+    short = gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=3)
+    short.reset(seed=0)
+    ends = [short.step(short.action_space.sample())[3].all() for _ in range(6)]
+    assert ends == [False, False, True] * 2
+
+
+def test_seeds():
+    env, first = make(), make().reset(seed=4)[0]
+    by_chance = env.reset()[0]
+    np.testing.assert_array_equal(env.reset(seed=4)[0], first)
+    goes_on = env.reset()[0]
+    others = (by_chance, goes_on, make().reset(seed=5)[0], make().reset()[0])
+    assert len(np.unique([first, *others], axis=0)) == 5
+
+
+def test_variants_are_the_task_with_other_goals():
+    for name, options in (("SmallGoals", {"goal_size": 2.0}), ("QuickGoals", {"goal_speed": 2.0})):
+        variant, expected = gymnasium.make(f"reacher/Reacher{name}-v0"), make(**options)
+        np.testing.assert_array_equal(variant.reset(seed=3)[0], expected.reset(seed=3)[0])
+        for (action,) in random_actions(100, 1):
+            for one, other in zip(variant.step(action), expected.step(action), strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+BAD = {
+    "NaN": (lambda env: env.step([0, 0, np.nan, 0]), ValueError, "action 2 of agent 0"),
+    "no reset": (lambda env: make().unwrapped.step(np.zeros(4)), ResetNeeded, "call reset"),
+    "mode": (lambda env: make(render_mode="ansi"), ValueError, "None or 'rgb_array'"),
+    "size": (lambda env: make(goal_size=-1.0), ValueError, "goal_size must be a number"),
+    "name": (lambda env: make(goal_sise=1.0), ValueError, "goal_sise"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_a_clear_error_and_moves_nothing(name):
+    call, kind, message = BAD[name]
+    env, twin = make().unwrapped, make().unwrapped
+    env.reset(seed=2), twin.reset(seed=2)
+    with warnings.catch_warnings(), pytest.raises(kind, match=message):
+        warnings.simplefilter("ignore")  # of Gymnasium, on an unknown render_mode
+        call(env)
+    np.testing.assert_array_equal(env.step(np.ones(4))[0], twin.step(np.ones(4))[0])
+    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])

@@ -1,0 +1,122 @@
+"""Environments of Gymnasium, as the notebook opens them."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+from lines import Line
+from reacher import DelayedRewards, ReacherVectorEnv
+from reacher.episode import evaluate_policy
+from tutorial.environments import (
+    open_environment,
+    restore_state,
+    state_of,
+    task_of,
+    what_followed,
+)
+
+
+def opened(name="Pendulum-v1", copies=1, seed=0):
+    return open_environment(f"gymnasium:{name}", copies, seed)
+
+
+def answers(env, steps):
+    """The observations of a reset, and the answers to random actions."""
+    actions = np.random.default_rng(0).uniform(-1, 1, (steps, *env.action_space.shape))
+    return [env.reset()[0], *(env.step(action.astype(np.float32)) for action in actions)]
+
+
+def test_numbers_are_those_of_gymnasium():
+    env, twin = opened(copies=2, seed=3), gymnasium.make("Pendulum-v1")
+    first, *steps = answers(env, 199)
+    twin.reset()
+    x, y, speed = first[1]
+    twin.unwrapped.state = np.array([np.arctan2(y, x), speed])
+    actions = np.random.default_rng(0).uniform(-1, 1, (199, 2, 1)).astype(np.float32)
+    for action, (observations, *_) in zip(actions, steps, strict=True):
+        expected, *_ = twin.step(2 * action[1])  # its angle went through float32
+        np.testing.assert_allclose(observations[1], expected, atol=1e-2)
+    assert not any(step[3].any() for step in steps) and env.step(actions[0])[3].all()
+    task = task_of(env, arms=None)
+    assert (task.scale.tolist(), task.action_size, task.reward_threshold) == ([1, 1, 8], 1, None)
+    assert task_of(open_environment("", 2), arms="arms") == "arms"
+
+
+def test_copies_differ_and_do_not_depend_on_their_number():
+    def observations(copies, seed):
+        env = opened(copies=copies, seed=seed)
+        return np.stack([env.reset()[0] for _ in range(2)])
+
+    first = observations(3, 4)
+    np.testing.assert_array_equal(observations(5, 4)[:, :3], first)
+    assert len(np.unique(np.concatenate([*first, *observations(3, 5)]), axis=0)) == 12
+
+
+def test_a_restored_environment_goes_on_bit_for_bit():
+    env, other = opened(copies=2, seed=3), opened(copies=2)
+    answers(env, 250)
+    restore_state(other, json.loads(json.dumps(state_of(env))))
+    for one, two in zip(answers(other, 250), answers(env, 250), strict=True):
+        np.testing.assert_array_equal(one[0], two[0])
+
+
+def test_actions_are_scaled_to_the_bounds(register):
+    low, high = np.float32([-2, 0, 1e-3]), np.float32([2, 10, 7])
+    space = gymnasium.spaces.Box(low, high)
+    env = opened(register(action_space=space, end=99))
+    env.reset()
+    for action in ([-1, -1, -1], [1, 1, 1], [0, 0, 0]):
+        env.step(np.float32([action]))
+    for action, wanted in zip(Line.made[0].actions, [low, high, [0, 5, 3.5005]], strict=True):
+        # Rounding to float32 is of the size of the range.
+        np.testing.assert_allclose(action, wanted, atol=2.0**-23 * 10)
+
+
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_what_followed_the_last_decision_is_known(how, register):
+    env = opened(register(end=3, how=how), copies=2)
+    _, *steps = answers(env, 4)
+    for t, (observations, _, terminated, truncated, infos) in enumerate(steps, 1):
+        followed, known = what_followed(observations, truncated, infos)
+        assert known.all() and followed[:, 1].tolist() == [1 if t == 4 else t] * 2
+        assert (terminated | truncated).tolist() == [t == 3] * 2
+    assert steps[2][0][0, 1] == 0  # of the next episode
+
+
+def test_what_followed_the_last_decision_of_the_arms_is_not():
+    env = ReacherVectorEnv(2, max_episode_steps=3)
+    _, *steps = answers(env, 3)
+    known = [what_followed(answer[0], *answer[3:])[1].tolist() for answer in steps]
+    assert known == [[True] * 2] * 2 + [[False] * 2]
+
+
+def test_copies_that_end_apart_count_with_their_first_episode(register):
+    env = opened(register(end=-1), copies=3)  # copy k ends after k + 1 steps
+    scores = evaluate_policy(env, lambda seen: np.zeros((3, 1), np.float32))
+    np.testing.assert_array_equal(scores, [0.5, 1.5, 3.0])
+
+
+def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
+    env = DelayedRewards(opened(register(end=-1), copies=3), every=2)
+    _, *steps = answers(env, 4)
+    found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
+    assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]
+
+
+@pytest.mark.parametrize(
+    ("spaces", "message"),
+    [
+        ({"action_space": gymnasium.spaces.Discrete(2)}, r"Discrete\(2\); only continuous actions"),
+        ({"action_space": gymnasium.spaces.Box(-np.inf, 1, (1,))}, "with finite bounds"),
+        ({"observation_space": gymnasium.spaces.Box(0, 1, (4, 4))}, "a Box of one axis"),
+    ],
+)
+def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, spaces, message):
+    with pytest.raises(ValueError, match=message):
+        opened(register(**spaces))
+    with pytest.raises(ValueError, match="such as 'Pendulum-v1', not"):
+        opened("Pendulum-v7")
