@@ -1,6 +1,7 @@
 """Agents that are made of a notebook's cells and have no settings, each trained from some seeds.
 
-python -m research.chapters    trains what is missing, into a folder of checkpoints/ for each
+python -m research.chapters [chapter ...]    trains what is missing, of all or of these chapters,
+                                             into a folder of checkpoints/ for each
 
 `reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are
 in research/plans.md.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -133,7 +135,7 @@ CHAPTERS: dict[str, Chapter] = {
     "first_steps": (first_steps, range(9400, 9412), {}, 10),
     "normalization": (normalization, range(9400, 9412), {}, 10),
     "quiz": (quiz, range(9500, 9512), {}, 30),
-    "reports": (reports, range(3), {"a": 10, "a_fixed_inputs": 20, "b": 100, "c": 100}, 40),
+    "reports": (reports, range(3), {"a": 16, "c": 150, "b": 420, "b_narrow": 420}, 40),
 }
 
 
@@ -149,9 +151,14 @@ def train(make: Make, seed: int, episodes: int) -> list[Row]:
     return [[str(seed), str(k), f"{score:.3f}", "", "", "", seconds] for k, score in numbered]
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
+    if unknown := set(names) - set(CHAPTERS):
+        raise SystemExit(
+            f"no chapter {', '.join(sorted(unknown))}: there are {', '.join(CHAPTERS)}"
+        )
     torch.set_num_threads(1)
-    for chapter, (agents, seeds, some, others) in CHAPTERS.items():
+    for chapter in names or CHAPTERS:
+        agents, seeds, some, others = CHAPTERS[chapter]
         for seed, (name, make) in itertools.product(seeds, agents().items()):
             path = plan_folder(chapter) / f"{name}.csv"
             if seed not in results.stored_seeds(path):
@@ -160,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,0 +1,92 @@
+"""The chapter on three reports: its agents are those that its cells say."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import nbformat
+import numpy as np
+import pytest
+
+from tutorial.notebook import load_definitions
+from tutorial.paths import DOC
+
+CHAPTER = DOC / "reports.ipynb"
+
+
+def agents(module):
+    """Of each name an agent, without a training."""
+    return {name: make(np.random.default_rng(0)) for name, make in module.AGENTS.items()}
+
+
+@pytest.fixture(scope="module")
+def loaded(notebook):
+    return agents(load_definitions(CHAPTER))
+
+
+@pytest.fixture(scope="module")
+def executed(notebook):
+    """As a kernel runs the cells, but for those that train or show."""
+    module = types.ModuleType("executed_chapter")
+    sys.modules[module.__name__] = module  # where the compiler looks for it
+    for cell in nbformat.read(CHAPTER, as_version=4).cells:
+        if cell.cell_type == "code" and not any(x in cell.source for x in ("suspect", "show_")):
+            exec(compile(cell.source, "cell", "exec"), module.__dict__)
+    return agents(module)
+
+
+def test_the_loaded_agents_are_those_of_the_executed_cells(loaded, executed):
+    assert list(loaded) == list(executed)
+    for name, agent in loaded.items():
+        assert agent.settings == executed[name].settings, name
+        assert str(agent.learner.actor) == str(executed[name].learner.actor), name
+        assert str(agent.learner.critic) == str(executed[name].learner.critic), name
+
+
+def test_they_take_rewards_as_they_are_and_never_stop(loaded):
+    for name, agent in loaded.items():
+        assert (agent.settings.reward_scale, agent.settings.anneal_episodes) == (1, None), name
+        assert (agent.settings.n_step, agent.settings.mirrors) == (1, False), name
+
+
+def test_settings_are_those_that_the_write_ups_name(loaded):
+    a, b, c = (loaded[name].settings for name in "abc")
+    assert (a.batch_size, a.learning_starts, a.train_freq, a.gradient_steps) == (
+        128,
+        10_001,
+        50,
+        100,
+    )
+    assert (a.discount, a.tau, a.replay_capacity) == (0.97, 5e-4, 10**6)
+    assert (c.batch_size, c.learning_starts, c.train_freq, c.gradient_steps) == (256, 257, 20, 10)
+    assert (c.discount, c.tau, c.replay_capacity) == (0.99, 1e-3, 10**6)
+    assert (b.discount, b.actor_learning_rate, b.critic_learning_rate) == (0.99, 1e-3, 1e-3)
+
+
+def test_networks_of_c_have_the_sizes_and_first_weights_that_it_prints(loaded):
+    learner = loaded["c"].learner
+    for network, count, bounds in (
+        (learner.actor, 42_950, {256: (2 / 256) ** 0.5, 128: (2 / 128) ** 0.5, 4: 0.003}),
+        (learner.critic, 21_571, {128: (2 / 128) ** 0.5, 1: 0.003}),
+    ):
+        assert sum(weights.numel() for weights in network.parameters()) == count
+        for weights in (weights for weights in network.parameters() if weights.dim() == 2):
+            largest, bound = weights.abs().max().item(), bounds[len(weights)]
+            # The largest of k >= 128 uniform numbers is below 0.9 of the bound once in 700,000.
+            assert 0.9 * bound < largest <= bound
+
+
+def test_a_samples_by_priority_and_each_step_changes_priorities(loaded):
+    """Its exponent is 1.2 of errors, as 0.6 of squares; nothing is added to them."""
+    memory = loaded["a"].memory
+    assert (memory.alpha, memory.epsilon) == (1.2, 0.0)
+    calls = []
+    agent = loaded["a"]
+    agent.memory = types.SimpleNamespace(
+        sample=lambda shape, beta: calls.append(shape) or (None, None, None),
+        update=lambda indices, errors: calls.append("update"),
+    )
+    agent.fast = types.SimpleNamespace(scan=lambda *_: (np.zeros(1), np.zeros(1)))
+    agent.replay_surprises((3, 128))
+    assert calls == [(1, 128), "update"] * 3
