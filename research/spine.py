@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from reacher.episode import evaluate_policy, reset
+from reacher.episode import evaluate_policy
 from research import results, runner
 from tutorial import notebook
 from tutorial.environments import open_environment
@@ -172,7 +172,7 @@ def train(job: Job) -> list[results.Row]:
             found = evaluate_policy(judges, agent.policy)
             row[3:5] = f"{found.mean():.3f}", f"{found.min():.2f}"
         if getattr(agent.learner, "noise_size", 0):
-            poses = np.float32(reset(open_environment(seed=job.seed + episode)))
+            poses = open_environment(seed=job.seed + episode).reset()[0]
             row += [f"{number:.4f}" for number in noise_at_work(agent, poses)]
         rows.append(row)
     return rows

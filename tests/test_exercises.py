@@ -270,4 +270,4 @@ def test_policies_that_look_are_enough_on_other_goals(notebook, source, seed):
     names = dict(vars(notebook))
     exec(POLICY + source + TORQUES, names)
     environment = ReacherVectorEnv(20, seed)
-        assert exercises.check_policy(environment, names["my_policy"])
+    assert exercises.check_policy(environment, names["my_policy"])

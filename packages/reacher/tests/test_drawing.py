@@ -121,9 +121,9 @@ def refuse(self, name, *others, **options):
 ctypes.CDLL.__init__ = refuse
 import reacher
 from reacher.render import ArmRenderer
-with reacher.ReacherEnvironment(num_agents=1, seed=0) as environment:
-    environment.reset()
-    environment.step([0.0] * 4)
+environment = reacher.ReacherVectorEnv(1, seed=0)
+environment.reset()
+environment.step([0.0] * 4)
 try:
     ArmRenderer(1)
 except RuntimeError as error:
