@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from reacher import ReacherEnv
 from reacher.columns import GOAL
 from reacher.episode import play_episode
+from reacher.gymnasium import ReacherEnv
 from reacher.points import arm_points, hand_to_goal, touching
 from reacher.render import ArmRenderer
 
@@ -121,13 +121,7 @@ def refuse(self, name, *others, **options):
 ctypes.CDLL.__init__ = refuse
 from reacher.episode import play_episode
 from reacher.render import ArmRenderer
-<<<<<<< HEAD
-environment = reacher.ReacherVectorEnv(1, seed=0)
-environment.reset()
-environment.step([0.0] * 4)
-=======
 play_episode(lambda seen: 0 * seen[:, :4], 1, decisions=2)
->>>>>>> faults
 try:
     ArmRenderer(1)
 except RuntimeError as error:
