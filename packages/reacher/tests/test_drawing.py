@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from reacher import ReacherEnv
 from reacher.columns import GOAL
 from reacher.episode import play_episode
-from reacher.gymnasium import ReacherEnv
 from reacher.points import arm_points, hand_to_goal, touching
 from reacher.render import ArmRenderer
 
