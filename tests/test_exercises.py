@@ -31,7 +31,7 @@ def space(notebook, monkeypatch):
     """What a reader has when the cells of the exercises run."""
     monkeypatch.setattr(notebook, "seed", 0, raising=False)  # which its functions look up
     exercises.WRONG_TRIES.clear()
-    return {**vars(notebook), "environment": open_environment(), "num_agents": 20}
+    return {**vars(notebook), "environment": open_environment("", 20, 0), "num_agents": 20}
 
 
 def name_of(source):
@@ -269,5 +269,4 @@ def test_policies_that_look_are_enough_on_other_goals(notebook, source, seed):
     """Right ones have 3.07 to 3.66 on six seeds, wrong ones up to 2.44, and 2.75 is between."""
     names = dict(vars(notebook))
     exec(POLICY + source + TORQUES, names)
-    environment = open_environment("", 20, seed)
-    assert exercises.check_policy(environment, names["my_policy"])
+    assert exercises.check_policy(open_environment("", 20, seed), names["my_policy"])

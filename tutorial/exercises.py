@@ -116,8 +116,8 @@ def alike(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def shown(values: np.ndarray) -> Any:
-    """Numbers with four decimals, or truth values as they are."""
-    return (values if values.dtype == bool else values.astype(float).round(4)).tolist()
+    """Numbers with four decimals, or whole numbers and truth values as they are."""
+    return (values.astype(float).round(4) if values.dtype.kind == "f" else values).tolist()
 
 
 def told_of(error: Exception) -> str:
@@ -544,7 +544,7 @@ def check_tree_walk(find: Callable) -> bool:
     )
     cases: dict[str, tuple] = {}
     for leaves, values in (
-        ([3.0, 1.0, 0.0, 2.0], (4.5, 0.5, 3.5, 4.0, 3.0)),
+        ([3.0, 1.0, 0.0, 2.0], (3.5, 4.5, 0.5, 4.0, 3.0)),
         ([0.0, 2.0, 5.0, 1.0, 0.0, 0.0, 4.0, 3.0], (6.0, 9.0, 0.0)),
     ):
         tree = np.array([0.0] * len(leaves) + leaves)
