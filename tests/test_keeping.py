@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
+import nbformat
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
 from reacher.task import OBSERVATION_SIZE
+from tutorial.paths import NOTEBOOK
 from tutorial.run import load_network, load_run
 
-KEEP = 'save_file(trained_agent.learner.actor.state_dict(), "arms.safetensors")'
-LOAD = """actor, _ = helpers.definitions().normalized_networks()
-helpers.load_network("arms.safetensors", actor)"""
+[LINES] = re.findall(  # the notebook's
+    r"```python\n(from safetensors.*?)```",
+    "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells),
+    re.DOTALL,
+)
+KEEP, LOAD = LINES.split("\n", 1)
 NEW_SESSION = f"""import helpers
 import numpy as np
 import torch
@@ -35,7 +41,7 @@ def test_the_agent_that_one_has_built_is_kept_in_three_lines(notebook, tmp_path,
     learner = notebook.PlainDDPG(*notebook.normalized_networks(), settings)
     memory = notebook.UniformReplay(settings, generator)
     trained_agent = notebook.PlainAgent(learner, memory, generator, settings)
-    exec(KEEP, {"save_file": safetensors.torch.save_file, "trained_agent": trained_agent})
+    exec(KEEP, {"trained_agent": trained_agent})
     observations = generator.standard_normal((20, OBSERVATION_SIZE), np.float32)
     np.save("observations.npy", observations)
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
