@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from research import bugs, results
+from research import bugs, store
 from research.training import Row
 from tutorial import notebook
 from tutorial.environments import open_environment
@@ -161,8 +161,8 @@ def main(names: Sequence[str]) -> None:
         agents, seeds, some, others = CHAPTERS[chapter]
         for seed, (name, make) in itertools.product(seeds, agents().items()):
             path = plan_folder(chapter) / f"{name}.csv"
-            if seed not in results.stored_seeds(path):
-                results.store(path, train(make, seed, some.get(name, others)))
+            if seed not in store.stored_seeds(path):
+                store.store(path, train(make, seed, some.get(name, others)))
                 print(chapter, name, seed, flush=True)
 
 

@@ -20,7 +20,7 @@ from reacher import ReacherVectorEnv
 from reacher.checks import actions_of_shape
 from reacher.episode import Policy, evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
-from research.tables import as_markdown
+from research.tables import table_of
 
 ARMS, EPISODES = 20, 10
 Entry = Mapping[str, Any]
@@ -76,4 +76,4 @@ def table(folder: Path) -> str:
         unity, source = entry["unity_score"], entry.get("source") or entry["file"]
         line = {"policy": source.split(" ")[0], "Unity": f"{unity:.2f}", "here": f"{here:.2f}"}
         lines.append(line | {"difference": f"{here - unity:+.2f}"})
-    return as_markdown(lines)
+    return table_of(lines)

@@ -24,8 +24,8 @@ import torch
 from safetensors.torch import load_file
 
 from reacher.points import hand_to_goal
-from reacher.task import ACTION_SIZE, EPISODE_DECISIONS, Task
-from research import results, runner
+from reacher.task import ACTION_SIZE, EPISODE_DECISIONS, World
+from research import runner, store
 from research.training import Row
 from tutorial import notebook
 from tutorial.paths import CHECKPOINTS, plan_folder
@@ -57,7 +57,7 @@ def play(goal: Goal, plans: np.ndarray, decisions: int, policy: Policy) -> Any:
     Returns:
         Scores and last distances from the goal, m, (arms,) each; and the actions of the first arm.
     """
-    task = Task(len(plans), 0)
+    task = World(len(plans), 0)
     task.set_parameters({"goal_size": goal.goal_size})
     draws = np.random.default_rng(FIRST_SEED + goal.number)
     angle, speed = int(draws.integers(360)), float(draws.uniform(-1, 1))
@@ -113,6 +113,6 @@ def stored_actor() -> Policy:
 def run(options: argparse.Namespace) -> int:
     """Plan for goals of 5 m and of 1.3 m, as far as they are not stored; return how many failed."""
     jobs = [Goal(number, size) for size in (5.0, 1.3) for number in range(options.goals)]
-    jobs = [job for job in jobs if job.number not in results.stored_seeds(job.path)]
+    jobs = [job for job in jobs if job.number not in store.stored_seeds(job.path)]
     address = options.address, options.workers
-    return runner.run(jobs, solve, lambda job, rows: results.store(job.path, rows), *address)
+    return runner.run(jobs, solve, lambda job, rows: store.store(job.path, rows), *address)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import filelock
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
-from research import results
+from research import store
 from research.training import Row, Training, check, train
 
 Job = TypeVar("Job")
@@ -125,7 +125,7 @@ def run_trainings(
     folder.mkdir(parents=True, exist_ok=True)
 
     def keep(one: Training, rows: list[Row]) -> None:
-        results.store(path_of(one, folder), rows)
+        store.store(path_of(one, folder), rows)
 
     with filelock.FileLock(folder / ".lock", timeout=0):
         return run(missing, train, keep, address, workers)
@@ -136,4 +136,4 @@ def path_of(training: Training, folder: Path) -> Path:
 
 
 def is_stored(training: Training, folder: Path) -> bool:
-    return training.seed in results.stored_seeds(path_of(training, folder))
+    return training.seed in store.stored_seeds(path_of(training, folder))

@@ -11,18 +11,16 @@ from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.statistics import Effect, detectable, difference, effect_of_seeds, judged
 from tutorial.paths import plan_folder
-from tutorial.results import Variant, mean_and_interval, read_plan
+from tutorial.results import Variant, as_markdown, mean_and_interval, read_plan
 from tutorial.scores import first_at, solved_at
 
 Variants = Mapping[str, Variant]
 
 
-def as_markdown(lines: Sequence[Mapping[str, str]]) -> str:
+def table_of(lines: Sequence[Mapping[str, str]]) -> str:
     """A Markdown table of lines, cells by column; a column comes where a line first has it."""
     columns = [*dict.fromkeys(column for line in lines for column in line)]
-    cells = [columns, ["---"] * len(columns)]
-    cells += [[line.get(column, "") for column in columns] for line in lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+    return as_markdown(columns, [[line.get(column, "") for column in columns] for line in lines])
 
 
 def median_and_range(values: Iterable[float | None]) -> str:
@@ -96,7 +94,7 @@ def means_table(plan: Plan, variants: Variants) -> str:
         if "location" not in plan.changes().get(name, {}):  # else the scores are not those of arms
             line |= columns_of_arms(variant)
         lines.append(line)
-    return as_markdown(lines)
+    return table_of(lines)
 
 
 def columns_of_arms(variant: Variant) -> dict[str, str]:
@@ -180,7 +178,7 @@ def effects_table(effects: Sequence[Effect], planned: str) -> str:
             line["points lost in episodes 1 to 3 (95 %), not planned"] = told(early)
             line["its p"] = f"{early['p']:.2g}"
         lines.append(line)
-    return as_markdown(lines)
+    return table_of(lines)
 
 
 def bugs_table(variants: Variants) -> str:
@@ -213,7 +211,7 @@ def bugs_table(variants: Variants) -> str:
             line["with the bug"] = betraying(name, bug.number, bug.episode)
             line["without"] = betraying(bug.base, bug.number, bug.episode)
         lines.append(line)
-    return as_markdown(lines)
+    return table_of(lines)
 
 
 def baselines_table(variants: Variants) -> str:
@@ -227,7 +225,7 @@ def baselines_table(variants: Variants) -> str:
         line = {"agent": agent, "mean of all evaluations (95 %)": mean}
         line["seconds until the first evaluation of 30"] = median_and_range(until)
         lines.append(line | {"of all episodes, median": f"{np.median(times[:, -1]):.0f}"})
-    return as_markdown(lines)
+    return table_of(lines)
 
 
 MORE = {"bugs": bugs_table, "baselines": baselines_table}

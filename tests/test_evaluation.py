@@ -24,13 +24,13 @@ def short_episodes(monkeypatch):
 
 
 def test_each_evaluation_meets_the_same_goals_in_every_training():
-    with open_environment("", 3, 5) as environment:
-        evaluation = Evaluation(environment, every=5)
-        first, second = (evaluation.scores(sideways, earlier=k) for k in range(2))
-        assert np.ptp(first) > 0 and (first != second).any()  # goals differ between arms, and then
-        np.testing.assert_array_equal(evaluation.scores(sideways, earlier=0), first)
-        np.testing.assert_array_equal(evaluation.scores(sideways, earlier=1), second)
-        assert (evaluation.scores(lambda seen: -sideways(seen)) != first).any()
+    environment = open_environment("", 3, 5)
+    evaluation = Evaluation(environment, every=5)
+    first, second = (evaluation.scores(sideways, earlier=k) for k in range(2))
+    assert np.ptp(first) > 0 and (first != second).any()  # goals differ between arms, and then
+    np.testing.assert_array_equal(evaluation.scores(sideways, earlier=0), first)
+    np.testing.assert_array_equal(evaluation.scores(sideways, earlier=1), second)
+    assert (evaluation.scores(lambda seen: -sideways(seen)) != first).any()
 
 
 def test_evaluations_stand_beside_the_scores_and_change_nothing(tmp_path):
@@ -38,9 +38,9 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(tmp_path):
     table = read_scores(tmp_path / "with" / "evaluation.csv")
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
-    with open_environment("", ARMS, evaluation_module.SEED) as environment:
-        environment.reset(), environment.reset()  # of the two evaluations before
-        last = evaluate_policy(environment, agent.policy)
+    environment = open_environment("", ARMS, evaluation_module.SEED)
+    environment.reset(), environment.reset()  # of the two evaluations before
+    last = evaluate_policy(environment, agent.policy)
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     other = small_training.train(tmp_path / "without")
     left = small_training.left_by(tmp_path / "with", agent)

@@ -72,8 +72,8 @@ def test_a_bad_override_is_an_error_that_names_it(notebook, overrides, words):
 
 def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
     options = notebook.Hyperparameters, "default"
-    with helpers.open_environment("gymnasium:Pendulum-v1", 1) as environment:
-        task = helpers.task_of(environment, notebook.ARMS)
+    environment = helpers.open_environment("gymnasium:Pendulum-v1", 1)
+    task = helpers.task_of(environment, notebook.ARMS)
     assert (task.name, task.action_size, task.is_arms) == ("Pendulum", 1, False)
     settings = helpers.make_settings(*options, {}, task)
     assert (settings.noise_schedule, settings.mirrors) == ("constant", False)
@@ -155,5 +155,5 @@ def test_stored_runs_are_in_the_present_format(notebook, preset):
     agent = notebook.Agent(settings, np.random.default_rng(0))
     helpers.load_network(folder / "actor_best.safetensors", agent.learner.actor)
     helpers.load_network(folder / "critic_best.safetensors", agent.learner.critic)
-    with helpers.open_environment("", 20, 1) as environment:
-        assert helpers.evaluate_policy(environment, agent.policy).mean() > 39
+    environment = helpers.open_environment("", 20, 1)
+    assert helpers.evaluate_policy(environment, agent.policy).mean() > 39

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from reacher.task import Task
+from reacher.task import World
 
 QUATERNIONS = [3, 4, 5, 6, 16, 17, 18, 19]
 
@@ -12,7 +12,7 @@ QUATERNIONS = [3, 4, 5, 6, 16, 17, 18, 19]
 def test_mirrored_arms_stay_mirrored(notebook):
     """All that networks see, and rewards. Bodies to the last bit: signs do not round. The goal's
     position comes from an angle, whose sine is rounded to float32."""
-    task, rng = Task(4, 0), np.random.default_rng(0)
+    task, rng = World(4, 0), np.random.default_rng(0)
     task.set_parameters({"goal_size": 16.0})  # random torques touch it often
     task.reset()
     angle, speed = 40.0, 0.7

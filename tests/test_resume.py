@@ -281,14 +281,14 @@ def test_what_is_not_yet_filled_takes_no_room(small, tmp_path):
 def test_other_environments_go_on_as_well(tmp_path):
     def run(folder, stop=None):
         cells = definitions()
-        with open_environment("gymnasium:Pendulum-v1", ARMS, 0) as environment:
-            task = task_of(environment, cells.ARMS)
-            settings = make_settings(cells.Hyperparameters, "default", small_training.SMALL, task)
-            agent = cells.Agent(settings, seed_everything(0), task=task)
-            played = Stops(1, environment) if stop else environment
-            resume = (tmp_path / folder / "state.pt").exists()
-            options = {"resume": resume, "save_every": 1}
-            cells.train_agent(played, agent, tmp_path / folder, 3, **options)
+        environment = open_environment("gymnasium:Pendulum-v1", ARMS, 0)
+        task = task_of(environment, cells.ARMS)
+        settings = make_settings(cells.Hyperparameters, "default", small_training.SMALL, task)
+        agent = cells.Agent(settings, seed_everything(0), task=task)
+        played = Stops(1, environment) if stop else environment
+        resume = (tmp_path / folder / "state.pt").exists()
+        options = {"resume": resume, "save_every": 1}
+        cells.train_agent(played, agent, tmp_path / folder, 3, **options)
         return left_by(tmp_path / folder, agent)
 
     whole = run("whole")

@@ -277,7 +277,7 @@ def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the launcher is a Linux one")
 def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook, tmp_path):
-    pytest.importorskip("unityagents")
+    pytest.importorskip("reacher.unity")
     from reacher.unity import UnityError, unity_launcher
 
     environment = open_environment(unity_launcher(num_agents=4, folder=tmp_path), seed=0)

@@ -29,8 +29,8 @@ from papermill.cli import papermill
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
-from reacher.files import write_whole
 from tutorial.environments import GYMNASIUM
+from tutorial.files import write_whole
 from tutorial.notebook import definitions, describe_pictures, parameters_of
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
 from tutorial.settings import check_parameters, make_settings, require_known

@@ -21,9 +21,9 @@ import torch
 from tqdm import tqdm
 
 import tapejit
-from reacher.files import write_whole
 from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
+from tutorial.files import write_whole
 from tutorial.randomness import random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
 from tutorial.states import pack, require_sound, unpack

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reacher.task import MAX_SCORE
-from research import results, runner, tables
+from research import runner, store, tables
 from research.__main__ import parser, setting, sweep_of
 from research.plans import PLANS, Measure, Plan
 from research.training import COLUMNS, check, make_training
@@ -134,19 +134,19 @@ def row(seed, episode):
 def test_rows_are_stored_in_order_whatever_comes_first(tmp_path):
     path = tmp_path / "plan" / "variant.csv"
     for seed in (12, 3):
-        results.store(path, [row(seed, episode) for episode in range(1, 12)])
+        store.store(path, [row(seed, episode) for episode in range(1, 12)])
     variant = read_variant(path)
     assert variant["seed"][:, 0].tolist() == [3, 12]
     assert variant["episode"][0].tolist() == [*range(1, 12)]
     assert np.isnan(variant["evaluation"]).all()
-    assert results.stored_seeds(path) == {3, 12}
+    assert store.stored_seeds(path) == {3, 12}
     (tmp_path / "plan" / "other.csv").write_text("a,b\n1,2\n")
     assert [*read_plan("plan", tmp_path)] == ["variant"]
 
 
 def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
     path = tmp_path / "variant.csv"
-    results.store(path, [row(1, 1), row(1, 2), row(2, 1)])
+    store.store(path, [row(1, 1), row(1, 2), row(2, 1)])
     with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
         read_variant(path)
 

@@ -16,7 +16,7 @@ import torch
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import results, runner, training
+from research import runner, store, training
 from research.training import COLUMNS, make_training, parts, train
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions, extensions, load_definitions
@@ -98,7 +98,7 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     killed = []
 
     def keep(job, rows):
-        results.store(runner.path_of(job, tmp_path), rows)
+        store.store(runner.path_of(job, tmp_path), rows)
         if not killed:
             [worker] = [one for one, jobs in client.processing().items() if jobs][:1]
             os.kill(pids[worker], signal.SIGKILL)

@@ -24,7 +24,7 @@ from reacher.checks import MAX_SEED, actions_of_shape, integer
 from reacher.columns import CLOCK, EARNINGS
 from reacher.goals import MAX_UNITY_SEED, goal_generators
 from reacher.physics import MAX_AGENTS
-from reacher.task import ACTION_SIZE, DECISION_SECONDS, OBSERVATION_SIZE, Task
+from reacher.task import ACTION_SIZE, DECISION_SECONDS, OBSERVATION_SIZE, World
 
 OBSERVATIONS = gymnasium.spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
 ACTIONS = gymnasium.spaces.Box(-1.0, 1.0, (ACTION_SIZE,), np.float32)
@@ -71,7 +71,7 @@ class ReacherVectorEnv(VectorEnv):
         self._goals, self._renderer, self._is_reset = goals, None, False
         self._seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
         self._episodes = 0  # begun so far
-        self._task = Task(self.num_envs, self._seed, goals)
+        self._task = World(self.num_envs, self._seed, goals)
         self._task.set_parameters(parameters)
         if max_episode_steps is not None:
             self._task.limit = integer("max_episode_steps", max_episode_steps, 1, MAX_SEED)
@@ -175,7 +175,7 @@ class ReacherEnv(gymnasium.Env):
 
     def __init__(self, render_mode: str | None = None, **parameters: float) -> None:
         self.render_mode = require_render_mode(render_mode)
-        self._task = Task(1, seed=0)  # reset() gives it another generator
+        self._task = World(1, seed=0)  # reset() gives it another generator
         self._task.set_parameters(parameters)
         self._is_reset, self._renderer = False, None
 
@@ -220,7 +220,7 @@ def checked(environment: Any, actions: ArrayLike, arms: int) -> np.ndarray:
     return actions_of_shape(actions, (arms, ACTION_SIZE))
 
 
-def drawn(environment: Any, world: Task) -> Any:
+def drawn(environment: Any, world: World) -> Any:
     """Yield the picture of each arm."""
     if environment._renderer is None:
         from reacher.render import ArmRenderer  # needs OpenGL, which the arms do not

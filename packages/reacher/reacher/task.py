@@ -43,7 +43,7 @@ HALF_TURN_W = -4.3711388e-08
 NEGATIVE_ZEROS = [4, 5, 17, 18]  # y and z of both bodies' quaternions
 
 
-class Task:
+class World:
     """Goals, rewards and observations of all arms.
 
     Args:
@@ -153,7 +153,7 @@ def reward_touch(position, rotation, reach, goal, rewards):
 
 @njit
 def write_observations(position, quaternion, velocity, goal, goal_speed, observations):
-    """Write what `Task.observe` returns, of arrays of `Physics` and goals."""
+    """Write what `World.observe` returns, of arrays of `Physics` and goals."""
     for body in range(len(position)):
         row = observations[body // 2, FOREARM * (body % 2) :]
         for k in range(3):

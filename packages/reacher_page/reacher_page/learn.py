@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 import tapejit
-from reacher.files import write_whole
 from reacher.task import ACTION_SIZE
 from reacher_page.page import page
 from tapejit.machine.build import HERE as MACHINE
@@ -132,4 +131,4 @@ def learning_page(agent: Any, path: Path | str, **options: Any) -> None:
     """
     content = page(learning=learning_of(agent), **options)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    write_whole(Path(path), content.encode())
+    Path(path).write_text(content, encoding="utf-8")

@@ -70,7 +70,7 @@ def page(
         machine = learning.pop("machine")
         names.insert(-1, "learn_page.js")
         worker = f'"use strict";\n{machine}{script("physics.js", "learn.js", "learn_worker.js")}'
-    world = task.Task(arms, SEED)
+    world = task.World(arms, SEED)
     data = {
         "actors": actors,
         "first": labels.index("best") if "best" in labels else len(labels) - 1,

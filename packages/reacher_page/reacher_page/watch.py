@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from reacher.episode import play_episode, random_torques
-from reacher.files import write_whole
 from reacher.task import SOLVED_SCORE
 from reacher_page.actor import actor_files, read_network
 from reacher_page.page import SEED, page
@@ -112,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"it cannot learn in the page: {reason}", file=sys.stderr)
         content = watch_page(*runs, **options)
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, content.encode())
+        out.write_text(content, encoding="utf-8")
     except (OSError, TypeError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2

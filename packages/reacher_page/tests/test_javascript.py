@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from reacher.episode import play_episode, random_torques
-from reacher.task import Task
+from reacher.task import World
 from reacher_page.actor import network_of, read_network
 from reacher_page.page import script
 
@@ -52,7 +52,7 @@ def state_of(task):
 @pytest.mark.parametrize("size, speed", [(5, 1), (8, 3)])
 def test_one_decision_from_2000_states(size, speed):
     """To 1e-12: rounding of some hundred operations. Rewards and observations come with it."""
-    task, generator = Task(20, 7), np.random.default_rng(0)
+    task, generator = World(20, 7), np.random.default_rng(0)
     actor = read_network(KEPT / "actor_best.safetensors").act
     task.set_parameters({"goal_size": size, "goal_speed": speed})
     seen, states, chosen, reached, rewards, observed = task.reset(), [], [], [], [], []

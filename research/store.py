@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reacher.files import write_whole
 from research.training import COLUMNS, Row
+from tutorial.files import write_whole
 
 
 def stored_seeds(path: Path) -> set[int]:
