@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import resource
 import signal
 from pathlib import Path
 
@@ -145,6 +144,8 @@ def train_apart(folder, killed_at=None, file_limit=None, **options) -> None:
     torch.set_num_threads(1)
     shrink()
     if file_limit:
+        import resource  # which Windows does not have
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     environment = KilledAt(*killed_at) if killed_at else None

@@ -33,6 +33,8 @@ def small(monkeypatch):
 @pytest.fixture(scope="session")
 def apart():
     """`apart(folder, ...)`: a small training in a process of its own; its exit code."""
+    if os.name == "nt":
+        pytest.skip("Windows starts no process as a copy of another")
     for_the_server = {"PYTHONPATH": os.pathsep.join(sys.path), "WARM_UP": "1"}
     os.environ.update(for_the_server)
     processes = multiprocessing.get_context("forkserver")
