@@ -34,6 +34,8 @@ def small(monkeypatch):
 @pytest.fixture(scope="session")
 def apart():
     """`apart(folder, ...)`: a small training in a process of its own; its exit code."""
+    if os.name == "nt":
+        pytest.skip("Windows starts no process as a copy of another")
     for_the_server = {"PYTHONPATH": os.pathsep.join(sys.path), "WARM_UP": "1"}
     os.environ.update(for_the_server)
     methods = multiprocessing.get_all_start_methods()

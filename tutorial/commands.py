@@ -10,7 +10,7 @@ options have to be quoted, make run OPTIONS="-p seed 3", and names need no quote
     watch        write runs/watch.html, in which an agent learns: watch runs/default/seed0
     site         write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures     draw the pictures of README and notebook from stored weights and scores
-    test         the tests and the notebook's checked outputs
+    test         the tests and the notebook's checked outputs; says why one is skipped
     test-extras  install Selenium too, and run the same with the tests that need a browser
     lint         check the style of code and notebook, and the types
     clean        remove .venv
@@ -164,7 +164,7 @@ def test(*options):
     """All tests but those of research, on all cores, each file on one; the long ones first."""
     files = [*PROJECT.glob("tests/test_*.py"), *PROJECT.glob("packages/*/tests/test_*.py")]
     files.sort(key=lambda path: (path.stem not in LONG, path.stem))
-    how = "-q -n logical --dist loadfile --no-loadscope-reorder".split()
+    how = "-q -rs -n logical --dist loadfile --no-loadscope-reorder".split()
     cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
     tests = [NOTEBOOK.name, *(path.relative_to(PROJECT) for path in files)]
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
