@@ -94,7 +94,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, extra):
     def make(*arguments, **options):
         raise ModuleNotFoundError("No module named 'imageio'")
 
-    monkeypatch.setattr(gymnasium, "make", make)
+    monkeypatch.setattr(gymnasium, "make_vec", make)
     with pytest.raises(
         ModuleNotFoundError, match=rf'imageio(?s:.*)-m pip install "gymnasium\[{extra}\]"'
     ):
