@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from reacher.episode import evaluate_policy
-from research import results, runner
+from research import runner, store
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS
@@ -157,7 +157,7 @@ def noise_at_work(agent: Any, first_poses: np.ndarray) -> list[float]:
         return [*sigmas, spread(seen), spread(torch.from_numpy(first_poses)), saturated]
 
 
-def train(job: Job) -> list[results.Row]:
+def train(job: Job) -> list[store.Row]:
     """The rows of one training: scores with noise, and without after some episodes."""
     torch.set_num_threads(1)
     cells: Any = notebook.definitions()
@@ -178,9 +178,9 @@ def train(job: Job) -> list[results.Row]:
     return rows
 
 
-def keep(job: Job, rows: list[results.Row]) -> None:
-    names = NOISE if len(rows[0]) > len(results.COLUMNS) else ()
-    results.store(FOLDER / f"{job.variant}.csv", rows, (*results.COLUMNS, *names))
+def keep(job: Job, rows: list[store.Row]) -> None:
+    names = NOISE if len(rows[0]) > len(store.COLUMNS) else ()
+    store.store(FOLDER / f"{job.variant}.csv", rows, (*store.COLUMNS, *names))
 
 
 def jobs(seeds: range = SEEDS) -> list[Job]:
@@ -193,7 +193,7 @@ def jobs(seeds: range = SEEDS) -> list[Job]:
 
 
 def main(seeds: range = SEEDS) -> int:
-    stored = {one: results.stored_seeds(FOLDER / f"{one}.csv") for one in (*LADDER, *OTHERS)}
+    stored = {one: store.stored_seeds(FOLDER / f"{one}.csv") for one in (*LADDER, *OTHERS)}
     missing = [job for job in jobs(seeds) if job.seed not in stored[job.variant]]
     return runner.run(missing, train, keep, workers=2)
 
