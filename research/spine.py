@@ -1,8 +1,8 @@
 """What n-step returns, prioritized replay and NoisyNet bring where the notebook builds them.
 
-python -m research.spine [SEEDS]    trains what is missing into checkpoints/spine/, two at a time
+python -m research.spine    trains what is missing into research/results/spine, two at a time
 
-Agents are put together from the notebook's cells. The words of the plan are in doc/plans.md.
+Agents are put together from the notebook's cells. The words of the plan are in plans.md.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from reacher.episode import evaluate_policy
 from research import runner, store
 from tutorial import notebook
 from tutorial.environments import open_environment
-from tutorial.paths import CHECKPOINTS
+from tutorial.paths import plan_folder
 from tutorial.randomness import seed_everything
 
 SEEDS = range(9600, 9630)
 EPISODES, EVALUATED = 15, (5, 10, 15)
-FOLDER = CHECKPOINTS / "spine"
+FOLDER = plan_folder("spine")
 NOISE = "sigma_middle", "sigma_last", "weight_spread", "first_pose_spread", "saturated"
 
 # Which of n-step returns (n), prioritized replay (p) and NoisyNet (x); which networks.
