@@ -89,7 +89,8 @@ def test_windows_are_the_notebooks(notebook, n):
     seen, *others = (generator.random(shape).astype(np.float32) for shape in parts)
     for decision in zip(seen, *others, strict=False):
         expected += theirs.append(*decision)
-    expected += theirs.flush(np.zeros(2, bool))
+    never, now = np.zeros(2, bool), np.ones(2, bool)
+    expected += theirs.flush(seen[5], known=never, terminated=never, truncated=now)
     decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
     found = in_node(
         """
