@@ -1,0 +1,17 @@
+import warnings
+
+import pytest
+import torch
+
+from torch_phases import recording
+
+torch.set_num_threads(1)  # so small networks lose time by more
+warnings.filterwarnings("ignore", "Profiler record function")  # Dynamo's, of optimizers
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_recorded():
+    """What a test has recorded, or failed to, is no other test's."""
+    yield
+    torch._dynamo.reset()
+    recording.RECORDERS.clear()

@@ -1,0 +1,306 @@
+"""A recorded step as a function of JAX's arrays, and many steps as one call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.graph import increment_version
+from torch.func import functionalize
+from torch.fx import Interpreter, Node
+
+from torch_phases import private, to_jax, words
+from torch_phases.private import make_fx, memory_of, name_of, traceback
+from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
+from torch_phases.words import Refused
+
+ROOM = 64  # steps for which a phase has room, or a power of two above
+DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
+    "randn.default rand.default randint.default randint.low randperm.default randn_like.default "
+    "rand_like.default randint_like.default randint_like.low_dtype normal_functional.default "
+    "normal.float_float bernoulli.p uniform.default exponential.default random.to "
+    "random.from".split()
+)
+
+
+class Retry(Exception):
+    """PyTorch computes this call, in which it raises its own error."""
+
+
+class Step:
+    """A graph of Dynamo without backward passes, operations in place and rare operations.
+
+    Args:
+        module: the graph.
+        examples: its inputs.
+        has: whether an operation, by its name, stays; others are made of these where PyTorch knows
+            how.
+
+    Attributes:
+        inputs, results: nodes; a result may be None.
+        changed: which inputs the step writes into, by number.
+        draws: nodes of random numbers, in their order.
+        outputs: tensors that stand for the results, to find out what a method returns.
+    """
+
+    def __init__(self, module: Any, examples: Sequence[torch.Tensor], has: Callable[[str], bool]):
+        numbers_to_tensors(module.graph)
+        module.recompile()
+        table = {
+            operation: f
+            for operation, f in private.decompositions().items()
+            if not has(name_of(operation))
+        }
+        copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
+        with torch.random.fork_rng(devices=()), traceback.preserve_node_meta():
+            with torch.enable_grad():  # the backward passes become operations
+                whole = make_fx(Interpreter(module).run)(*copies)
+            with torch.no_grad():  # and those in place become pure
+                pure = functionalize(Interpreter(whole).run, remove="mutations")
+                self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
+        nodes = self.graph.graph.nodes
+        self.calls = [n for n in nodes if n.op == "call_function"]
+        self.inputs = [n for n in nodes if n.op == "placeholder"]
+        self.draws = [n for n in self.calls if private.is_random(n.target)]
+        for n in self.draws:
+            if name_of(n.target) not in DRAWS or n.kwargs.get("generator"):
+                raise Refused(*words.RANDOM, code_of(n))
+        others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
+        if missing := [n for n in others if not has(name_of(n.target))]:
+            names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
+            what = (
+                words.SIZES if "_assert_scalar" in names else (f"uses {names}, not translated", "")
+            )
+            raise Refused(*what, code_of(missing[0]))
+        written = {n.args[0] for n in self.calls if is_written(n)}
+        self.changed = [k for k, n in enumerate(self.inputs) if n in written]
+        end = next(iter(reversed(nodes)))
+        self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
+        (results,) = end.args
+        self.results = [results] if isinstance(results, Node) else [*results]
+        values = [x.meta["val"] if isinstance(x, Node) else x for x in self.results]
+        self.outputs = [x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in values]
+        self.phases: dict[tuple, Any] = {}
+
+    def needed(self, wanted: Sequence[int]) -> list[Any]:
+        """The nodes that tensors and these results need, each after those that it needs itself."""
+        kept = {self.results[k] for k in wanted} | {n for n in self.calls if is_written(n)}
+        for n in reversed(self.graph.graph.nodes):
+            if n in kept:
+                kept |= {*n.all_input_nodes}
+        return [n for n in self.graph.graph.nodes if n in kept]
+
+    def run(self, inputs: dict, draws: Sequence, wanted: Sequence[int]) -> tuple[list, list]:
+        """One step: what is written into the inputs, and those of the results that are wanted."""
+        values, new = {self.inputs[k]: x for k, x in inputs.items()}, {}
+        values |= zip(self.draws, draws, strict=True)
+        for n in self.needed(wanted):
+            if n.op == "get_attr":
+                values[n] = jnp.asarray(getattr(self.graph, n.target).numpy())
+            elif n.op == "call_function" and n not in values:
+                values[n] = value_of(n, values)
+                if is_written(n):
+                    new[n.args[0]] = values[n]
+        after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
+        return after, [values[self.results[k]] for k in wanted]
+
+    def compiled(self, given: tuple[int, ...], wanted: tuple[int, ...], room: int) -> Any:
+        """The phase with some inputs as rows, and with some results."""
+        state = [k for k in self.changed if k not in given]
+        fixed = [k for k in self.used if k not in (*given, *state)]
+        outputs = [self.outputs[k] for k in wanted]
+
+        def phase(before, others, stacks, draws, steps):
+            def body(k, carried):
+                before, results, failed = carried
+                row = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
+                inputs = dict(zip(state, before, strict=True))
+                inputs |= zip((*fixed, *given), (*others, *row[: len(given)]), strict=True)
+                to_jax.FAULTS.clear()
+                after, found = self.run(inputs, row[len(given) :], wanted)
+                after = [x for k, x in zip(self.changed, after, strict=True) if k not in given]
+                failed = functools.reduce(jnp.logical_or, to_jax.FAULTS, failed)
+                results = [
+                    jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
+                    for x, y in zip(results, found, strict=True)
+                ]
+                return after, results, failed
+
+            empty = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in outputs]
+            carried = before, empty, jnp.bool_(False)
+            return jax.lax.fori_loop(0, steps, body, carried)
+
+        return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
+
+
+class Phase:
+    """Steps of a recorded method for some tensors.
+
+    Args:
+        step: of which there are many.
+        inputs: the tensors that the graph takes.
+        stacks: rows of those of them that each step has its own of, by their id.
+        leaves: what the recorded call returned.
+    """
+
+    def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
+        self.step, self.inputs, self.stacks, self.leaves = step, inputs, stacks, leaves
+        self.places = {id(x): k for k, x in enumerate(step.outputs) if x is not None}
+        self.room = max(ROOM, 1 << (steps - 1).bit_length())
+        self.given = tuple(k for k, x in enumerate(inputs) if id(x) in stacks)
+        for x in leaves:
+            if isinstance(x, torch.Tensor) and not {id(x)} & {*self.places, *stacks}:
+                raise Refused(*words.RETURNED)
+        self.wanted = tuple(sorted({self.places[id(x)] for x in leaves if id(x) in self.places}))
+        if any(step.results[k] in step.inputs for k in self.wanted):
+            raise Refused(*words.RETURNED)
+        self.state = [k for k in step.changed if k not in self.given]
+        self.fixed = [k for k in step.used if k not in (*self.given, *self.state)]
+        written, read = ([memory_of(inputs[k]) for k in ks] for ks in (self.state, self.fixed))
+        if len({*written}) < len(written) or {*written} & {*read}:  # which no guard of Dynamo sees
+            raise Refused(*words.SHARED)
+        key = self.given, self.wanted, self.room
+        if key not in step.phases:
+            rows = [room_for(stacks[id(inputs[k])], self.room) for k in self.given]
+            step.phases[key] = step.compiled(*key), rows
+        self.function, self.rows = step.phases[key]
+
+    def run(self, steps: int) -> tuple[list, list]:
+        """New numbers of the tensors that change, and results, of the first steps.
+
+        Raises:
+            Retry: PyTorch would have raised an error, such as for an index beyond an axis.
+        """
+        for memory, k in zip(self.rows, self.given, strict=True):
+            memory[:steps] = self.stacks[id(self.inputs[k])][:steps].numpy()
+        chance = torch.get_rng_state() if self.step.draws else None
+        drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
+        draws = [padded(torch.stack(each), self.room) for each in drawn]
+        before, others = (
+            [self.inputs[k].detach().numpy() for k in numbers]
+            for numbers in (self.state, self.fixed)
+        )
+        with jax.enable_x64(True):
+            after, found, failed = self.function(before, others, self.rows, draws, np.int32(steps))
+        if failed:
+            if chance is not None:
+                torch.set_rng_state(chance)
+            raise Retry
+        return after, [np.array(np.asarray(x)[:steps]) for x in found]
+
+    def write(self, after: Sequence) -> None:
+        """Let the learner's tensors have new numbers."""
+        for k, new in zip(self.state, after, strict=True):
+            self.inputs[k].detach().numpy()[...] = np.asarray(new)
+            increment_version(self.inputs[k])
+
+    def result(self, found: Sequence, steps: int) -> list:
+        """What the method returns, leaf by leaf."""
+        results = dict(zip(self.wanted, found, strict=True))
+
+        def leaf(x: Any) -> Any:
+            if id(x) in self.places:
+                return results[self.places[id(x)]]
+            return (
+                self.stacks[id(x)][:steps].numpy().copy()
+                if id(x) in self.stacks
+                else stacked([x] * steps)
+            )
+
+        return [*map(leaf, self.leaves)]
+
+
+def value_of(n: Any, values: dict) -> Any:
+    """The value of an operation.
+
+    What PyTorch's optimizers do with single numbers, they do in double precision, such as
+    1 - beta**t. So does this, until a number meets an array.
+    """
+    kind = n.meta.get("val")
+    alone = is_number(kind) and all(is_number(x.meta.get("val")) for x in n.all_input_nodes)
+
+    def argument(x: Any) -> Any:
+        known = x.meta.get("val")
+        if not is_number(known):
+            return values[x]
+        met = kind if isinstance(kind, torch.Tensor) and kind.is_floating_point() else known
+        return values[x].astype(np.float64 if alone else number_type(met.dtype))
+
+    args, kwargs = torch.fx.map_arg((n.args, n.kwargs), argument)
+    if is_of_python(n):
+        return n.target(*args)
+    try:
+        found = OPERATIONS[name_of(n.target)](*args, **kwargs)
+    except Refused:
+        raise
+    except Exception as error:
+        told = str(error).strip().partition("\n")[0]
+        what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"
+        raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
+    if not isinstance(kind, torch.Tensor):
+        return found
+    return found.astype(np.float64 if alone else number_type(kind.dtype))
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.ndim == 0 and x.is_floating_point()
+
+
+def is_of_python(n: Node) -> bool:
+    """Whether a node only takes a value of several, or computes with numbers of Python."""
+    return isinstance(n.target, type(len))
+
+
+def is_written(n: Node) -> bool:
+    """Whether it is what is written into an input."""
+    return name_of(n.target) == "copy_.default"
+
+
+def shape_of(n: Node) -> Any:
+    return getattr(n.meta.get("val"), "shape", None)
+
+
+def code_of(n: Node) -> str:
+    """The function and the line of code of a node, as far as they are known."""
+    return words.place_in(n.meta.get("stack_trace") or "")
+
+
+def numbers_to_tensors(graph: Any) -> None:
+    """Numbers of Python that have changed, such as learning rates, are inputs of a graph."""
+    for n in graph.find_nodes(op="call_method", target="item"):
+        if n.args[0].op != "placeholder":
+            raise Refused(*words.LOOKS, code_of(n))
+        with graph.inserting_before(n):
+            n.replace_all_uses_with(graph.call_method("to", (n.args[0], torch.float32)))
+        graph.erase_node(n)
+    for n in graph.nodes:  # x.add_(y, alpha=rate) takes no tensor as a rate
+        if isinstance(factor := n.kwargs.get("alpha"), Node):
+            with graph.inserting_before(n):
+                product = graph.call_function(torch.mul, (n.args[1], factor))
+            n.args, n.kwargs = (n.args[0], product), {}
+
+
+def draw(n: Any) -> torch.Tensor:
+    """New random numbers of a node, from PyTorch's generator."""
+    args = torch.fx.map_arg(
+        n.args, lambda x: torch.empty(x.meta["val"].shape, dtype=x.meta["val"].dtype)
+    )
+    return n.target(*args, **{k: v for k, v in n.kwargs.items() if k != "device"})
+
+
+def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
+    """Memory for so many rows, which begins at a multiple of 64 bytes, so that JAX takes it."""
+    return torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype).numpy()
+
+
+def padded(stack: torch.Tensor, room: int) -> np.ndarray:
+    memory = room_for(stack, room)
+    memory[: len(stack)] = stack.numpy()
+    return memory
+
+
+def stacked(values: Sequence) -> Any:
+    return None if all(value is None for value in values) else np.stack(values)
