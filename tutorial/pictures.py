@@ -65,7 +65,7 @@ def learning_curves():
     """What the snippet of README draws, on a dark ground, as behind the arms."""
     [snippet] = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
     with contextlib.chdir(PROJECT), plt.style.context(STYLE):
-        exec(snippet.replace('"scores.png"', '"doc/scores.png", metadata={"Software": None}'))
+        exec(snippet.replace("show()", 'savefig("doc/scores.png", metadata={"Software": None})'))
 
 
 if __name__ == "__main__":
