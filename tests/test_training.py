@@ -172,7 +172,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_p
     table = read_scores(tmp_path / "three" / "scores.csv")
     assert table["episode"].tolist() == [1, 2, 3] and table["score"].tolist() == [5, 15, 10]
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
-    assert sorted(path.name for path in (tmp_path / "three").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "three").iterdir() if path.is_file()) == [
         "actor_best.safetensors",
         "actor_last.safetensors",
         "critic_best.safetensors",
