@@ -21,9 +21,9 @@ from reacher.episode import evaluate_policy
 from reacher.task import ACTION_SIZE, OBSERVATION_SIZE
 
 EXERCISES = (  # in the notebook's order, which numbers them
-    "policy losses soft_update mirrored_critic noise_probe networks n_step weights noise tree_walk"
+    "policy losses soft_update n_step step_down noise mirrored_critic noise_probe networks"
 ).split()
-IN_USE = "losses", "soft_update", "mirrored_critic", "networks"  # answers that agents call
+IN_USE = set(EXERCISES) - {"policy", "noise_probe"}  # answers that agents call
 WRONG_TRIES: collections.Counter = collections.Counter()  # of an exercise, since it was right
 # On six seeds, policies that look have at least 3.07 points, and others at most 2.44: the middle.
 ENOUGH_POINTS = 2.75
@@ -116,8 +116,8 @@ def alike(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def shown(values: np.ndarray) -> Any:
-    """Numbers with four decimals, or whole numbers and truth values as they are."""
-    return (values.astype(float).round(4) if values.dtype.kind == "f" else values).tolist()
+    """Numbers with four decimals, or truth values as they are."""
+    return (values if values.dtype == bool else values.astype(float).round(4)).tolist()
 
 
 def told_of(error: Exception) -> str:
@@ -384,13 +384,13 @@ def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> bool:
     return check("noise_probe", judge, lambda *_: [True, False], cases, mistakes, hints, praise)
 
 
-def check_networks(networks: Callable) -> bool:
+def check_networks(networks: Callable, settings: Any) -> bool:
     """An actor that is blind to the earnings alone, and a critic that sees all."""
     import torch
 
     def sees() -> list | None:
         """Whether the actor sees the earnings, and the critic; and whether both see all else."""
-        actor, critic = networks()
+        actor, critic = networks(settings)
         nothing, one_each = torch.zeros(1, OBSERVATION_SIZE), torch.eye(OBSERVATION_SIZE)
         action = actor(nothing).detach()
         answers = actor, lambda seen: critic(seen, action)[:, None]
@@ -452,31 +452,6 @@ def check_n_step(n_step_return: Callable) -> bool:
     return check("n_step", n_step_return, right, cases, mistakes, hints, praise)
 
 
-def check_weights(weights: Callable) -> bool:
-    """Importance weights, divided by the largest of the batch."""
-
-    def right(probabilities: np.ndarray, beta: float) -> np.ndarray:
-        return (probabilities / probabilities.min()) ** -beta
-
-    mistakes = [
-        ("the largest weight should be 1.", lambda p, beta: p**-beta),
-        ("the largest weight should be 1.", lambda p, beta: (len(p) * p) ** -beta),
-        ("divide by the largest, not by the sum.", lambda p, beta: p**-beta / (p**-beta).sum()),
-        ("what has the largest weight?", lambda p, beta: (p / p.max()) ** -beta),
-        ("what is sampled more often counts less.", lambda p, beta: (p / p.max()) ** beta),
-        ("where is beta?", lambda p, beta: p.min() / p),
-    ]
-    hints = (
-        "first come the weights of the formula, and then their maximum. Do you need N?",
-        "N cancels when you divide by the largest weight, that of the smallest probability.",
-    )
-    cases = {}
-    for given, beta in ([0.1, 0.2, 0.4], 0.5), ([0.1, 0.2, 0.4], 1.0), ([0.3, 0.3], 0.7):
-        cases[f"the probabilities {given} and a beta of {beta}"] = (np.array(given), beta)
-    praise = "Equal probabilities have weights of 1, so then nothing is corrected."
-    return check("weights", weights, right, cases, mistakes, hints, praise)
-
-
 def check_noise(noise_matrix: Callable, kind: Callable = np.array) -> bool:
     """Factorized noise (outputs, inputs) of two vectors; `kind` makes them, `torch.tensor` too."""
 
@@ -503,53 +478,49 @@ def check_noise(noise_matrix: Callable, kind: Callable = np.array) -> bool:
     return check("noise", noise_matrix, right, cases, mistakes, hints, praise)
 
 
-def check_tree_walk(find: Callable) -> bool:
-    """The leaf of a sum tree in whose share of the sum a number falls, counted from 0.
+def check_step_down(step_down: Callable) -> bool:
+    """A step of many walks down a sum tree: nodes (k,), values (k,) to children and what is left.
 
-    `find(tree, value)`: tree (2 * leaves,) has its root at 1, and the children of node i at 2i and
-    2i + 1; value from 0 to below the root.
+    `step_down(tree, nodes, values)`: tree (2 * leaves,) has its root at 1, and the children of node
+    i at 2i and 2i + 1; a value is from 0 to below the sum of its node.
     """
 
-    def by(
-        goes_left: Callable = np.less, keeps: bool = False, leaf_of: Callable = np.subtract
-    ) -> Callable:
-        def walk(tree: np.ndarray, value: float) -> Any:
-            node, leaves = 1, len(tree) // 2
-            while node < leaves:
-                left = tree[2 * node]
-                to_left = goes_left(value, left)
-                node, value = 2 * node + (not to_left), value - left * (not to_left and not keeps)
-            return leaf_of(node, leaves)
+    def by(to_right: Callable, taken: Callable = lambda left, right: left) -> Callable:
+        def step(tree: np.ndarray, nodes: np.ndarray, values: np.ndarray) -> Any:
+            left, right = tree[2 * nodes], tree[2 * nodes + 1]
+            goes_right = to_right(values, left)
+            return 2 * nodes + goes_right, values - goes_right * taken(left, right)
 
-        return walk
+        return step
 
+    right = by(np.greater_equal)
     mistakes = [
         (
-            "that is the node, and the leaves begin behind all others.",
-            by(leaf_of=lambda node, leaves: node),
+            "on the way to the right, the left sum is left behind.",
+            by(np.greater_equal, lambda *_: 0),
         ),
-        ("the first leaf has the number 0.", by(leaf_of=lambda node, leaves: node - leaves + 1)),
-        ("on the way to the right, the left share has to be left behind.", by(keeps=True)),
-        ("a small number lies to the left.", by(np.greater_equal)),
+        ("what lies to the left is left behind.", by(np.greater_equal, lambda left, right: right)),
+        ("a small number lies to the left.", by(np.less)),
         (
             "a share has its lower end and not its upper one. Otherwise a leaf that is never to be "
             "sampled can be found.",
-            by(np.less_equal),
+            by(np.greater),
         ),
+        ("first the children, then what is left.", lambda *given: right(*given)[::-1]),
     ]
     hints = (
-        "begin at the root. Does the number fall into the left child's sum, or behind it?",
-        "to the left while value < tree[2 * node]; to the right with value - tree[2 * node]; until "
-        "node >= len(tree) // 2, which you subtract.",
+        "does the number fall into the left child's sum, or behind it?",
+        "values >= tree[2 * nodes] says who goes right, as 0 or 1. Add that to 2 * nodes, and "
+        "subtract that share of tree[2 * nodes].",
     )
-    cases: dict[str, tuple] = {}
-    for leaves, values in (
-        ([3.0, 1.0, 0.0, 2.0], (3.5, 4.5, 0.5, 4.0, 3.0)),
-        ([0.0, 2.0, 5.0, 1.0, 0.0, 0.0, 4.0, 3.0], (6.0, 9.0, 0.0)),
-    ):
-        tree = np.array([0.0] * len(leaves) + leaves)
-        for node in reversed(range(1, len(leaves))):
-            tree[node] = tree[2 * node] + tree[2 * node + 1]
-        cases |= {f"the leaves {leaves} and the number {value}": (tree, value) for value in values}
-    praise = "Its steps are as many as the tree has levels, 20 for a million leaves."
-    return check("tree_walk", find, by(), cases, mistakes, hints, praise)
+    tree = np.array([0.0, 6.0, 4.0, 2.0, 3.0, 1.0, 0.0, 2.0])
+    cases = {
+        f"the leaves 3, 1, 0, 2, the nodes {nodes} and the numbers {values}": (
+            tree.copy(),
+            np.array(nodes),
+            np.array(values),
+        )
+        for nodes, values in (([1, 1, 1], [4.5, 0.5, 4.0]), ([3, 2, 3, 2], [0.5, 3.5, 0.0, 3.0]))
+    }
+    praise = "A million leaves need twenty such steps."
+    return check("step_down", step_down, right, cases, mistakes, hints, praise)

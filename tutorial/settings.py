@@ -74,9 +74,16 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def setting(default: Any, meaning: str, **limits: Any) -> Any:
-    """A field of the hyperparameters with its meaning, unit and source in one line."""
-    return Field(default, description=meaning, **limits)
+def setting(default: Any, meaning: str, paper: str = "", report: str = "", **limits: Any) -> Any:
+    """A field of the hyperparameters in one line.
+
+    Args:
+        meaning: with its unit.
+        paper, report: the values of the paper and of the write-up, where they differ; "-": none.
+        limits: those of pydantic's `Field`.
+    """
+    others = {"paper": paper, "report": report}
+    return Field(default, description=meaning, json_schema_extra=others, **limits)
 
 
 class Parameters(Settings):
