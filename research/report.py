@@ -1,0 +1,72 @@
+"""The stored runs of the report's agent, as the notebook's training cell trains it.
+
+python -m research.report [default|mirrors] [seed ...]    trains what is missing, seeds 0 to 9,
+                                                          into checkpoints/<agent>/seed<N>/
+
+`default` is the preset; `mirrors` is the same with the networks of the notebook's `whole_networks`.
+What was trained for other settings is replaced. A training that is stopped begins again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+
+from tutorial import notebook
+from tutorial.environments import open_environment
+from tutorial.evaluation import open_evaluation
+from tutorial.paths import CHECKPOINTS
+from tutorial.randomness import seed_everything
+from tutorial.run import load_run, run_folder
+from tutorial.settings import make_settings
+
+NETWORKS = {"default": "noisy_networks", "mirrors": "whole_networks"}
+SEEDS, ARMS, EPISODES = range(10), 20, 150
+TABLES = "scores.csv", "evaluation.csv", "hyperparameters.json"
+WEIGHTS = "actor_best.safetensors", "critic_best.safetensors"  # of seed 0 alone
+
+
+def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CHECKPOINTS) -> bool:
+    """Train an agent until it has solved the task, and keep its files; False: they are there."""
+    cells, kept = notebook.definitions(), run_folder(checkpoints, name, seed)
+    settings = make_settings(cells.Hyperparameters, "default", {})
+    metadata = {"preset": "default", "seed": seed, "env_location": "", "num_agents": ARMS}
+    if name != "default":
+        metadata["networks"] = NETWORKS[name]
+    wanted = {"hyperparameters": settings.model_dump(mode="json"), **metadata}
+    if (kept / TABLES[-1]).exists() and wanted.items() <= load_run(kept).items():
+        return False
+    environment = open_environment("", ARMS, seed)
+    generator = seed_everything(seed)
+    agent = cells.Agent(settings, generator, notebook.learner_with(NETWORKS[name]))
+    options = {"metadata": metadata, "evaluation": open_evaluation("", ARMS)}
+    with tempfile.TemporaryDirectory() as place:
+        run = Path(place) / "run"
+        cells.train_agent(environment, agent, run, episodes, **options)
+        kept.mkdir(parents=True, exist_ok=True)
+        for file in (*TABLES, *(WEIGHTS if seed == 0 else ())):
+            shutil.copyfile(run / file, kept / file)
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m research.report", description=__doc__)
+    parser.add_argument("agents", nargs="*", metavar="AGENT or SEED")
+    words = parser.parse_args().agents
+    seeds = [int(word) for word in words if word.isdigit()] or SEEDS
+    names = [word for word in words if not word.isdigit()] or NETWORKS
+    if unknown := set(names) - set(NETWORKS):
+        parser.error(f"no agent {', '.join(sorted(unknown))}: there are {', '.join(NETWORKS)}")
+    torch.set_num_threads(1)
+    for name in names:
+        for seed in seeds:
+            print(f"{name}, seed {seed}", flush=True)
+            print("trained" if train(name, seed) else "stored already", flush=True)
+
+
+if __name__ == "__main__":
+    main()
