@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from research.training import COLUMNS, Row
 from tutorial.files import write_whole
+from tutorial.machine import hash_of, this_machine
 
 
 def stored_seeds(path: Path) -> set[int]:
@@ -25,3 +27,13 @@ def store(path: Path, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> 
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "\n".join([",".join(columns), *lines, ""]).encode())
+    note_machine(path.parent, {f"{path.stem}, seed {row[0]}" for row in rows})
+
+
+def note_machine(folder: Path, runs: Iterable[str]) -> None:
+    """Add runs to the file that says on which kind of machine they ran; see `tutorial.machine`."""
+    machine = this_machine()
+    path = folder / f"machine-{hash_of(json.dumps(machine))}.json"
+    known = json.loads(path.read_text())["runs"] if path.exists() else []
+    about = {**machine, "runs": sorted({*known, *runs})}
+    write_whole(path, (json.dumps(about, indent=1) + "\n").encode())

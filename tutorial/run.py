@@ -24,6 +24,7 @@ import tapejit
 from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
 from tutorial.files import write_whole
+from tutorial.machine import processor
 from tutorial.randomness import random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
 from tutorial.states import pack, require_sound, unpack
@@ -199,6 +200,7 @@ class TrainingRun:
         left_out, file = list[str](), io.BytesIO()
         torch.save(pack(state, "", {}, left_out), file)
         about = self.about() | {"engine": state["engine"], "versions": versions()}
+        about["processor"] = processor()
         write_whole(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
         write_whole(self.folder / "state.pt", file.getbuffer())
         if left_out != self.left_out:

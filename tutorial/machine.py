@@ -1,0 +1,83 @@
+"""What a machine computes, part by part, so that two of them can be compared.
+
+python -m tutorial.machine [folder ...]    compares this machine with those of stored runs
+
+The same seed gives the same numbers where all parts agree. Random numbers and physics have agreed
+on all machines so far; matrix products differ between kinds of processors.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tutorial.environments import open_environment
+from tutorial.paths import CHECKPOINTS
+from tutorial.randomness import versions
+
+
+def hash_of(*arrays: Any) -> str:
+    """Eight digits that change with any bit of arrays, or of a text."""
+    return hashlib.sha256(b"".join(np.asarray(one).tobytes() for one in arrays)).hexdigest()[:8]
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", cpuinfo.read_text() if cpuinfo.exists() else "")
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+@functools.cache
+def this_machine() -> dict[str, Any]:
+    """Processor, versions, and a hash of what each part computes from the same exact inputs."""
+    generator = np.random.default_rng(0)
+    exact = generator.integers(-256, 257, (2, 64, 128)).astype(np.float32) / 256  # no rounding yet
+    environment, seen = open_environment(seed=0), []
+    environment.reset()
+    for torques in generator.integers(-64, 65, (100, 20, 4)) / 64:
+        seen += environment.step(torques)[:2]
+    environment.close()
+    parts = {
+        "random numbers": hash_of(generator.standard_normal(1_000, np.float32)),
+        "physics": hash_of(*seen),
+        "PyTorch": hash_of(torch.tanh(torch.from_numpy(exact[0]) @ torch.from_numpy(exact[1]).T)),
+    }
+    try:
+        import jax
+
+        parts["JAX"] = hash_of(jax.jit(lambda x: jax.numpy.tanh(x[0] @ x[1].T))(exact))
+    except ImportError:  # then PyTorch computes all
+        parts["JAX"] = "not installed"
+    return {"processor": processor(), "versions": versions(), "parts": parts}
+
+
+def differences(stored: dict[str, Any]) -> list[str]:
+    """A line for each part in which this machine differs from a stored one."""
+    here, lines = this_machine(), []
+    for kind in ("parts", "versions"):
+        for name, value in here[kind].items():
+            if value != (was := stored[kind].get(name)):
+                lines.append(f"{name}: {was} there, {value} here")
+    return lines
+
+
+def main(folders: list[str]) -> None:
+    for folder in map(Path, folders or [CHECKPOINTS]):
+        for file in sorted(folder.glob("**/machine-*.json")):
+            stored = json.loads(file.read_text())
+            told = differences(stored) or ["computes the same, so a seed gives the same numbers"]
+            print(f"{file}, {stored['processor']}:", *told, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
