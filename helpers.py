@@ -11,7 +11,7 @@ small functions that only cells need. Figures, results and exercises keep their 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,25 +38,17 @@ from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.run import load_network, load_run, run_folder, training_run
 from tutorial.scores import moving_average, read_scores, solved_at
-from tutorial.settings import (
-    Settings,
-    check_parameters,
-    make_settings,
-    setting,
-    steps_of_update,
-)
+from tutorial.settings import Settings, check_parameters, make_settings, setting
 
 
-def training_options(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of `training_run`, by the notebook's parameters and its environment.
-
-    Args:
-        names: all that a notebook has defined, such as `globals()`.
-    """
-    metadata = {name: names[name] for name in ("preset", "seed", "env_location")}
-    metadata["num_agents"] = names["environment"].num_envs
-    evaluation = open_evaluation(names["env_location"], metadata["num_agents"])
-    return {"metadata": metadata, "evaluation": evaluation, "resume": names["train"] == "resume"}
+def training_options(
+    preset: str, seed: int, env_location: str, num_agents: int, train: bool | str
+) -> dict[str, Any]:
+    """Options of `training_run`, by the notebook's parameters."""
+    metadata = {"preset": preset, "seed": seed, "env_location": env_location}
+    metadata["num_agents"] = num_agents
+    evaluation = open_evaluation(env_location, num_agents)
+    return {"metadata": metadata, "evaluation": evaluation, "resume": train == "resume"}
 
 
 def require_finite(what: str, values: np.ndarray) -> None:

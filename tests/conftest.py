@@ -6,13 +6,11 @@ import signal
 
 import hypothesis
 import matplotlib
-import numpy as np
 import pytest
 import torch
 
 from browser import driver
 from lines import register
-from tutorial.environments import Task
 from tutorial.notebook import definitions
 from tutorial.settings import make_settings
 
@@ -43,11 +41,5 @@ def notebook():
 
 @pytest.fixture(scope="session")
 def defaults(notebook):
-    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides.
-
-    Mirrors are off where they are not named, because most networks here see less than arms do.
-    """
-    kind, other = notebook.Hyperparameters, Task(np.ones(3, np.float32), 2, 30.0, "other")
-    return lambda **overrides: make_settings(
-        kind, "default", overrides, None if "mirrors" in overrides else other
-    )
+    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides."""
+    return lambda **overrides: make_settings(notebook.Hyperparameters, "default", overrides)

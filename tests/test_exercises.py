@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import numpy as np
 import pytest
-import torch
 
 from tutorial import exercises
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK
 
 NAMES = (
-    "my_policy my_targets my_soft_update MirroredCritic my_noise_probe my_networks "
-    "my_n_step_return my_weights my_noise"
+    "my_policy my_targets my_soft_update my_n_step_return my_step_down my_noise "
+    "MirroredCritic my_noise_probe my_networks"
 ).split()
 
 
@@ -100,12 +101,16 @@ CRITIC = """class MirroredCritic(PlainCritic):
         signs, action_signs = self.frame(observations)
         return """
 PROBE = "my_noise_probe = lambda agent: "
-NETWORKS = """def my_networks():
-    actor, critic = normalized_networks()
+NETWORKS = """def my_networks(settings, task=ARMS):
+    actor, critic = normalized_networks(settings)
     """
 PAIR = "\n    return actor, critic"
 RETURN = "my_n_step_return = lambda rewards, gamma: "
-WEIGHTS = "my_weights = lambda p, beta: "
+STEP = """def my_step_down(tree, nodes, values):
+    left, others = 2 * nodes, 2 * nodes + 1
+    right = values >= tree[left]
+    return """
+NOISE = "my_noise = lambda noise_in, noise_out: "
 WRONG = [  # an answer, and what it is told
     (POLICY + "1 + 0 * to_goal[:, 0]" + TORQUES, "does not look where the goal is"),
     (POLICY + "-to_goal[:, 1] - turning[:, 1]" + TORQUES, "looks at the goal's height"),
@@ -160,23 +165,23 @@ WRONG = [  # an answer, and what it is told
     for k in range(1, len(rewards)):
         total += gamma**k * rewards[k]
     return total""", "changes what it is given"),
-    (WEIGHTS + "p**-beta", "the largest weight should be 1"),
-    (WEIGHTS + "(1 / len(p) / p) ** beta", "the largest weight should be 1"),
-    (WEIGHTS + "p**-beta / sum(p**-beta)", "not by the sum"),
-    (WEIGHTS + "p**-beta / p.max() ** -beta", "what has the largest weight?"),
-    (WEIGHTS + "(p / p.max()) ** beta", "sampled more often counts less"),
-    (WEIGHTS + "p.min() / p", "where is beta?"),
-    (WEIGHTS + "'0.5'", "raised TypeError: the answer should be numbers"),
-    ("my_noise = lambda x, y: np.outer(np.abs(y) ** 0.5, np.abs(x) ** 0.5)", "where is the sign?"),
-    ("my_noise = lambda x, y: np.outer(y, x)", "f takes a root"),
-    ("f = lambda x: np.sign(x) * abs(x) ** 0.5\nmy_noise = lambda x, y: np.outer(f(x), f(y))",
-     "outputs are the rows"),
-    ("my_noise = lambda x, y: np.outer(abs(y), abs(x)) ** 0.5 * np.sign(y)", "raised ValueError"),
+    (RETURN + "'0.5'", "raised TypeError: the answer should be numbers"),
+    (STEP + "left + right, values", "the left sum is left behind"),
+    (STEP + "left + right, values - right * tree[others]", "what lies to the left"),
+    (STEP.replace(">=", "<") + "left + right, values - right * tree[left]", "lies to the left"),
+    (STEP.replace(">=", ">") + "left + right, values - right * tree[left]", "not its upper one"),
+    (STEP + "values - right * tree[left], left + right", "first the children"),
+    (STEP.replace("right =", "values -= 1; right =") + "left + right, values", "changes what"),
+    (NOISE + "torch.outer(noise_out.abs().sqrt(), noise_in.abs().sqrt())", "where is the sign?"),
+    (NOISE + "torch.outer(noise_out.sqrt(), noise_in.sqrt())", "a negative number has no root"),
+    (NOISE + "torch.outer(noise_out, noise_in)", "f takes a root"),
+    (NOISE + "torch.outer(signed_root(noise_in), signed_root(noise_out))", "outputs are the rows"),
+    (NOISE + "signed_root(noise_out) * signed_root(noise_in)", "raised RuntimeError"),
 ]  # fmt: skip
 
 
 def exercise_of(source):
-    return [name in source for name in NAMES].index(True)
+    return next(k for k, name in enumerate(NAMES) if re.search(rf"\b{name}\b", source))
 
 
 @pytest.mark.parametrize("source, told", WRONG, ids=[told for _, told in WRONG])
@@ -200,67 +205,22 @@ def test_every_exercise_has_three_wrong_answers_here():
 def test_a_second_try_is_told_more_than_the_first(capsys):
     exercises.WRONG_TRIES.clear()
     for _ in range(2):
-        exercises.check_weights(lambda p, beta: 7 * p)
+        exercises.check_n_step(lambda rewards, discount: 9 * rewards[0])
     first, second = capsys.readouterr().out.split("Exercise")[1:]
     assert first.split("Hint:")[0] == second.split("Hint:")[0]
-    assert "smallest probability" not in first and "smallest probability" in " ".join(
-        second.split()
-    )
+    assert "discount**k" not in first and "discount**k" in second
 
 
 def test_an_exception_is_told_with_the_line_that_raised_it(tmp_path, capsys):
     """As the reader's, and not from within the check."""
     path = tmp_path / "answer.py"
-    path.write_text("def my_weights(p, beta):\n    return p / [1, 2]\n")
+    path.write_text("def my_n_step_return(rewards, discount):\n    return rewards / 2\n")
     names = {}
     exec(compile(path.read_text(), path, "exec"), names)
-    assert not exercises.check_weights(names["my_weights"])
+    assert not exercises.check_n_step(names["my_n_step_return"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "your function raised ValueError: operands" in said
-    assert said.endswith("in its line 'return p / [1, 2]'.")
-
-
-def walk(tree, value, first_right=np.greater_equal, keeps=False, base=None):
-    node, leaves = 1, len(tree) // 2
-    while node < leaves:
-        left = tree[2 * node]
-        is_right = first_right(value, left)
-        node, value = 2 * node + is_right, value - left * is_right * (not keeps)
-    return node - (leaves if base is None else base)
-
-
-TREE_ANSWERS = {
-    "is right": walk,
-    "that is the node": lambda *given: walk(*given, base=0),
-    "the first leaf has the number 0": lambda *given: walk(*given) + 1,
-    "has to be left behind": lambda *given: walk(*given, keeps=True),
-    "lies to the left": lambda *given: walk(*given, first_right=np.less),
-    "not its upper one": lambda *given: walk(*given, first_right=np.greater),
-    "your function raised IndexError": lambda tree, value: tree[len(tree)],
-    "still to be written": lambda tree, value: None,
-}
-
-
-@pytest.mark.parametrize("told", TREE_ANSWERS)
-def test_a_walk_down_the_tree_is_told_its_mistake(capsys, told):
-    assert exercises.check_tree_walk(TREE_ANSWERS[told]) == (told == "is right")
-    assert told in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_walk_that_is_asked_for_is_the_one_of_the_agents_tree(notebook):
-    def find(tree, value):
-        return notebook.tree_find(tree, np.array([value]))[0]
-
-    assert exercises.check_tree_walk(find)
-
-
-def test_factorized_noise_may_be_made_of_tensors():
-    def noise(*both):
-        noise_in, noise_out = (x.sign() * x.abs().sqrt() for x in both)
-        return torch.outer(noise_out, noise_in)
-
-    assert exercises.check_noise(noise, torch.tensor)
-    assert not exercises.check_noise(lambda *both: noise(*both).abs(), torch.tensor)
+    assert "your function raised TypeError: unsupported operand" in said
+    assert said.endswith("in its line 'return rewards / 2'.")
 
 
 @pytest.mark.parametrize("seed", range(3))

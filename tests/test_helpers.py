@@ -76,10 +76,9 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
     task = helpers.task_of(environment, notebook.ARMS)
     assert (task.name, task.action_size, task.is_arms) == ("Pendulum", 1, False)
     settings = helpers.make_settings(*options, {}, task)
-    assert (settings.noise_schedule, settings.mirrors) == ("constant", False)
-    for overrides in ({"noise_schedule": "best_score"}, {"mirrors": True}):
-        with pytest.raises(ValueError, match="choose ('constant'|False) here"):
-            helpers.make_settings(*options, overrides, task)
+    assert settings.noise_schedule == "constant"
+    with pytest.raises(ValueError, match="choose 'constant' here"):
+        helpers.make_settings(*options, {"noise_schedule": "best_score"}, task)
 
 
 def test_goals_of_another_environment_are_refused():
@@ -148,9 +147,8 @@ def test_networks_come_back_bit_for_bit_or_with_a_clear_error(tmp_path):
         helpers.load_network(tmp_path / "critic.safetensors", loaded)
 
 
-@pytest.mark.parametrize("preset", ["default", "fast"])
-def test_stored_runs_are_in_the_present_format(notebook, preset):
-    folder = helpers.run_folder(helpers.CHECKPOINTS, preset, 0)
+def test_stored_runs_are_in_the_present_format(notebook):
+    folder = helpers.run_folder(helpers.CHECKPOINTS, "default", 0)
     settings = notebook.Hyperparameters(**helpers.load_run(folder)["hyperparameters"])
     agent = notebook.Agent(settings, np.random.default_rng(0))
     helpers.load_network(folder / "actor_best.safetensors", agent.learner.actor)

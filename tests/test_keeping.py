@@ -1,10 +1,9 @@
-"""Weights that are kept and loaded: those of the agent that a reader builds, and damaged ones."""
+"""Weights that are kept and loaded: those of the notebook's training, and damaged ones."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -14,39 +13,36 @@ import pytest
 import safetensors.torch
 import torch
 
+import small_training
 from reacher.task import OBSERVATION_SIZE
 from tutorial.paths import NOTEBOOK
 from tutorial.run import load_network, load_run
 
-[LINES] = re.findall(  # the notebook's
-    r"```python\n(from safetensors.*?)```",
-    "\n".join(cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells),
-    re.DOTALL,
-)
-KEEP, LOAD = LINES.split("\n", 1)
-NEW_SESSION = f"""import helpers
-import numpy as np
-import torch
-
-{LOAD}
-observations = torch.from_numpy(np.load("observations.npy"))
-np.save("actions.npy", actor(observations).detach().numpy())
+[CELL] = [  # of section 12, "Keep it, and play"
+    cell.source
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+    if cell.cell_type == "code" and "actor_best.safetensors" in cell.source
+]
+NEW_SESSION = f"""from pathlib import Path
+import helpers
+helpers.definitions()
+from Continuous_Control import *
+folder, task = Path("run"), ARMS
+{CELL.partition("environment.close")[0]}
+np.save("actions.npy", policy(np.load("observations.npy")))
 """
 
 
-def test_the_agent_that_one_has_built_is_kept_in_three_lines(notebook, tmp_path, monkeypatch):
-    """And acts the same in a process that has only the notebook's file and these weights."""
+def test_an_agent_that_was_kept_acts_the_same_in_a_new_session(tmp_path, monkeypatch):
+    """Which has only the notebook's file and what the training left."""
+    small_training.shrink(monkeypatch.setattr)
     monkeypatch.chdir(tmp_path)
-    generator, settings = np.random.default_rng(0), notebook.PlainSettings()
-    learner = notebook.PlainDDPG(*notebook.normalized_networks(), settings)
-    memory = notebook.UniformReplay(settings, generator)
-    trained_agent = notebook.PlainAgent(learner, memory, generator, settings)
-    exec(KEEP, {"trained_agent": trained_agent})
-    observations = generator.standard_normal((20, OBSERVATION_SIZE), np.float32)
+    agent = small_training.train("run", episodes=1)
+    observations = np.random.default_rng(0).standard_normal((20, OBSERVATION_SIZE), np.float32)
     np.save("observations.npy", observations)
     path = {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", NEW_SESSION], check=True, env=os.environ | path)
-    np.testing.assert_array_equal(np.load("actions.npy"), trained_agent.policy(observations))
+    np.testing.assert_array_equal(np.load("actions.npy"), agent.policy(observations))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_the_agent_that_one_has_built_is_kept_in_three_lines(notebook, tmp_path,
     ],
 )
 def test_weights_that_are_none_are_refused_by_name(notebook, tmp_path, change, told):
-    actor, _ = notebook.plain_networks()
+    actor, _ = notebook.plain_networks(notebook.PlainSettings())
     weights = {name: tensor.clone() for name, tensor in actor.state_dict().items()}
     weights["layers.0.weight"] = change(weights["layers.0.weight"])
     safetensors.torch.save_file(weights, tmp_path / "actor.safetensors")

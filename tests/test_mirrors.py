@@ -38,7 +38,7 @@ def test_mirrors_make_policy_and_values_symmetric(notebook, mirror):
     torch.manual_seed(0)
     signs = notebook.MIRRORS[mirror]
     seen, actions = torch.randn(200, 33), torch.rand(200, 4)  # goals in all four sectors
-    actor, critic = notebook.normalized_networks()
+    actor, critic = notebook.whole_networks(notebook.NoisySettings())
     with torch.no_grad():
         assert torch.equal(actor(seen * signs[:33]), actor(seen) * signs[33:])
         assert actor(seen).abs().min() > 0

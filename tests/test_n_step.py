@@ -78,9 +78,9 @@ def test_windows_against_brute_force(notebook, n_step, discount, arms, together,
 
     buffer, blocks = notebook.NStepBuffer(n_step, discount), []
     for t, end in enumerate(ends):
-        blocks += buffer.append(observations[t], actions[t], rewards[t])
-        if end.any():
-            blocks += buffer.flush(followed[t], end != 3, end == 1, end > 1)
+        seen = np.where(end[:, None] > 0, followed[t], observations[(t + 1) % decisions])
+        what_it_did = observations[t], actions[t], rewards[t]
+        blocks += buffer.add(*what_it_did, seen, end != 3, end == 1, end > 1)
     batch = joined(blocks) if blocks else None
 
     for arm in range(arms):

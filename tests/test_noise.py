@@ -115,15 +115,13 @@ def test_every_row_has_the_factorised_noise_itself(notebook):
 
 
 def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
-    actor = notebook.NoisyActor(TASK.scale, 4, units=8, sigma=1.0)
-    actor.frame = notebook.NoMirror()
+    actor, _ = notebook.noisy_networks(defaults(hidden_units=8), TASK)
     noisy = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
     plain = [layer for layer in actor.modules() if type(layer) is torch.nn.Linear]
     assert [layer.out_features for layer in noisy] == [8, 4]
     assert [layer.in_features for layer in plain] == [3] and sum(actor.noise_sizes) == 16 + 12
     seen, noise = torch.randn(5, 3), torch.randn(5, 28)
-    first = actor.layers[0](seen * actor.factor)
-    hidden = actor.layers[1][1:](noisy[0](first, noise[:, :16]))
+    hidden = noisy[0](plain[0](seen).relu(), noise[:, :16]).relu()
     torch.testing.assert_close(actor(seen, noise), noisy[1](hidden, noise[:, 16:]).tanh())
     quiet = make_agent(notebook, defaults).learner
     assert quiet.noise_size == 0 and torch.equal(quiet.act(seen, noise[:, :0]), quiet.act(seen))

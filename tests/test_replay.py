@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import types
 
 import numpy as np
 import pytest
@@ -13,16 +13,6 @@ from hypothesis import strategies as st
 from tutorial.notebook import definitions
 
 
-def assert_parents_are_sums(tree):
-    """Every inner node is exactly the floating-point sum of its two children."""
-    inner = np.arange(1, len(tree) // 2)
-    np.testing.assert_array_equal(tree[inner], tree[2 * inner] + tree[2 * inner + 1])
-
-
-def leaves_of(tree):
-    return tree[len(tree) // 2 :]
-
-
 def numbered(numbers):
     """Transitions that are numbered in all their parts."""
     part = torch.as_tensor(numbers, dtype=torch.float32)
@@ -31,8 +21,8 @@ def numbered(numbers):
 
 def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
     """A prioritized memory."""
-    settings = notebook.PlainSettings(replay_capacity=capacity)
-    replay = notebook.PrioritizedReplay(settings, np.random.default_rng(0), alpha)
+    settings = notebook.PrioritySettings(replay_capacity=capacity, priority_exponent=alpha)
+    replay = notebook.PrioritizedReplay(settings, np.random.default_rng(0))
     replay.epsilon = epsilon
     return replay
 
@@ -41,44 +31,39 @@ def memory(notebook, capacity=16, alpha=0.6, epsilon=1e-4):
 def test_updates_and_finds_against_brute_force(notebook, data, depth):
     """Whole-numbered priorities add up exactly, so the cumulative sum settles every draw."""
     size = 2**depth
-    tree, plain = np.zeros(2 * size), np.zeros(size)
+    tree, plain = notebook.SumTree(size), np.zeros(size)
     updates = st.lists(
         st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1, max_size=20
     )
     for batch in data.draw(st.lists(updates, min_size=1, max_size=5)):
         leaves = np.array([leaf for leaf, _ in batch])
         priorities = np.array([float(priority) for _, priority in batch])
-        notebook.tree_update(tree, leaves, priorities)
+        tree.update(leaves, priorities)
         for leaf, priority in batch:  # of two updates of a leaf the later one counts
             plain[leaf] = priority
-        np.testing.assert_array_equal(leaves_of(tree), plain)
-        assert_parents_are_sums(tree)
-    if tree[1]:
+        np.testing.assert_array_equal(tree.sums[size:], plain)
+        np.testing.assert_array_equal(tree.sums[1:size], tree.sums[2::2] + tree.sums[3::2])
+    if whole := tree.sums[1]:
         share = st.floats(0, 1, exclude_max=True)
-        values = tree[1] * np.array(data.draw(st.lists(share, min_size=1, max_size=20)))
+        values = whole * np.array(data.draw(st.lists(share, min_size=1, max_size=20)))
         edges = np.concatenate([[0], np.cumsum(plain)[:-1]])
-        values = np.concatenate([values, edges[edges < tree[1]]])  # where one share ends
+        values = np.concatenate([values, edges[edges < whole]])  # where one share ends
         expected = np.searchsorted(np.cumsum(plain), values, side="right")
-        np.testing.assert_array_equal(notebook.tree_find(tree, values), expected)
+        np.testing.assert_array_equal(tree.find(values), expected)
 
 
-@given(
-    priorities=st.lists(
-        st.one_of(st.just(0.0), st.floats(1e-12, 1e12)), min_size=1, max_size=64
-    ).filter(any),
-    seed=st.integers(0, 1000),
-)
-def test_no_leaf_of_priority_zero_is_ever_found(notebook, priorities, seed):
-    """Not even where rounding carries a value to the end of all shares."""
-    size = 2 ** max(1, math.ceil(math.log2(len(priorities))))
-    tree = np.zeros(2 * size)
-    notebook.tree_update(tree, np.arange(len(priorities)), np.array(priorities))
-    values = np.random.default_rng(seed).random(50) * tree[1]
-    found = notebook.tree_find(tree, np.append(values, [0, np.nextafter(tree[1], 0), tree[1]]))
-    assert (leaves_of(tree)[found] > 0).all()
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=40), st.integers(0, 1000))
+def test_nothing_is_sampled_that_was_never_stored(notebook, td_errors, seed):
+    """Not even where rounding carries a point to the end of all shares."""
+    replay = memory(notebook, 64)
+    replay.add(numbered(np.zeros(len(td_errors))), np.array(td_errors))
+    for share in np.random.default_rng(seed).random(), np.nextafter(1, 0):
+        replay.generator = types.SimpleNamespace(random=lambda shape, x=share: np.full(shape, x))
+        indices, _, weights = replay.sample((3, 50), beta=0.4)
+        assert indices.max() < len(td_errors) and np.isfinite(weights).all()
 
 
-@given(capacity=st.integers(1, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
+@given(capacity=st.integers(2, 12), sizes=st.lists(st.integers(1, 15), min_size=1, max_size=8))
 def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
     settings = notebook.PlainSettings(replay_capacity=capacity)
     replay, added = notebook.UniformReplay(settings, np.random.default_rng(0)), 0

@@ -173,13 +173,15 @@ def with_memories(cells):
     class Learner(cells.DDPG):
         steps = 0
 
-        def make_actor(self, scale, action_size, settings):
-            return Actor(scale, action_size, settings.hidden_units, settings.noisy_sigma)
+        @staticmethod
+        def make_networks(settings, task):
+            actor, critic = cells.noisy_networks(settings, task)
+            return Actor(task.scale, actor.layers), critic
 
-        def __init__(self, scale, action_size, settings):
-            super().__init__(scale, action_size, settings)
+        def __init__(self, settings, task):
+            super().__init__(settings, task)
             self.log_alpha = torch.zeros((), requires_grad=True)
-            self.others = [self.make_critic(scale, action_size, settings) for _ in range(2)]
+            self.others = [self.make_networks(settings, task)[1] for _ in range(2)]
             others = [weight for critic in self.others for weight in critic.parameters()]
             self.others_optimizer = torch.optim.Adam([self.log_alpha, *others], lr=0.01)
             schedule = torch.optim.lr_scheduler.StepLR
@@ -352,7 +354,7 @@ def with_part(*names, value):
 def negative_priority(folder):
     def change(parts):
         memory = parts["agent"]["parts"]["memory"]["parts"]
-        numbers = memory["tree"]["numbers"]
+        numbers = memory["tree"]["parts"]["sums"]["numbers"]
         numbers[len(numbers) // 2 + 3] = -1
 
     rewritten(folder, change)

@@ -1,8 +1,9 @@
-"""The agent of the notebook's section 10 in one file, in plain PyTorch, from top to bottom.
+"""The notebook's agent with mirrors and layer normalization, from top to bottom in plain PyTorch.
 
 python -m tutorial.ddpg    trains it for six episodes, which takes about a minute
 
-Of this project it needs only `reacher`, the arms. It computes what the notebook's cells compute.
+Of this project it needs only `reacher`, the arms. It computes what the notebook's cells compute,
+up to section 14.
 """
 
 from __future__ import annotations

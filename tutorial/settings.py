@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,11 +13,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from reacher.physics import MAX_AGENTS
 from tutorial.environments import Task, require_environment
 
-# Named sets of hyperparameters: what differs from the notebook's defaults. `fast` leaves NoisyNet
-# out and stops learning sooner, so it takes less time. `gymnasium` suits tasks with other rewards.
+# Named sets of hyperparameters: what differs from the notebook's defaults. `gymnasium` suits tasks
+# with other rewards.
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
-    "fast": {"noisy_layers": False, "anneal_episodes": 4},
     "gymnasium": {
         "noise_schedule": "constant",
         "gaussian_sigma": 0.2,
@@ -137,26 +135,11 @@ def make_settings(
     settings: Any = model(**PRESETS[preset] | overrides)
     if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
-    instead: dict[str, Any] = {}
     if task and task.reward_threshold is None and settings.noise_schedule == "best_score":
-        instead["noise_schedule"] = "constant"
-    if task and not task.is_arms and settings.mirrors:
-        instead["mirrors"] = False
-    for name in instead.keys() & overrides.keys():
-        raise ValueError(
-            f"{name} = {overrides[name]!r} needs an environment with a reward threshold, or with "
-            f"the arms' mirrors: choose {instead[name]!r} here"
-        )
-    return settings.model_copy(update=instead)
-
-
-def steps_of_update(settings: Any, new: int) -> int:
-    """Gradient steps of an update: fewer where few transitions are new.
-
-    Args:
-        settings: the notebook's `Hyperparameters`. A transition is used `max_samples_per_insert`
-            times at most, on average.
-        new: transitions since the last update.
-    """
-    allowed = settings.max_samples_per_insert * new / settings.batch_size
-    return min(settings.gradient_steps, math.ceil(allowed))
+        if "noise_schedule" in overrides:
+            raise ValueError(
+                "noise_schedule = 'best_score' needs an environment with a reward threshold: choose "
+                "'constant' here"
+            )
+        return settings.model_copy(update={"noise_schedule": "constant"})
+    return settings

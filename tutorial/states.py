@@ -122,8 +122,8 @@ def unpack(packed: Any, built: Any, known: dict[int, Any], name: str = "") -> An
 def require_sound(agent: Any, episodes: int) -> None:
     """Raise ValueError if an agent after so many episodes holds what none can, and say what."""
     memory, schedules = agent.memory, getattr(agent, "schedules", None)
-    ring, tree = getattr(memory, "ring", memory), getattr(memory, "tree", np.zeros(2))
-    sums = tree[2::2] + tree[3::2]
+    ring, tree = getattr(memory, "ring", memory), getattr(memory, "tree", None)
+    sums = getattr(tree, "sums", np.zeros(2))
     counts = {  # and their largest
         "ring.size": (getattr(ring, "size", 0), getattr(ring, "capacity", 0)),
         "ring.position": (getattr(ring, "position", 0), getattr(ring, "capacity", 1) - 1),
@@ -133,7 +133,7 @@ def require_sound(agent: Any, episodes: int) -> None:
     for name, (count, most) in counts.items():
         if type(count) is not int or not 0 <= count <= most:
             raise ValueError(f"{name} is {count}, and must be from 0 to {most}")
-    if not (tree >= 0).all() or not np.allclose(tree[1 : len(sums) + 1], sums):
+    if not (sums >= 0).all() or not np.allclose(sums[1 : len(sums) // 2], sums[2::2] + sums[3::2]):
         raise ValueError("priorities must be at least 0, and nodes of the tree their sums")
 
 
