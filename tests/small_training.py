@@ -54,10 +54,10 @@ def make_agent(kind="default", agent=None, learner=None, **overrides):
 
 
 def make_plain_agent(networks=None, kind=None, agent=None, **options):
-    """An agent without settings. Args: networks, which makes actor and critic; kind of learner."""
+    """An agent of an early section. Args: networks, a function of settings; kind of learner."""
     cells, generator = definitions(), seed_everything(0)
-    settings = (cells.LateSettings if "n_step" in options else cells.PlainSettings)(**options)
-    learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(), settings)
+    settings = (cells.NStepSettings if "n_step" in options else cells.PlainSettings)(**options)
+    learner = (kind or cells.PlainDDPG)(*(networks or cells.plain_networks)(settings), settings)
     memory = cells.UniformReplay(settings, generator)
     return (agent or cells.PlainAgent)(learner, memory, generator, settings)
 
@@ -162,8 +162,6 @@ def warm_up() -> None:
 
     Gradients would start threads, which such a copy loses.
     """
-    definitions().tree_update(np.zeros(4), np.arange(2), np.ones(2))
-    definitions().tree_find(np.ones(4), np.ones(2))
     agent = make_agent()
     agent.learner.actor_optimizer.step()
     evaluate_policy(open_environment("", ARMS, 0), agent.policy)

@@ -174,6 +174,16 @@ def extensions() -> types.ModuleType:
     return load_definitions(EXTENSIONS)
 
 
+@functools.cache
+def learner_with(networks: str, learner: str = "DDPG") -> type:
+    """The notebook's learner, or one of the extensions, whose networks a function of cells makes.
+
+    Args: networks, its name, such as "whole_networks".
+    """
+    kind = getattr(definitions() if learner == "DDPG" else extensions(), learner)
+    return type(learner, (kind,), {"make_networks": staticmethod(getattr(definitions(), networks))})
+
+
 def describe_pictures(notebook: nbformat.NotebookNode) -> None:
     """Give every picture in the outputs words for whoever cannot see it.
 
