@@ -25,7 +25,7 @@ from reacher.episode import evaluate_policy, rollout
 from reacher.task import SOLVED_SCORE
 from reacher_page import interactive
 from reacher_page.learn import learning_page
-from reacher_page.live import live_arms, show_agent, show_arms
+from reacher_page.live import live_arms, show_agent
 
 # Figures, tables and exercises
 from tutorial import exercises, figures, results, summaries
@@ -33,7 +33,7 @@ from tutorial import exercises, figures, results, summaries
 # Settings, the training and its files
 from tutorial.environments import Task, open_environment, task_of, what_followed
 from tutorial.evaluation import open_evaluation
-from tutorial.notebook import definitions
+from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.run import load_network, load_run, run_folder, training_run
@@ -57,11 +57,16 @@ def require_finite(what: str, values: np.ndarray) -> None:
         raise FloatingPointError(f"{what} is not finite")
 
 
-def new_agent(preset: str = "default", seed: int = 0) -> Any:
-    """An untrained agent of the notebook's cells."""
+def new_agent(preset: str = "default", seed: int = 0, networks: str = "noisy_networks") -> Any:
+    """An untrained agent of the notebook's cells, with networks of this function of theirs."""
     cells = definitions()
     settings = make_settings(cells.Hyperparameters, preset, {"engine": "torch"})
-    return cells.Agent(settings, seed_everything(seed))
+    return cells.Agent(settings, seed_everything(seed), learner_with(networks))
+
+
+def quick_agent() -> Any:
+    """`new_agent` with mirrors and layer normalization, with which it learns in a few episodes."""
+    return new_agent(networks="whole_networks")
 
 
 def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
-from test_program import make, needs_node, node  # noqa: F401
+from test_program import needs_node, node
 
 import helpers
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
+from tutorial.notebook import learner_with
 
 AGENT = script("physics.js", "learn.js")
 
@@ -25,10 +26,11 @@ def in_node(statements, **given):
 
 
 @pytest.fixture(scope="module")
-def about(make):  # noqa: F811
+def about(notebook):
     more = {"n_step": 3, "priority_exponent": 0.6, "importance_exponent_start": 0.4}
     more |= {"train_freq": 10, "gradient_steps": 5, "batch_size": 64, "noisy_layers": True}
-    return learning(make("default"), more)
+    torch.manual_seed(0)
+    return learning(learner_with("whole_networks")(notebook.Hyperparameters()), more)
 
 
 @needs_node
@@ -55,8 +57,8 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
         def random(self, shape):
             return points
 
-    settings = notebook.PlainSettings(replay_capacity=8)
-    theirs = notebook.PrioritizedReplay(settings, Given(), 0.6)
+    settings = notebook.PrioritySettings(replay_capacity=8, priority_exponent=0.6)
+    theirs = notebook.PrioritizedReplay(settings, Given())
     for part in (slice(6), slice(6, 11)):
         theirs.add(batch.at(part), errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
@@ -75,7 +77,7 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
     )
     indices, _, weights = theirs.sample((5, 4), beta=0.7)
     np.testing.assert_allclose(mine[0], np.column_stack(theirs.ring.at(slice(None))).ravel())
-    np.testing.assert_allclose(mine[1], theirs.tree, rtol=1e-12)
+    np.testing.assert_allclose(mine[1], theirs.tree.sums, rtol=1e-12)
     assert mine[2] == indices.tolist()
     np.testing.assert_allclose(mine[3], weights, rtol=1e-6)
 
@@ -87,10 +89,9 @@ def test_windows_are_the_notebooks(notebook, n):
     generator, theirs, expected = np.random.default_rng(0), notebook.NStepBuffer(n, 0.9), []
     parts = [(6, 2, 3), (5, 2, 2), (5, 2)]  # observations, actions, rewards of 5 decisions
     seen, *others = (generator.random(shape).astype(np.float32) for shape in parts)
-    for decision in zip(seen, *others, strict=False):
-        expected += theirs.append(*decision)
-    never, now = np.zeros(2, bool), np.ones(2, bool)
-    expected += theirs.flush(seen[5], known=never, terminated=never, truncated=now)
+    for k, decision in enumerate(zip(seen, *others, strict=False)):
+        is_last, never = np.full(2, k == 4), np.zeros(2, bool)
+        expected += theirs.add(*decision, seen[k + 1], ~is_last, never, is_last)
     decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
     found = in_node(
         """
@@ -167,12 +168,20 @@ def test_an_episode_of_learning(about):
     assert found["signs"] == 74 * [1]
 
 
-@pytest.mark.parametrize("is_plain", [True, False])
-def test_a_trained_agent_begins_from_nothing(notebook, is_plain):
-    agent = make_plain_agent(notebook.normalized_networks) if is_plain else helpers.new_agent()
+@pytest.mark.parametrize("kind", ["plain", "noisy", "whole"])
+def test_a_trained_agent_begins_from_nothing(notebook, kind):
+    """That of an early section, that of NoisyNet's, and one that is made from settings."""
+    if kind == "plain":
+        agent = make_plain_agent(notebook.normalized_networks)
+    elif kind == "whole":
+        agent = helpers.quick_agent()
+    else:
+        settings = notebook.NoisySettings(noisy_sigma=0.5)
+        learner = notebook.NoisyDDPG(*notebook.noisy_networks(settings), settings)
+        agent = notebook.NoisyAgent(learner, None, None, settings)
     before = learning_of(agent)["programs"]["first"]
-    batch, rest = random_batch(8), () if is_plain else (torch.ones(8),)
-    agent.learner.learn(Batch(*map(torch.from_numpy, batch)), *rest)
+    noise = {"noise": torch.ones(1, agent.learner.noise_size)} if kind != "plain" else {}
+    agent.learner.learn(Batch(*map(torch.from_numpy, random_batch(8))), **noise)
     assert learning_of(agent)["programs"]["first"] == before
 
 
@@ -182,7 +191,7 @@ def test_settings_count_in_the_page(notebook):
     settings = learning_of(agent)["settings"]
     assert untrained(agent).actor_optimizer.param_groups[0]["lr"] == 0.02
     assert settings["n_step"] == 4 and settings["gaussian_sigma"] == 0.7
-    assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.4
+    assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.3
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):
@@ -271,6 +280,8 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, edited):  # n
     assert value(driver, names) == (
         "practice,mirrors,n,explore,steps,goal,pay"  # neither priorities nor noise in its weights
     )
+    prompts = "[...document.querySelectorAll('#learning-prompts li')].map(({ hidden }) => hidden)"
+    assert value(driver, prompts) == 4 * [False] + [True]  # the last is about the three ingredients
     wait_for(lambda: value(driver, "page.data.scores.length") == 1)
     driver.execute_script("""
         URL.createObjectURL = (blob) => { blob.text().then((text) => { page.saved = text; }); };

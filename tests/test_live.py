@@ -100,12 +100,12 @@ def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_
 @pytest.mark.parametrize(
     "edit",
     [
-        ("out_features), nn.ReLU()", "out_features), nn.SiLU()"),  # same weights
-        ("nn.LayerNorm(linear.out_features)", "nn.BatchNorm1d(linear.out_features)"),
-    ],
-    ids=["SiLU", "BatchNorm1d"],
+        ("nn.Linear(inputs, outputs), nn.ReLU()", "nn.Linear(inputs, outputs), nn.SiLU()"),
+        ("return x.tanh()", "return x.clip(-1, 1)"),
+    ],  # with the same weights
+    ids=["SiLU", "clip"],
 )
-def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys, tmp_path):
+def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
     agent = agent_of(load_definitions(NOTEBOOK, [edit]))
     with live.live_arms(True, 2) as after_episode:
@@ -113,9 +113,8 @@ def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys, tmp_p
         after_episode(agent, [3.0, 5.0])
     assert not messages(displays[1]) and displays[0].shown[-1].data == ""
     assert capsys.readouterr().out.count("pages") == 1
-    live.show_arms(tmp_path, agent, 2)
     live.show_agent(agent, [3.0], 2)
-    assert capsys.readouterr().out.count("pages") == 2 and len(displays) == 2
+    assert capsys.readouterr().out.count("pages") == 1 and len(displays) == 2
 
 
 def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):

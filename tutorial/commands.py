@@ -142,7 +142,7 @@ def lab(*options):
 
 
 def watch(*options):
-    module("reacher_page.watch", "--agent", "helpers:new_agent", *options)
+    module("reacher_page.watch", "--agent", "helpers:quick_agent", *options)
 
 
 def demo(*options):

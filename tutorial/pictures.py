@@ -10,13 +10,13 @@ from PIL import Image, ImageDraw, ImageFont
 from reacher.episode import play_episode
 from reacher_page.page import STILL
 from tutorial.moving import animated_png, drawn_arms, moving_arms
-from tutorial.notebook import definitions
+from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, DOC, PROJECT
 from tutorial.randomness import seed_everything
 from tutorial.run import load_network
 from tutorial.settings import make_settings
 
-TRAINED, GALLERY = CHECKPOINTS / "default" / "seed0", CHECKPOINTS / "gallery" / "seed0"
+TRAINED, GALLERY = CHECKPOINTS / "mirrors" / "seed0", CHECKPOINTS / "gallery" / "seed0"
 GROUND = "#0e121b"
 STYLE = [
     "dark_background",
@@ -25,13 +25,13 @@ STYLE = [
 
 
 def played(file, arms):
-    """What an actor of the preset `default` sees in an episode, and its arms' mean score.
+    """What an actor of `whole_networks` sees in an episode, and its arms' mean score.
 
     Without a file it is untrained.
     """
     notebook = definitions()
     settings = make_settings(notebook.Hyperparameters, "default", {"engine": "torch"})
-    agent = notebook.Agent(settings, seed_everything(0))
+    agent = notebook.Agent(settings, seed_everything(0), learner_with("whole_networks"))
     if file:
         load_network(file, agent.learner.actor)
     episode = play_episode(agent.policy, arms, seed=1000)

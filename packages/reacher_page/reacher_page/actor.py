@@ -24,8 +24,8 @@ class Network(NamedTuple):
     """An actor, which ends in a tanh, or a critic. The scale of inputs is in the first layer.
 
     Attributes:
-        layers: weight (outputs, inputs) and bias (outputs,) of each, and of hidden ones the factor
-            and the shift (outputs,) of layer normalization.
+        layers: weight (outputs, inputs) and bias (outputs,) of each, and of normalized ones the
+            factor and the shift (outputs,) of layer normalization. A ReLU lies between any two.
         mirrors: signs (2, 37) of observations and actions in the mirrors of x and of z, or None.
     """
 
@@ -40,12 +40,12 @@ class Network(NamedTuple):
             signs = np.where(is_mirrored[:, [0]], self.mirrors[0], np.float32(1))
             signs = signs * np.where(is_mirrored[:, [2]], self.mirrors[1], np.float32(1))
             x, signs = x * signs[:, :OBSERVATION_SIZE], signs[:, OBSERVATION_SIZE:]
-        for weight, bias, *normalization in self.layers:
-            x = x @ weight.T + bias
+        for k, (weight, bias, *normalization) in enumerate(self.layers):
+            x = (np.maximum(x, 0) if k else x) @ weight.T + bias
             if normalization:
                 factor, shift = normalization
                 x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + EPSILON)
-                x = np.maximum(x * factor + shift, 0)
+                x = x * factor + shift
         return signs * np.tanh(x)
 
     def packed(self) -> dict:
@@ -54,17 +54,18 @@ class Network(NamedTuple):
         numbers = base64.b64encode(row.astype("<f4").tobytes()).decode()
         sizes = [self.layers[0][0].shape[1], *(len(layer[0]) for layer in self.layers)]
         mirrors = None if self.mirrors is None else self.mirrors.tolist()
-        return {"sizes": sizes, "mirrors": mirrors, "numbers": numbers}
+        normalized = [len(layer) > 2 for layer in self.layers]
+        return {"sizes": sizes, "normalized": normalized, "mirrors": mirrors, "numbers": numbers}
 
 
 def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
-    """The network of weights that are named as in the notebook's Actor, or as in its Critic.
+    """The network of weights that are named as in the notebook's actors, or as in its critics.
 
     Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
     left = {k: np.asarray(v, np.float32) for k, v in weights.items() if ".sigma_" not in k}
-    first = left.get("layers.0.0.weight", np.zeros((0, 0)))  # of a critic: actions come in, too
-    is_critic, layers, mirrors = first.shape[1] > OBSERVATION_SIZE, [], None
+    inputs = np.shape(left.get("layers.0.weight"))[1:]  # of a critic: actions come in, too
+    is_critic, layers, mirrors, k = inputs > (OBSERVATION_SIZE,), [], None, 0
 
     def take(name, *shape):
         if (array := left.pop(name)).shape != shape or not np.isfinite(array).all():
@@ -76,18 +77,19 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
             mirrors = take("frame.signs", 2, OBSERVATION_SIZE + ACTION_SIZE)
         size = OBSERVATION_SIZE + is_critic * ACTION_SIZE
         scale = np.append(take("factor", OBSERVATION_SIZE), np.ones(is_critic * ACTION_SIZE))
-        for weight in sorted(name for name, array in left.items() if array.ndim == 2):
-            linear, before, size = weight.removesuffix(".weight"), size, len(left[weight])
-            layers.append([take(weight, size, before), take(f"{linear}.bias", size)])
-            if linear.endswith(".0"):  # the first part of a block, and this is its second
-                normalization = f"{linear.removesuffix('.0')}.1"
-                layers[-1] += [take(f"{normalization}.{part}", size) for part in ("weight", "bias")]
-        if left or size != (1 if is_critic else ACTION_SIZE):
+        while (weight := f"layers.{k}.weight") in left:
+            before, size = size, len(left[weight])
+            layers.append([take(weight, size, before), take(f"layers.{k}.bias", size)])
+            if f"layers.{k + 1}.weight" in left:  # layer normalization
+                k += 1
+                layers[-1] += [take(f"layers.{k}.{part}", size) for part in ("weight", "bias")]
+            k += 2  # behind the ReLU
+        if left or len(layers[-1]) > 2 or size != (1 if is_critic else ACTION_SIZE):
             raise ValueError(f"it has {size} outputs, and besides its layers {shown([*left])}")
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{source} is no network of the notebook for arms (linear layers, layer normalization, "
-            f"ReLU), and pages compute no other: {error}"
+            f"{source} is no network of the notebook for arms (linear layers, perhaps layer "
+            f"normalization, ReLU), and pages compute no other: {error}"
         ) from None
     layers[0][0] = layers[0][0] * np.float32(scale)
     return Network(layers, mirrors)

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 import tapejit
-from reacher.task import ACTION_SIZE
 from reacher_page.page import page
 from tapejit.machine.build import HERE as MACHINE
 from tapejit.machine.build import VARIANTS
@@ -26,7 +25,6 @@ SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "learning_starts": 1_000,
     "train_freq": 1,
     "gradient_steps": 1,
-    "max_samples_per_insert": 1e9,
     "batch_size": 64,
     "n_step": 1,
     "priority_exponent": 0.0,
@@ -108,11 +106,13 @@ def untrained(agent: Any) -> Any:
     learner = agent.learner
     try:
         if hasattr(learner, "settings"):
-            scale = (1 / learner.actor.factor).numpy()  # infinite where a factor is 0
-            return type(learner)(scale, ACTION_SIZE, learner.settings)
+            return type(learner)(learner.settings)
         networks = copy.deepcopy((learner.actor, learner.critic))
         for module in torch.nn.ModuleList(networks).modules():
             getattr(module, "reset_parameters", int)()
+            for name, spread in module.named_parameters(recurse=False):
+                if name.startswith("sigma_"):  # of noisy layers, as the notebook begins them
+                    spread.data.fill_(agent.settings.noisy_sigma * module.in_features**-0.5)
         return type(learner)(*networks, agent.settings)
     except (AttributeError, TypeError):
         return copy.deepcopy(learner)

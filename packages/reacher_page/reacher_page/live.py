@@ -1,6 +1,6 @@
 """Arms in a cell's output, with the actor that the notebook has, or beside its training.
 
-After each episode the actor's weights (117 KB) go to a page in the cell's output, which simulates
+After each episode the actor's weights (114 KB) go to a page in the cell's output, which simulates
 the arms in the browser, so Python loses next to no time. It takes display handles only, no
 widgets: JupyterLab runs the scripts of outputs while a cell is running.
 """
@@ -11,7 +11,6 @@ import contextlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from reacher.task import OBSERVATION_SIZE
 from reacher_page.actor import Network, network_of
 from reacher_page.learn import learning_of
 from reacher_page.page import STILL, UNTRAINED, inline, page
-from reacher_page.watch import watch_page
 
 MOST_ARMS = 20  # that are shown
 AfterEpisode = Callable[[Any, Sequence[float]], None]  # of an agent and its scores so far
@@ -36,7 +34,7 @@ def shown_network(agent: Any) -> Network:
         ValueError: the reader edited it, so that a page would show another one.
     """
     network = network_of(agent.learner.actor.state_dict(), "the actor")
-    seen = np.random.default_rng(0).normal(size=(16, OBSERVATION_SIZE)).astype(np.float32)
+    seen = np.random.default_rng(0).normal(0, 10, (16, OBSERVATION_SIZE)).astype(np.float32)
     with torch.random.fork_rng([]):  # an edited actor may draw numbers, which training needs
         own = agent.learner.act(torch.from_numpy(seen)).numpy()
     if not np.allclose(network.act(seen), own, atol=1e-3):  # rounding changes less than 1e-5
@@ -44,25 +42,11 @@ def shown_network(agent: Any) -> Network:
     return network
 
 
-def show_arms(folder: Path, agent: Any, arms: int) -> None:
-    """Show the arms of a run, whose agent this is, in a page to play with, or print why not."""
-    show(agent, lambda _, **options: watch_page(folder, arms=min(arms, MOST_ARMS), **options))
-
-
 def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
-    """Show arms to play with, by the actor of an agent, beside the scores of its training."""
-    show(agent, lambda network, **options: newest_page(network, scores, arms, **options))
+    """Show arms to play with, by an agent's actor, beside its scores, or print why not.
 
-
-def newest_page(network: dict, scores: Sequence[float], arms: int, **options: Any) -> str:
-    """The page of random torques and of an actor after these scores; without one of torques."""
-    newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
-    actors = [UNTRAINED, newest] if scores else [UNTRAINED]
-    return page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
-
-
-def show(agent: Any, content: Callable[..., str]) -> None:
-    """Show a page, in which the agent can learn once more from nothing."""
+    In the page the agent can learn once more from nothing.
+    """
     options: dict[str, Any] = {}
     try:
         network = shown_network(agent).packed()
@@ -71,8 +55,15 @@ def show(agent: Any, content: Callable[..., str]) -> None:
         return
     with contextlib.suppress(ValueError):  # after some edits it cannot learn in a page
         options["learning"] = learning_of(agent)
-    told = content(network, embedded=True, **options)
+    told = newest_page(network, scores, arms, embedded=True, **options)
     display(HTML(inline(told, STILL.read_bytes(), "Arms to play with")))
+
+
+def newest_page(network: dict, scores: Sequence[float], arms: int, **options: Any) -> str:
+    """The page of random torques and of an actor after these scores; without one of torques."""
+    newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
+    actors = [UNTRAINED, newest] if scores else [UNTRAINED]
+    return page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
 
 
 @contextlib.contextmanager

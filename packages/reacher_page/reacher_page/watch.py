@@ -1,7 +1,7 @@
 """Arms that live and learn in the browser: `python -m reacher_page.watch RUN` writes one file.
 
 RUN is the folder of a training run, such as runs/default/seed0; of several the reader of the page
-chooses among all actors. With `--agent helpers:new_agent`, an agent learns in the page, too. All
+chooses among all actors. With `--agent helpers:quick_agent`, an agent learns in the page, too. All
 happens there, without network, server or kernel.
 """
 
@@ -23,7 +23,7 @@ from reacher.task import SOLVED_SCORE
 from reacher_page.actor import actor_files, read_network
 from reacher_page.page import SEED, page
 
-RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/default/seed0")  # of one training
+RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/mirrors/seed0")  # of one training
 
 
 def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:

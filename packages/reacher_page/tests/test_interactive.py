@@ -50,9 +50,9 @@ def test_the_tree_finds_the_leaves_that_the_notebook_finds(inside, notebook):
     priorities[:, 0] += 0.5  # never all 0
     numbers, expected = generator.random(100) * priorities.sum(1), []
     for row, number in zip(priorities, numbers, strict=True):
-        tree = np.zeros(8)
-        notebook.tree_update(tree, np.arange(4), row)
-        expected += notebook.tree_find(tree, np.array([number])).tolist()
+        tree = notebook.SumTree(4)
+        tree.update(np.arange(4), row)
+        expected += tree.find(np.array([number])).tolist()
     found = driver.execute_script(
         "return arguments[0].map((row, k) => figure.find(figure.sums(row), arguments[1][k]).leaf)",
         priorities.tolist(),

@@ -20,7 +20,7 @@ PROJECT = Path(__file__).parents[3]
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(not NODE, reason="no Node")
-KEPT = PROJECT / "checkpoints" / "default" / "seed0"
+KEPT = PROJECT / "checkpoints" / "mirrors" / "seed0"
 
 
 def node(statements, *names, **given):
@@ -95,14 +95,18 @@ def test_one_decision_from_2000_states(size, speed):
     assert 0 < np.concatenate(rewards).mean() < 0.04  # both kinds are among them
 
 
-@pytest.mark.parametrize("units, mirrors", [(128, False), (128, True), (20, True)])
-def test_actor_and_critic_are_the_notebooks(notebook, units, mirrors):
+@pytest.mark.parametrize(
+    "networks, units",
+    [("noisy_networks", 128), ("mirrored_networks", 20), ("whole_networks", 128)],
+)
+def test_actor_and_critic_are_the_notebooks(notebook, networks, units):
     """In JavaScript, and the actor in NumPy too: to 1e-5 of torques up to 1 and of values of some
     units, in single precision, whose sums depend on their order."""
-    settings = notebook.Hyperparameters(hidden_units=units, mirrors=mirrors)
     torch.manual_seed(1)
-    learner = notebook.DDPG(notebook.OBSERVATION_SCALE, 4, settings)
-    actor, critic = learner.actor, learner.critic
+    settings = notebook.Hyperparameters(hidden_units=units)
+    actor, critic = getattr(notebook, networks)(settings)
+    for part in (*actor.parameters(), *critic.parameters()):
+        part.data += 0.1 * torch.randn_like(part)  # layer normalization begins with 1 and 0
     episode = play_episode(random_torques(0), 20, 0, 20)
     seen = torch.from_numpy(episode.observations.reshape(-1, 33))
     actions = torch.rand(len(seen), 4) * 2 - 1

@@ -20,11 +20,17 @@ from reacher_page.page import page
 
 PROJECT = Path(__file__).parents[3]
 
-KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("default", "gallery"))
+KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("mirrors", "gallery"))
 
 
 def some_weights():
-    return load_file(KEPT / "actor_best.safetensors")
+    """Of an untrained actor with mirrors and layer normalization."""
+    generator, weights = np.random.default_rng(0), {"factor": np.ones(33)}
+    for k, (inputs, outputs) in {0: (33, 8), 3: (8, 8), 6: (8, 4)}.items():
+        weights[f"layers.{k}.weight"] = generator.normal(size=(outputs, inputs))
+    parts = {f"layers.{k}.{part}": np.ones(8) for k in (1, 4) for part in ("weight", "bias")}
+    parts |= {f"layers.{k}.bias": np.zeros(size) for k, size in {0: 8, 3: 8, 6: 4}.items()}
+    return weights | parts | {"frame.signs": np.ones((2, 37))}
 
 
 def write_run(folder, suffix="best", weights=None, scores=None):
@@ -40,13 +46,17 @@ def write_run(folder, suffix="best", weights=None, scores=None):
 @pytest.mark.parametrize(
     "more, less",
     [
-        ({"layers.1.1.running_mean": np.zeros(128)}, ()),
-        ({"layers.1.2.weight": np.full(1, 0.25)}, ()),  # of PReLU
-        ({}, ("layers.1.1.weight", "layers.1.1.bias")),  # no layer normalization
+        ({"layers.4.running_mean": np.zeros(8)}, ()),
+        ({"layers.5.weight": np.full(1, 0.25)}, ()),  # of PReLU
+        ({"layers.5.weight": np.eye(8), "layers.5.bias": np.zeros(8)}, ()),  # no ReLU
+        ({"layers.7.weight": np.ones(4), "layers.7.bias": np.zeros(4)}, ()),
+        ({}, ("layers.4.weight", "layers.4.bias")),  # a layer without numbers
+        ({}, ("layers.0.weight",)),
         ({}, ("factor",)),
-        ({"layers.1.0.weight": np.zeros((128, 3))}, ()),
-        ({"layers.2.weight": np.zeros((1, 128)), "layers.2.bias": np.zeros(1)}, ()),  # no arms
-        ({"layers.1.0.weight": np.full((128, 33), np.nan)}, ()),
+        ({"layers.0.weight": np.zeros(33)}, ()),
+        ({"layers.3.weight": np.zeros((8, 3))}, ()),
+        ({"layers.6.weight": np.zeros((1, 8)), "layers.6.bias": np.zeros(1)}, ()),  # no arms
+        ({"layers.3.weight": np.full((8, 8), np.nan)}, ()),
         ({"frame.signs": np.ones((4, 37))}, ()),
     ],
     ids=lambda names: ", ".join(names) or "-",
@@ -75,7 +85,7 @@ def data_of(content):
 def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     out = tmp_path / "deep" / "page.html"
     more = ["--tutorial", "index.html", "--preview", "https://example.org/arms.png"]
-    more += ["--agent", "helpers:new_agent"]
+    more += ["--agent", "helpers:quick_agent"]
     assert watch.main([str(GALLERY), str(KEPT), "--out", str(out), *more]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith(out.as_uri()) and not printed.err
@@ -83,6 +93,7 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     data, head = data_of(content), content.partition("</head>")[0]
     assert len(content) < 1_200_000 and str(PROJECT) not in content
     assert data["learning"]["settings"]["n_step"] == 3
+    assert "self.actor.frame.signs" in data["learning"]["programs"]["state"]
     labels = [actor["label"] for actor in data["actors"]]
     assert sorted(labels) == ["0", "1", "2", "20", "3", "5", "best"] and labels[:3] == [*"012"]
     scores = [actor["score"] for actor in data["actors"]]
@@ -97,7 +108,7 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "scores, labels, first", [([2, 9, 4], ["0", "best", "3"], 1), (None, ["0", "3", "best"], 2)]
+    "scores, labels, first", [([-9, -2, -4], ["0", "best", "3"], 1), (None, ["0", "3", "best"], 2)]
 )
 def test_actors_stand_in_order_and_the_best_acts_first(tmp_path, scores, labels, first):
     for suffix in ("best", "last", "episode3"):
@@ -109,8 +120,8 @@ def test_actors_stand_in_order_and_the_best_acts_first(tmp_path, scores, labels,
 
 def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_path):
     """Weights of other activations look like those of the notebook's cells."""
-    weights = some_weights()
-    weights["layers.2.weight"] *= -1
+    weights = load_file(KEPT / "actor_best.safetensors")
+    weights["layers.6.weight"] *= -1
     with pytest.raises(ValueError, match="39.0 in its training.*edited"):
         watch.watch_page(write_run(tmp_path, weights=weights, scores=[2, 39]), arms=1)
 

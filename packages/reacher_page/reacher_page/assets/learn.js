@@ -53,12 +53,12 @@ class PrioritizedReplay { // a ring of rows, and a sum tree beside it; capacity:
     let node = 1;
     while (node < capacity) {
       node *= 2;
-      if (number >= tree[node] && tree[node + 1] > 0) number -= tree[node++];
+      if (number >= tree[node]) number -= tree[node++];
     }
     return node - capacity;
   }
   sample(batch, beta) { // one from each equal segment of the sum, and importance weights
-    const indices = Int32Array.from({ length: batch }, (_, k) => this.find((k + this.random.uniform()) / batch * this.tree[1]));
+    const indices = Int32Array.from({ length: batch }, (_, k) => Math.min(this.find((k + this.random.uniform()) / batch * this.tree[1]), this.size - 1)); // rounding may carry it too far
     const shares = Array.from(indices, (index) => this.tree[this.capacity + index]), least = Math.min(...shares);
     return { indices, weights: shares.map((share) => (share / least) ** -beta) };
   }
@@ -163,10 +163,9 @@ class Agent {
     this.waiting.reduce((at, part) => { rows.set(part, at); return at + part.length; }, 0);
     this.waiting = [];
     replay.add(rows, this.tdErrors(rows, count));
-    if (replay.size < Math.max(settings.learning_starts, batch)) return;
-    const steps = Math.min(settings.gradient_steps, Math.ceil(settings.max_samples_per_insert * count / batch));
+    if (replay.size < settings.learning_starts) return;
     const rise = Math.min(1, this.decisions / settings.importance_anneal_steps), beta = settings.importance_exponent_start * (1 - rise) + rise;
-    const samples = Array.from({ length: steps }, () => replay.sample(batch, beta)), errors = [];
+    const samples = Array.from({ length: settings.gradient_steps }, () => replay.sample(batch, beta)), errors = [];
     machine.setRate(this.schedules.annealFactor());
     for (const { indices, weights } of samples) {
       this.giveBatch("learn", (k) => replay.rows.subarray(indices[k] * WIDTH, (indices[k] + 1) * WIDTH), batch);
@@ -175,7 +174,7 @@ class Agent {
       const results = machine.call("learn");
       if (alpha) errors.push(results[0].slice());
     }
-    this.updates += steps;
+    this.updates += samples.length;
     if (alpha) samples.forEach(({ indices }, k) => indices.forEach((index, i) => replay.update(index, errors[k][i])));
   }
 }

@@ -79,6 +79,10 @@ class Learning {
     this.names = Object.fromEntries([["learn"], ...this.choices].map(([name]) => [name, true]));
     Object.assign(this, { isRunning: false, isPaused: false, told: "", pupils: [], kept: { actors, scores: data.scores, story: byId("story").textContent }, run: null });
     for (const name of ["learning", "how"]) byId(name).hidden = false;
+    for (const prompt of byId("learning-prompts").children) { // not of what this learner lacks
+      const wanted = new URLSearchParams(prompt.querySelector("a")?.hash.slice(1));
+      prompt.hidden = [...wanted.keys()].some((name) => !this.names[name]);
+    }
     for (const [name, words, setting, values, names] of this.choices) {
       const label = document.createElement("label"), select = Object.assign(document.createElement("select"), { id: name });
       const all = [...new Set([...values, this.first[setting]])].filter((value) => name !== "practice" || value <= most);

@@ -11,7 +11,7 @@ function sums(priorities) { // node 0 is not used; the leaves are the second hal
 function find(tree, number) { // the nodes from the root to the leaf, and the comparison at each
   const path = [1], steps = [];
   while (path.at(-1) < leaves) {
-    const left = 2 * path.at(-1), share = tree[left], right = number >= share && tree[left + 1] > 0;
+    const left = 2 * path.at(-1), share = tree[left], right = number >= share;
     steps.push(right ? `${short(number)} ≥ ${short(share)}: right, ${short(number)} - ${short(share)} = ${short(number - share)}`
       : `${short(number)} < ${short(share)}: left`);
     if (right) number -= share;
