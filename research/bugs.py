@@ -1,4 +1,6 @@
-"""Famous bugs of DDPG, each as a small change of the present agent, for doc/bugs.md.
+"""Famous bugs of DDPG, each as a small change of an agent, for doc/bugs.md.
+
+The agent is the notebook's with `whole_networks`: mirrors, layer normalization, NoisyNet.
 
 A bug is a setting that exists, or a class that is put before the notebook's agent, learner or
 buffer; only where a line itself is the bug, it is an edit of the text, which must match once.
@@ -184,7 +186,8 @@ class CrossQ:
         return errors.detach()
 
 
-BATCH = (("nn.LayerNorm(linear.out_features)", "nn.BatchNorm1d(linear.out_features)"),)
+UNITS = "(whole[-1].out_features)"  # as the notebook's `normalized` has it
+BATCH = ((f"nn.LayerNorm{UNITS}", f"nn.BatchNorm1d{UNITS}"),)
 
 BUGS = {
     "default": Bug("The default, without a bug"),
@@ -213,7 +216,7 @@ BUGS = {
         "Priorities from weighted errors", "priority_ratio", classes={"DDPG": WeightedPriorities}
     ),
     "saturated_actor": Bug(
-        "A saturated actor", "saturation", classes={"NoisyActor": SaturatedActor}
+        "A saturated actor", "saturation", classes={"MirroredActor": SaturatedActor}
     ),
     "no_end": Bug("No end of learning", "worst_arm", overrides={"anneal_episodes": None}),
     "batch_normalization": Bug(
@@ -250,6 +253,7 @@ def cells_with(name: str) -> Any:
     """A copy of the notebook's definitions, one in a process, with a variant's classes in place."""
     lineage = lineage_of(name)
     cells: Any = load_definitions(NOTEBOOK, [edit for bug in lineage for edit in bug.edits])
+    cells.DDPG.make_networks = staticmethod(cells.whole_networks)
     for bug in lineage:
         for place, change in bug.classes.items():
             setattr(cells, place, type(place, (change, getattr(cells, place)), {}))

@@ -3,8 +3,8 @@
 python -m research.chapters [chapter ...]    trains what is missing, of all or of these chapters,
                                              into a folder of checkpoints/ for each
 
-`reports` is of doc/reports.ipynb, and the others are of the notebook's first act. Their words are
-in research/plans.md.
+`reports` is of doc/reports.ipynb, and the others are of the notebook's early sections. Their words
+are in research/plans.md.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def maker(
 
     def make(generator: Any) -> Any:
         plain = cell(agent) is cells.PlainAgent
-        chosen = (cells.PlainSettings if plain else cells.FastSettings)(**own)
-        made = cell(learner)(*cell(networks)(), chosen)
+        chosen = (cells.PlainSettings if plain else cells.PhaseSettings)(**own)
+        made = cell(learner)(*cell(networks)(chosen), chosen)
         return cell(agent)(made, cell(memory)(chosen, generator), generator, chosen)
 
     return make
@@ -86,8 +86,8 @@ def normalization() -> dict[str, Make]:
     """Mirrors, with layer normalization in one network."""
     cells: Any = notebook.definitions()
 
-    def networks(which: int) -> tuple[Any, Any]:
-        pairs = cells.mirrored_networks(), cells.normalized_networks()
+    def networks(which: int, settings: Any) -> tuple[Any, Any]:
+        pairs = cells.mirrored_networks(settings), cells.normalized_networks(settings)
         return pairs[which == 0][0], pairs[which == 1][1]
 
     names = enumerate(("norm_actor", "norm_critic"))
@@ -95,7 +95,7 @@ def normalization() -> dict[str, Make]:
 
 
 def quiz() -> dict[str, Make]:
-    """The agent of section 10 without a bug, and with each of four."""
+    """The agent with mirrors and layer normalization, without a bug and with each of four."""
     cells: Any = notebook.definitions()
 
     class Broadcast(cells.PlainDDPG):

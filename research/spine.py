@@ -47,37 +47,16 @@ class Job:
         return f"{self.variant}, seed {self.seed}"
 
 
-def noisy_plain_actor(cells: Any) -> nn.Module:
-    """The plain actor, with noise in the weights of all layers but the first."""
-
-    class NoisyPlainActor(cells.PlainActor):  # type: ignore[name-defined, misc]
-        def __init__(self) -> None:
-            noisy = cells.NoisyLinear(128, 128, 1.0), cells.NoisyLinear(128, 4, 1.0)
-            super().__init__(cells.OBSERVATION_SCALE, nn.Sequential(nn.Linear(33, 128), *noisy))
-            self.noise_sizes = [2 * 128, 128 + 4]
-
-        def forward(self, observations: Any, noise: Any = None) -> torch.Tensor:
-            first, middle, last = self.layers
-            hidden = first(observations * self.factor).relu()
-            if noise is None:
-                return last(middle(hidden).relu()).tanh()
-            noise_middle, noise_last = noise.split(self.noise_sizes, dim=1)
-            return last(middle(hidden, noise_middle).relu(), noise_last).tanh()
-
-    return NoisyPlainActor()
-
-
-def networks(cells: Any, kind: str, noisy: bool) -> tuple[nn.Module, nn.Module]:
+def networks(cells: Any, kind: str, settings: Any) -> tuple[nn.Module, nn.Module]:
     """Actor and critic, with layer normalization (norm), mirrors (mirror) or both."""
-    scale, mirrors = cells.OBSERVATION_SCALE, kind in ("mirror", "both")
-    layers = cells.normalized_mlp if kind in ("norm", "both") else cells.mlp
-    if noisy and kind == "":
-        actor = noisy_plain_actor(cells)
-    elif noisy:
-        actor = cells.framed(cells.NoisyActor(scale, 4, 128, 1.0), mirrors)
-    else:
-        actor = cells.framed(cells.MirroredActor(scale, layers(33, 128, 128, 4)), mirrors)
-    return actor, cells.framed(cells.MirroredCritic(scale, layers(37, 128, 128, 1)), mirrors)
+    if kind == "mirror":
+        return cells.mirrored_networks(settings, networks=cells.noisy_networks)
+    if kind == "both":
+        return cells.whole_networks(settings)
+    actor, critic = cells.noisy_networks(settings)
+    for network in (actor, critic) if kind == "norm" else ():
+        network.layers = cells.normalized(network.layers)
+    return actor, critic
 
 
 def make(variant: str, seed: int) -> Any:
@@ -97,23 +76,19 @@ def make(variant: str, seed: int) -> Any:
     class WithNoiseAndWindows(WithNoise, cells.NStepAgent):
         pass
 
-    @dataclass(frozen=True)
-    class Settings(cells.LateSettings):
-        importance_exponent_start: float = 0.4
-        importance_anneal_steps: int = 100_000
-        max_samples_per_insert: float = 128.0
-
     kind, _, parts = variant.rpartition("_") if "_" in variant else ("", "", variant)
     if parts == "instead":
         kind, parts = "", kind
     parts = "" if parts == "none" else parts
     sigma = 0.0 if variant.endswith("instead") else 0.3
-    settings = Settings(n_step=3 if "n" in parts else 1, gaussian_sigma=sigma)
+    ingredients = {"n_step": 3 if "n" in parts else 1, "noisy_layers": "x" in parts}
+    settings = cells.NoisySettings(gaussian_sigma=sigma, **ingredients)
     generator = seed_everything(seed)
     if variant == "plain":
-        learner = cells.PlainDDPG(*networks(cells, "", False), cells.PlainSettings())
-        memory = cells.UniformReplay(cells.PlainSettings(), generator)
-        return cells.PlainAgent(learner, memory, generator, cells.PlainSettings())
+        settings = cells.PlainSettings()
+        learner = cells.PlainDDPG(*cells.plain_networks(settings), settings)
+        memory = cells.UniformReplay(settings, generator)
+        return cells.PlainAgent(learner, memory, generator, settings)
     learners = {"": cells.PlainDDPG, "p": cells.WeightedDDPG, "x": cells.NoisyDDPG}
     learner_class = learners["x" if "x" in parts else "p" if "p" in parts else ""]
     agents = {
@@ -126,7 +101,7 @@ def make(variant: str, seed: int) -> Any:
         "px": cells.NoisyAgent,
         "npx": cells.NoisyAgent,
     }
-    learner = learner_class(*networks(cells, kind, "x" in parts), settings)
+    learner = learner_class(*networks(cells, kind, settings), settings)
     replay = cells.PrioritizedReplay if "p" in parts else cells.UniformReplay
     return agents[parts](learner, replay(settings, generator), generator, settings)
 

@@ -22,7 +22,7 @@ from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
 from tutorial.evaluation import open_evaluation
 from tutorial.randomness import seed_everything
-from tutorial.settings import make_settings
+from tutorial.settings import make_settings, require_known
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
@@ -49,6 +49,7 @@ class Training:
             they have earned in them.
         blind: the network, actor or critic, that does not observe them; empty: none.
         learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
+        networks: a function of the notebook that makes actor and critic.
         bug: a name of `research.bugs.BUGS`; empty: none.
         keep_best: whether evaluations play the weights that were best so far on other goals.
     """
@@ -69,6 +70,7 @@ class Training:
     earnings: bool = False
     blind: Literal["", "actor", "critic"] = ""
     learner: str = "DDPG"
+    networks: str = "noisy_networks"
     bug: str = ""
     keep_best: bool = False
 
@@ -106,6 +108,8 @@ def check(training: Training) -> None:
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
     cells = notebook.definitions()
+    known = [name for name in vars(cells) if name.endswith("_networks")]
+    require_known("networks", training.networks, known)
     training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
 
 
@@ -127,7 +131,7 @@ def train(training: Training) -> list[Row]:
     playing = delayed(environment, training)
     generator = seed_everything(training.seed)
     began, evaluating = time.perf_counter(), 0.0
-    agent = cells.Agent(settings, generator, learner, task)
+    agent = counting(cells.Agent)(settings, generator, learner, task)
     hide(agent.learner, training.blind)
     for episode in range(1, training.episodes + 1):
         scores: list[float] = []
@@ -141,6 +145,19 @@ def train(training: Training) -> list[Row]:
         ends = [str(agent.num_updates), f"{seconds:.2f}"]
         rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
+
+
+def counting(agent_class: Any) -> Any:
+    """A subclass whose agents count their gradient steps, in `num_updates`."""
+
+    class Counting(agent_class):
+        num_updates = 0
+
+        def replay_surprises(self, shape: Any) -> None:
+            super().replay_surprises(shape)
+            self.num_updates += shape[0]
+
+    return Counting
 
 
 def hide(learner: Any, blind: str) -> None:
@@ -183,6 +200,4 @@ def parts(training: Training) -> tuple[Any, type]:
     if training.bug:
         cells = bugs.cells_with(training.bug)
         return cells, cells.DDPG
-    cells = notebook.definitions()
-    place = cells if training.learner == "DDPG" else notebook.extensions()
-    return cells, getattr(place, training.learner)
+    return notebook.definitions(), notebook.learner_with(training.networks, training.learner)

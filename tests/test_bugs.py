@@ -24,11 +24,11 @@ def probe_of(name):
     return re.search(r"```python\n(.+?)```", section(name), re.DOTALL)[1]
 
 
-def reader(name, preset="default"):
-    """What a reader has after section 7 of the notebook with a variant."""
-    cells, overrides = cells_with(name), overrides_of(name)
+def reader(name, **others):
+    """What a reader has after section 12 of the notebook with a variant."""
+    cells, overrides = cells_with(name), overrides_of(name) | others
     names = dict(vars(cells))
-    names["hyperparameters"] = make_settings(cells.Hyperparameters, preset, overrides)
+    names["settings"] = make_settings(cells.Hyperparameters, "default", overrides)
     exec(re.search(r"```python\n(.+?)```", PAGE, re.DOTALL)[1], names)  # what stands above all
     return names
 
@@ -38,7 +38,7 @@ def test_a_probe_finds_its_bug_and_is_silent_without_it(name):
     probe = probe_of(name)
     assert len(probe.splitlines()) <= 10
     exec(probe, reader(BUGS[name].base))
-    exec(probe, reader("default", preset="fast"))  # another agent without bugs
+    exec(probe, reader("default", noisy_layers=False))  # another agent without bugs
     with pytest.raises(AssertionError):
         exec(probe, reader(name))
 
@@ -46,5 +46,6 @@ def test_a_probe_finds_its_bug_and_is_silent_without_it(name):
 @pytest.mark.parametrize("name", BUGS)
 def test_every_variant_is_compiled(name):
     space = reader(name)
-    ddpg = space["DDPG"](space["observation_scale"], 4, space["hyperparameters"])
-    assert tapejit.compile(ddpg, "compiled").engine == "compiled"
+    learner = space["DDPG"](space["settings"])
+    assert tapejit.compile(learner, "compiled").engine == "compiled"
+    assert isinstance(learner.actor, space["MirroredActor"])  # as in the runs of the page

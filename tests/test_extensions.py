@@ -12,10 +12,12 @@ import torch
 from torch import nn
 
 from small_training import split_rows
-from tutorial.notebook import definitions, extensions
+from tutorial.environments import Task
+from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
 
 ROUNDING = 2.0**-24  # relative, float32
+SMALL = Task(np.ones(3, np.float32), 2, None, "small")
 
 
 def make_batch():
@@ -32,7 +34,7 @@ def make(defaults):
     def make(name, **overrides):
         torch.manual_seed(0)
         settings = defaults(hidden_units=16, batch_size=16, **overrides)
-        return getattr(extensions(), name)(np.ones(3, np.float32), 2, settings)
+        return learner_with("noisy_networks", name)(settings, SMALL)
 
     return make
 
@@ -51,7 +53,7 @@ def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
         )
         values = learner.critic(batch.observations, batch.actions)
         shift = (one - other).mean()  # so that now one is smaller, now the other
-        learner.target_critic_2.layers[2].bias += shift
+        learner.target_critic_2.layers[-1].bias += shift
         other = other + shift
     assert (one < other).any() and (other < one).any()
     expected = batch.rewards + batch.discounts * torch.where(one < other, one, other) - values
@@ -179,7 +181,7 @@ def test_crossq_learns_from_one_joint_pass(make):
 
 
 def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(defaults):
-    learner = extensions().Remembering(np.ones(33, np.float32), 4, defaults(hidden_units=16))
+    learner = extensions().Remembering(defaults(hidden_units=16))
     now, moments, actions = torch.randn(8, 33), torch.randn(8, 3, 33), torch.randn(8, 4).tanh()
     moments[:, :, 30], moments[:, 2] = 1, 0  # the last one is still to come
 

@@ -47,7 +47,7 @@ def test_the_loaded_agents_are_those_of_the_executed_cells(loaded, executed):
 def test_they_take_rewards_as_they_are_and_never_stop(loaded):
     for name, agent in loaded.items():
         assert (agent.settings.reward_scale, agent.settings.anneal_episodes) == (1, None), name
-        assert (agent.settings.n_step, agent.settings.mirrors) == (1, False), name
+        assert (agent.settings.n_step, agent.learner.noise_size) == (1, 0), name
 
 
 def test_settings_are_those_that_the_write_ups_name(loaded):
@@ -79,10 +79,8 @@ def test_networks_of_c_have_the_sizes_and_first_weights_that_it_prints(loaded):
 
 def test_a_samples_by_priority_and_each_step_changes_priorities(loaded):
     """Its exponent is 1.2 of errors, as 0.6 of squares; nothing is added to them."""
-    memory = loaded["a"].memory
-    assert (memory.alpha, memory.epsilon) == (1.2, 0.0)
-    calls = []
-    agent = loaded["a"]
+    calls, agent = [], loaded["a"]
+    assert (agent.settings.priority_exponent, agent.memory.epsilon) == (1.2, 0.0)
     agent.memory = types.SimpleNamespace(
         sample=lambda shape, beta: calls.append(shape) or (None, None, None),
         update=lambda indices, errors: calls.append("update"),

@@ -155,7 +155,7 @@ def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
 @pytest.mark.parametrize("blind", ["", "actor", "critic"])
 def test_a_blind_network_does_not_see_the_earnings(blind):
     cells = definitions()
-    learner = cells.DDPG(np.ones(33, np.float32), 4, cells.Hyperparameters())
+    learner = cells.DDPG(cells.Hyperparameters())
     training.hide(learner, blind)
     poor, rich = torch.ones(1, 33), torch.ones(1, 33)
     rich[:, EARNINGS] = 2
