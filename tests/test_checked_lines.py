@@ -26,7 +26,11 @@ MISTAKES = {  # text of the code, what somebody makes of it, and of the cell tha
         "self.sums[2 * nodes]",
         "each leaf gets",
     ),
-    "importance weights with +beta": ("keepdims=True)) ** -beta", "keepdims=True)) ** beta", "buffer"),
+    "importance weights with +beta": (
+        "keepdims=True)) ** -beta",
+        "keepdims=True)) ** beta",
+        "buffer",
+    ),
     "factorized noise without a root": ("x.sign() * x.abs().sqrt()", "x", "spread of both outputs"),
 }
 

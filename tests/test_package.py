@@ -1,4 +1,4 @@
-"""Packages import one another in one direction; cells import `helpers` and the engine; one version."""
+"""Packages import one another in one direction, cells `helpers` and the engine; one version."""
 
 from __future__ import annotations
 

@@ -48,6 +48,14 @@ def test_a_training_that_reached_the_mark_and_was_not_solved():
     assert "first episode" not in summaries.training_summary(scores, None)
 
 
+def test_the_table_of_settings_has_each_once_in_the_group_that_gives_its_default(notebook):
+    lines = summaries.settings_table(notebook.Hyperparameters).data.splitlines()[2:]
+    names = [line.split("`")[1] for line in lines if "`" in line]
+    assert sorted(names) == sorted(notebook.Hyperparameters.model_fields)
+    phases = next(k for k, line in enumerate(lines) if "Phases" in line)
+    assert lines[phases + 1].startswith("| `train_freq` | 10 | 1 | 50 |")
+
+
 @pytest.mark.parametrize("threshold", [30.0, None])
 def test_the_score_plot_holds_the_scores_and_their_average(threshold):
     score = np.random.default_rng(0).uniform(1, 40, 120)

@@ -158,7 +158,9 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     batch = joined(agent.waiting)  # the environment numbers its observations here
     start, end = batch.observations[:, 0], batch.next_observations[:, 0]
     first_of_second_episode = 4  # after 0 to 3; the fourth decision was interrupted
-    assert ((start >= first_of_second_episode) & (end > start)).all() and len(start) == 2 * 4
+    is_of_second = start >= first_of_second_episode
+    assert (end > start).all() and (end[~is_of_second] < first_of_second_episode).all()
+    assert is_of_second.tolist() == [False] * 2 + [True] * 8
 
 
 # ---------------------------------------------------------------------------------- what is written
@@ -203,17 +205,17 @@ def test_training_stops_when_solved(notebook, defaults, tmp_path, stop_when_solv
 
 
 def test_both_agents_learn(notebook, defaults):
-    """The whole agent reaches 2.5 in its first episode with 20 arms, the plain one in its third.
+    """In their second episodes, with 20 arms, the whole agent has 4.9 and the plain one 3.2.
 
     Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. A wrong
     sign or a target without a future fails here.
     """
     whole = notebook.Agent(defaults(hidden_units=64), seed_everything(0))
     plain = make_plain_agent(agent=notebook.FastAgent, train_freq=10, gradient_steps=20)
-    for agent, episodes in ((whole, 1), (plain, 3)):
+    for agent in (whole, plain):
         environment = open_environment("", 20, 0)
-        scores = [notebook.run_episode(environment, agent).mean() for _ in range(episodes)]
-        assert scores[-1] > 2.5, scores
+        scores = [notebook.run_episode(environment, agent).mean() for _ in range(2)]
+        assert scores[-1] > 2, scores
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,7 @@ def make_settings(
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
     if task and task.reward_threshold is None and settings.noise_schedule == "best_score":
         if "noise_schedule" in overrides:
-            raise ValueError(
-                "noise_schedule = 'best_score' needs an environment with a reward threshold: choose "
-                "'constant' here"
-            )
+            needed = "needs an environment with a reward threshold: choose 'constant' here"
+            raise ValueError(f"noise_schedule = 'best_score' {needed}")
         return settings.model_copy(update={"noise_schedule": "constant"})
     return settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,7 @@ def settings_table(model: Any) -> Markdown:
 def own_fields(model: Any) -> list[str]:
     """The settings that a class adds, or gives another default, in their order."""
     fields = getattr(model, "model_fields", {})
-    return [name for name in vars(model).get("__annotations__", {}) if name in fields]
+    return [name for name in inspect.get_annotations(model) if name in fields]
 
 
 def network_table(**networks: torch.nn.Module) -> Markdown:
