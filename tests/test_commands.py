@@ -78,7 +78,6 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
 @pytest.mark.parametrize(
     "arguments, wrong",
     [
-        (["../mine"], "a name is of letters"),
         (["-p", "sed", "3"], "unknown parameter 'sed': did you mean 'seed'?"),
         (["-y", "{overrides: {n_steps: 5}}"], "unknown setting 'n_steps': did you mean 'n_step'?"),
         (["-p", "env_location", "Pendulum-v1"], "did you mean 'gymnasium:Pendulum-v1'"),
@@ -113,7 +112,7 @@ def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, c
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
     assert make_run(["print('before')", "1 / 0", "print('after')"], "mine") == 1
     said = capsys.readouterr().out
-    assert "ZeroDivisionError: division by zero" in said and "begins again" in said
+    assert "ZeroDivisionError: division by zero" in said
     assert "before" in printed(tmp_path / "runs" / "mine.ipynb")
     assert "ZeroDivisionError" in (tmp_path / "runs" / "mine.html").read_text()
 
@@ -121,7 +120,7 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
     """Pictures that are nowhere, formulas that are wrong; links of doc/; and solutions closed."""
     texts = (
-        "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](attachment:gone.png)",
+        "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](doc/gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
         "![map](doc/arm.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
     )
