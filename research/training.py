@@ -30,39 +30,24 @@ Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """One training.
-
-    Attributes:
-        plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
-        preset, overrides: hyperparameters.
-        episodes: rows of the table.
-        evaluate_every: rows from one evaluation without noise to the next; 0: none.
-        location: of the environment, as `open_environment` takes it; empty: the arms.
-        goal_size: diameter of the arms' goals, m.
-        reward_every: decisions after which the rewards since the last time are paid.
-        clock, earnings: whether arms observe the share of these decisions that has passed, and what
-            they have earned in them.
-        blind: the network, actor or critic, that does not observe them; empty: none.
-        learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
-        bug: a name of `research.bugs.BUGS`; empty: none.
-    """
+    """One training."""
 
     plan: str
     variant: str
-    seed: int
+    seed: int  # of goals, networks and noise
     preset: str = "default"
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     arms: int = 20
-    episodes: int = 100
-    evaluate_every: int = 5
-    location: str = ""
-    goal_size: float = 5.0
-    reward_every: int = 1
-    clock: bool = False
-    earnings: bool = False
-    blind: Literal["", "actor", "critic"] = ""
-    learner: str = "DDPG"
-    bug: str = ""
+    episodes: int = 100  # each a row of the table
+    evaluate_every: int = 5  # episodes from one evaluation without noise to the next; 0: none
+    location: str = ""  # of the environment, as `open_environment` takes it; empty: the arms
+    goal_size: float = 5.0  # diameter of the arms' goals, m
+    reward_every: int = 1  # decisions after which the rewards since the last time are paid
+    clock: bool = False  # whether arms observe the share of these decisions that has passed,
+    earnings: bool = False  # and what they have earned in them
+    blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
+    learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
+    bug: str = ""  # a name of `research.bugs.BUGS`; empty: none
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"

@@ -187,17 +187,11 @@ def restore_state(environment: VectorEnv, state: Any) -> None:
 
 
 class Task(NamedTuple):
-    """What an agent has to know of an environment.
+    """What an agent has to know of an environment."""
 
-    Attributes:
-        scale: (observations,) float32, by which observations are divided; infinity leaves one out.
-        reward_threshold: the score that counts as solved, as an average of 100 episodes; None:
-            nothing is ever solved.
-    """
-
-    scale: np.ndarray
+    scale: np.ndarray  # (observations,) float32, which divide them; infinity leaves one out
     action_size: int
-    reward_threshold: float | None
+    reward_threshold: float | None  # solved as an average of 100 episodes; None: never
     name: str = "arms"
 
     @property

@@ -64,14 +64,9 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-def quick(job):
-    time.sleep(job)
-    return job
-
-
 def test_whoever_waits_is_told_that_something_happens(capsys):
     kept = []
-    assert runner.run([0, 0.3], quick, lambda job, found: kept.append(found), 1, every=0.05) == 0
+    assert runner.run([0, 0.3], time.sleep, lambda job, _: kept.append(job), 1, every=0.05) == 0
     assert kept == [0, 0.3] and capsys.readouterr().out.count("training since") >= 2
 
 
