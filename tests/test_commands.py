@@ -173,6 +173,15 @@ def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
     assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
 
 
+def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "VENV", tmp_path)
+    for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
+        with monkeypatch.context() as patch:
+            patch.setattr(commands, name, version)
+            with pytest.raises(SystemExit, match=r"Python 3.\d+ found, .* needed"):
+                commands.make_environment()
+
+
 def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "VENV", tmp_path)
     commands.check_environment("python3.12", (3, 12))  # none is there yet

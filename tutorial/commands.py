@@ -26,7 +26,7 @@ import venv
 
 from tutorial.paths import NOTEBOOK, PROJECT
 
-OLDEST = 3, 11
+OLDEST, NEWEST = (3, 11), (3, 14)
 VENV = PROJECT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 REQUIREMENTS = PROJECT / "requirements.txt"
@@ -83,8 +83,9 @@ def make_environment(requirements=REQUIREMENTS):
     wanted = "".join(path.read_text() for path in sorted(lists))
     if ready.exists() and ready.read_text() == wanted:
         return
-    if sys.version_info < OLDEST:  # pip would say so at the end of a long download
-        sys.exit("Python 3.11 to 3.14 needed; choose one by make PYTHON=python3.12 ...")
+    if not OLDEST <= (version := sys.version_info[:2]) <= NEWEST:
+        found = "Python {}.{} found, {}.{} to {}.{} needed; ".format(*version, *OLDEST, *NEWEST)
+        sys.exit(f"{found}choose one by make PYTHON=python3.12 ...")
     print("installing into .venv, 2.4 GB: two to four minutes", flush=True)
     if not PYTHON.exists():  # else newer requirements go into what is there
         venv.create(VENV, with_pip=True)

@@ -112,8 +112,9 @@ class Finite(VectorWrapper):
         if not np.isfinite(values).all():
             place = np.argwhere(~np.isfinite(values))[0][0]
             copy = place if copies is None else copies[place]
+            spec: Any = self.env.spec
             raise FloatingPointError(
-                f"{self.env.spec.id}: the {what} of copy {copy} is {values[place]}, not finite"
+                f"{spec.id}: the {what} of copy {copy} is {values[place]}, not finite"
             )
 
 

@@ -55,8 +55,8 @@ def test_a_stored_policy_acts_like_its_network(folder):
 def test_a_wrong_entry_is_named(folder, wrong):
     path, _, entry = folder
     write(path, [entry | {"unity_score": 1.0} | wrong])
-    with pytest.raises((ValueError, FileNotFoundError), match=r"layers|no\.npz"):
-        fidelity.read_policies(path)
+    with pytest.raises((KeyError, ValueError, OSError), match=r"none\.|shape|no\.npz"):
+        fidelity.table(path)
 
 
 def test_a_figure_is_drawn(tmp_path):
