@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from research import fidelity, planner, runner, tables
+from research import fidelity, runner, tables
 from research.bugs import BUGS
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
@@ -31,13 +31,13 @@ def plan(options: Options) -> int:
         print(f"{name:18}{stored:12}{PLANS[name].question}")
     if not options.name:
         return 0
-    return runner.run_trainings(missing, folder, options.address, options.workers)
+    return runner.run_trainings(missing, folder, options.workers)
 
 
 def sweep(options: Options) -> int:
     """Train all combinations of settings on some seeds; print a table, and draw the curves."""
     folder, trainings = RUNS / "sweeps", sweep_of(options)
-    failed = runner.run_trainings(trainings, folder, options.address, options.workers)
+    failed = runner.run_trainings(trainings, folder, options.workers)
     variants = read_plan(options.name, folder)
     print(tables.means_table(Plan("", measure=Measure("score")), variants))
     curves = {name: (one["episode"][0], one["score"]) for name, one in variants.items()}
@@ -87,12 +87,11 @@ def parser() -> argparse.ArgumentParser:
     whole = argparse.ArgumentParser(prog="python -m research", description=__doc__)
     commands = whole.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, function: Any, told: str, distributed: bool = False) -> Any:
+    def command(name: str, function: Any, told: str, trains: bool = False) -> Any:
         one = commands.add_parser(name, help=told, description=told)
         one.set_defaults(function=function)
-        if distributed:
-            one.add_argument("--address", default="", help="of a Dask scheduler, tcp://host:port")
-            one.add_argument("--workers", type=int, help="processes here, without an address")
+        if trains:
+            one.add_argument("--workers", type=int, help="processes; without it one for each core")
         return one
 
     one = command("plan", plan, "train what a plan misses; without a name list the plans", True)
@@ -106,8 +105,6 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("name", nargs="*", help="of plans; all without a name")
     one = command("figure", figure, "draw that of doc/bugs.md")
     one.add_argument("--out", type=Path, default=DOC / "bugs.png", help="the file")
-    one = command("planner", planner.run, "ask a planner that knows the simulator", True)
-    one.add_argument("--goals", type=int, default=100)
     one = command(
         "fidelity", lambda o: show([fidelity.table(o.folder)]), "play policies trained in Unity"
     )

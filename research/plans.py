@@ -25,17 +25,12 @@ STUDY = ("standard", "small_goals", "delayed_rewards", "one_arm")  # its tasks
 
 @dataclass(frozen=True)
 class Measure:
-    """One number a seed: the mean of a column, `score` or `evaluation`, over some episodes.
-
-    Attributes:
-        first, last: episodes, from 1 on; None: the training's last one.
-        lost: the points that are missing to the largest score instead.
-    """
+    """One number a seed: the mean of a column, `score` or `evaluation`, over some episodes."""
 
     column: str = "evaluation"
-    last: int | None = None
+    last: int | None = None  # None: the training's last one
     first: int = 1
-    lost: bool = False
+    lost: bool = False  # the points that are missing to the largest score instead
 
     def __call__(self, variant: Variant) -> np.ndarray:
         episodes = variant["episode"][0]
@@ -54,40 +49,27 @@ EARLY = Measure(last=3, lost=True)  # does not dilute what happens before all ag
 
 @dataclass(frozen=True)
 class Plan:
-    """A question, and the trainings that are to answer it.
-
-    Attributes:
-        seeds: of every variant, from one to before another.
-        commit: of the agent, if the plan is finished; empty: it can be run.
-        variants: by name, what each changes.
-        one_at_a_time: settings and their values; each value is a variant, too.
-        tasks: by name, what each changes; a variant on a task is called `<task>_<variant>`.
-        shared: what all change.
-        measure: the primary one; `measures` are those of names that begin so.
-        base: the variant from which the others differ, or those of `tested`, on each task but
-            those of `not_tested`.
-        pairs: further differences that are tested; all are one family.
-        contrasts: weights of variants, by title, whose sum within each seed is tested, too.
-        secondary: the same, without a correction.
-        margin: within which two variants are alike; None: no test of equivalence.
-    """
+    """A question, and the trainings that are to answer it."""
 
     question: str
-    seeds: Sequence[int] = (0, 0)
-    variants: Mapping[str, Changes] = field(default_factory=dict)
-    one_at_a_time: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    tasks: Mapping[str, Changes] = field(default_factory=lambda: {"": {}})
-    shared: Changes = field(default_factory=dict)
-    measure: Measure = Measure()
-    measures: Mapping[str, Measure] = field(default_factory=dict)
+    seeds: Sequence[int] = (0, 0)  # of every variant, from one to before another
+    variants: Mapping[str, Changes] = field(default_factory=dict)  # by name
+    one_at_a_time: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # more variants
+    tasks: Mapping[str, Changes] = field(default_factory=lambda: {"": {}})  # <task>_<variant>
+    shared: Changes = field(default_factory=dict)  # what all change
+    measure: Measure = Measure()  # the primary one
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # of names that begin so
+    # Tested is how the others, or those of `tested`, differ from `base`, on each task but those of
+    # `not_tested`; `pairs` and `contrasts`, weights of variants within each seed, are of the same
+    # family. `secondary` are contrasts without a correction.
     base: str = ""
     tested: Sequence[str] = ()
     not_tested: Sequence[str] = ()
     pairs: Sequence[Sequence[str]] = ()
-    contrasts: Mapping[str, Weights] = field(default_factory=dict)
+    contrasts: Mapping[str, Weights] = field(default_factory=dict)  # by title
     secondary: Mapping[str, Weights] = field(default_factory=dict)
-    margin: float | None = None
-    commit: str = ""
+    margin: float | None = None  # within which two variants are alike; None: no such test
+    commit: str = ""  # of the agent, if the plan is finished; empty: it can be run
 
     def changes(self) -> dict[str, Changes]:
         """What each variant on each task changes, by their name."""

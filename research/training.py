@@ -6,13 +6,11 @@ process trained before, as long as the machine and the versions of packages are 
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from reacher import DelayedRewards
@@ -20,59 +18,37 @@ from reacher.columns import CLOCK, EARNINGS
 from research import bugs
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
-from tutorial.evaluation import open_evaluation
+from tutorial.evaluation import Evaluation, open_evaluation
 from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings, require_known
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
 EVALUATION_ARMS = 20
-OTHER_GOALS = 500  # evaluations that are passed over before that by which weights are kept
 Row = list[str]  # one number for each of COLUMNS, or "" where there is none
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """One training.
-
-    Attributes:
-        plan, variant, seed: which one it is; the seed is that of goals, networks and noise.
-        preset, overrides: hyperparameters.
-        episodes: rows of the table.
-        decisions: row k ends with the first episode that ends at or after k times as many decisions
-            of one copy; its score is the mean of its episodes. 0: a row is an episode.
-        evaluate_every: rows from one evaluation without noise to the next; 0: none.
-        location: of the environment, as `open_environment` takes it; empty: the arms.
-        goal_size: diameter of the arms' goals, m.
-        reward_every: decisions after which the rewards since the last time are paid.
-        clock, earnings: whether arms observe the share of these decisions that has passed, and what
-            they have earned in them.
-        blind: the network, actor or critic, that does not observe them; empty: none.
-        learner: one of LEARNERS: the notebook's, or those of doc/extensions.ipynb.
-        networks: a function of the notebook that makes actor and critic.
-        bug: a name of `research.bugs.BUGS`; empty: none.
-        keep_best: whether evaluations play the weights that were best so far on other goals.
-    """
+    """One training."""
 
     plan: str
     variant: str
-    seed: int
+    seed: int  # of goals, networks and noise
     preset: str = "default"
     overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
     arms: int = 20
-    episodes: int = 100
-    evaluate_every: int = 5
-    decisions: int = 0
-    location: str = ""
-    goal_size: float = 5.0
-    reward_every: int = 1
-    clock: bool = False
-    earnings: bool = False
-    blind: Literal["", "actor", "critic"] = ""
-    learner: str = "DDPG"
-    networks: str = "noisy_networks"
-    bug: str = ""
-    keep_best: bool = False
+    episodes: int = 100  # each a row of the table
+    evaluate_every: int = 5  # episodes from one evaluation without noise to the next; 0: none
+    location: str = ""  # of the environment, as `open_environment` takes it; empty: the arms
+    goal_size: float = 5.0  # diameter of the arms' goals, m
+    reward_every: int = 1  # decisions after which the rewards since the last time are paid
+    clock: bool = False  # whether arms observe the share of these decisions that has passed,
+    earnings: bool = False  # and what they have earned in them
+    blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
+    learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
+    networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
+    bug: str = ""  # a name of `research.bugs.BUGS`; empty: none
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
@@ -122,7 +98,7 @@ def train(training: Training) -> list[Row]:
     """
     torch.set_num_threads(1)
     cells, learner = parts(training)
-    evaluate = make_evaluation(training)
+    evaluation = make_evaluation(training)
     rows: list[Row] = []
     place = training.location, training.arms, training.seed, training.goals
     environment = open_environment(*place)
@@ -134,14 +110,13 @@ def train(training: Training) -> list[Row]:
     agent = counting(cells.Agent)(settings, generator, learner, task)
     hide(agent.learner, training.blind)
     for episode in range(1, training.episodes + 1):
-        scores: list[float] = []
-        while not scores or agent.decisions < episode * training.decisions:
-            scores.append(cells.train_episode(playing, agent).mean())
-        score = float(np.mean(scores))
+        score = cells.train_episode(playing, agent).mean()
         seconds = time.perf_counter() - began - evaluating
-        found = evaluate(episode, agent)
+        evaluated = ["", ""]
+        if evaluation and episode % evaluation.every == 0:
+            found = evaluation.scores(agent.policy, episode // evaluation.every - 1)
+            evaluated = [f"{found.mean():.3f}", f"{found.min():.2f}"]
         evaluating = time.perf_counter() - began - seconds
-        evaluated = ["", ""] if found is None else [f"{found.mean():.3f}", f"{found.min():.2f}"]
         ends = [str(agent.num_updates), f"{seconds:.2f}"]
         rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
     return rows
@@ -172,27 +147,14 @@ def delayed(environment: Any, training: Training) -> DelayedRewards:
     return DelayedRewards(environment, training.reward_every, *shown)
 
 
-def make_evaluation(training: Training) -> Callable[[int, Any], np.ndarray | None]:
-    """A function of episode and agent: scores (arms,) without noise, or None if none are due."""
-    judges, every = training.arms if training.location else EVALUATION_ARMS, training.evaluate_every
-    evaluation = open_evaluation(training.location, judges, training.goals, every)
-    kept: dict[str, Any] = {"score": -np.inf}
+def make_evaluation(training: Training) -> Evaluation | None:
+    """Of the agent without noise, in the environment of a training; None: none is wanted."""
+    judges = training.arms if training.location else EVALUATION_ARMS
+    place = training.location, judges, training.goals
+    evaluation = open_evaluation(*place, training.evaluate_every)
     if evaluation is not None and (training.clock or training.earnings):
         evaluation.environment = delayed(evaluation.environment, training)
-
-    def evaluate(episode: int, agent: Any) -> np.ndarray | None:
-        if evaluation is None or episode % every:
-            return None
-        earlier = episode // every - 1
-        if not training.keep_best:
-            return evaluation.scores(agent.policy, earlier)
-        score = evaluation.scores(agent.policy, OTHER_GOALS).mean()
-        if score > kept["score"]:
-            kept.update(score=score, learner=copy.deepcopy(agent.learner))
-        best = kept["learner"]
-        return evaluation.scores(lambda seen: best.act(torch.from_numpy(seen)).numpy(), earlier)
-
-    return evaluate
+    return evaluation
 
 
 def parts(training: Training) -> tuple[Any, type]:

@@ -118,5 +118,34 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
 def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, spaces, message):
     with pytest.raises(ValueError, match=message):
         opened(register(**spaces))
-    with pytest.raises(ValueError, match="such as 'Pendulum-v1', not"):
+    with pytest.raises(ValueError, match="Gymnasium cannot make Pendulum-v7"):
         opened("Pendulum-v7")
+
+
+@pytest.mark.parametrize(
+    ("what", "part", "value", "at"),
+    [
+        ("observation", 0, np.nan, 2),
+        ("observation", 0, 1e39, 2),  # infinite in float32
+        ("last observation", 0, np.nan, 3),
+        ("reward", 1, np.inf, 2),
+    ],
+)
+def test_numbers_that_are_none_name_the_environment_and_the_copy(
+    register, monkeypatch, what, part, value, at
+):
+    step = Line.step
+
+    def spoiled(line, action):
+        answer = [*step(line, action)]
+        if line is Line.made[1] and line.steps == at:
+            answer[part] = answer[part] + value
+        return tuple(answer)
+
+    monkeypatch.setattr(Line, "step", spoiled)
+    env = opened(register(end=3), copies=2)
+    with pytest.raises(
+        FloatingPointError, match=rf"test/Line-v3: the {what} of copy 1 is .*(inf|nan)"
+    ):
+        answers(env, at)
+    assert len(Line.made[1].actions) == at

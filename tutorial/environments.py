@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.wrappers import DtypeObservation, RescaleAction
 
 from reacher import ReacherVectorEnv
@@ -46,7 +43,7 @@ def open_environment(
 
     Raises:
         TypeError, ValueError: a bad argument, or there is no such build or environment.
-        ModuleNotFoundError: a package is missing; says how to install it.
+        ModuleNotFoundError: a package is missing.
         UnityError: the build does not start.
     """
     location = str(location)
@@ -78,27 +75,47 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
             vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
             wrappers=[fitting],
         )
-    except (ModuleNotFoundError, gymnasium.error.DependencyNotInstalled) as error:
-        raise ModuleNotFoundError(
-            f"{env_id} needs a package that is not installed ({error}){remedy(env_id)}"
-        ) from error
-    except (AttributeError, ImportError, TypeError, gymnasium.error.Error) as error:
-        raise ValueError(
-            "env_id must name an environment that Gymnasium knows, such as 'Pendulum-v1', "
-            f"not {env_id!r}: {error}"
-        ) from error
+    except ModuleNotFoundError as error:  # Gymnasium tells no remedy for imageio
+        error.add_note('its own tasks of MuJoCo need: pip install "gymnasium[mujoco]"')
+        raise
+    except gymnasium.error.Error as error:
+        raise ValueError(f"Gymnasium cannot make {env_id}: {error}") from error
     # Gymnasium's own, seed + k, would overlap with those of the next seed.
     seeds = np.random.SeedSequence(seed).generate_state(num_envs)
     copies.reset(seed=seeds.tolist())
-    return copies
+    return Finite(copies)
 
 
-def remedy(env_id: str) -> str:
-    """How to install what one of Gymnasium's own environments needs, for an error message."""
-    entry_point = str(getattr(gymnasium.registry.get(env_id), "entry_point", None))
-    found = re.match(r"gymnasium\.envs\.(\w+)", entry_point)
-    command = f"{shlex.quote(sys.executable)} -m pip install"
-    return f'; run\n    {command} "gymnasium[{found[1]}]"' if found else ""
+class Finite(VectorWrapper):
+    """Stops at once where an environment's own numbers are no numbers, before anything learns.
+
+    Raises FloatingPointError with the environment, the copy and the number that is NaN or infinite.
+    """
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(**options)
+        self.require("observation", observations)
+        return observations, infos
+
+    def step(self, actions: Any) -> Any:
+        answer = observations, rewards, _, _, infos = self.env.step(actions)
+        self.require("observation", observations)
+        self.require("reward", rewards)
+        if (ended := infos.get("_final_obs", np.zeros(0, bool))).any():
+            self.require(
+                "last observation", np.stack(infos["final_obs"][ended]), ended.nonzero()[0]
+            )
+        return answer
+
+    def require(self, what: str, values: np.ndarray, copies: Any = None) -> None:
+        """That values (copies,) or (copies, n) are finite, of all copies or of those named."""
+        if not np.isfinite(values).all():
+            place = np.argwhere(~np.isfinite(values))[0][0]
+            copy = place if copies is None else copies[place]
+            spec: Any = self.env.spec
+            raise FloatingPointError(
+                f"{spec.id}: the {what} of copy {copy} is {values[place]}, not finite"
+            )
 
 
 def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
@@ -171,17 +188,11 @@ def restore_state(environment: VectorEnv, state: Any) -> None:
 
 
 class Task(NamedTuple):
-    """What an agent has to know of an environment.
+    """What an agent has to know of an environment."""
 
-    Attributes:
-        scale: (observations,) float32, by which observations are divided; infinity leaves one out.
-        reward_threshold: the score that counts as solved, as an average of 100 episodes; None:
-            nothing is ever solved.
-    """
-
-    scale: np.ndarray
+    scale: np.ndarray  # (observations,) float32, which divide them; infinity leaves one out
     action_size: int
-    reward_threshold: float | None
+    reward_threshold: float | None  # solved as an average of 100 episodes; None: never
     name: str = "arms"
 
     @property

@@ -40,12 +40,8 @@ def open_evaluation(
 class Evaluation:
     """Plays an actor's mean weights on goals that no training sees, the same in every training.
 
-    It has an environment of its own, so a training's numbers do not depend on it, and nothing of it
-    has to be saved to go on with a training.
-
-    Args:
-        environment: with a state to go back to; this one's own.
-        every: episodes of training from one evaluation to the next.
+    Its environment is its own and has a state to go back to, so a training's numbers do not depend
+    on it, and nothing of it has to be saved to go on with a training.
     """
 
     def __init__(self, environment: VectorEnv, every: int) -> None:

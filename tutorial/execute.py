@@ -10,16 +10,19 @@ code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so 
 
 from __future__ import annotations
 
+import base64
+import functools
+import html
 import logging
+import mimetypes
 import os
 import re
 import shlex
 import signal
 import sys
 import time
-from html import escape
+import types
 from pathlib import Path
-from typing import Any
 
 import click
 import nbformat
@@ -32,7 +35,8 @@ from papermill.exceptions import PapermillExecutionError
 from tutorial.environments import GYMNASIUM
 from tutorial.files import write_whole
 from tutorial.notebook import definitions, describe_pictures, parameters_of
-from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
+from tutorial.paths import CHECKPOINTS, DOC, NOTEBOOK, PROJECT, RUNS
+from tutorial.run import run_folder
 from tutorial.settings import check_parameters, make_settings, require_known
 
 LOGGED = {"training", "log"}  # tags of the cells whose lines a reader sees while they run
@@ -73,17 +77,21 @@ class Watched(NBClientEngine):
         if values["env_location"].startswith(GYMNASIUM):
             tell_another(nb, values["env_location"].removeprefix(GYMNASIUM))
         move_aside(Path(output_path))
-        relink(nb, "doc/", "../doc/")
+        for cell in nb.cells:
+            if cell.cell_type == "markdown":  # `runs/` lies beside `doc/`
+                cell.source = cell.source.replace("](doc/", "](../doc/")
         return super().execute_notebook(nb, kernel_name, output_path, **options)
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, stdout_file=None, **options):
-        log, start, due = Log(), nb_man.cell_start, 0.0
+        """As papermill's; it prints the headings, and what the cells LOGGED print."""
+        start, due, log = nb_man.cell_start, 0.0, types.SimpleNamespace(flush=lambda: None)
 
         def cell_start(cell, *arguments, **keywords):
-            log.shown = bool(LOGGED & set(cell.metadata.get("tags", ())))
+            is_shown = LOGGED & set(cell.metadata.get("tags", ()))
+            log.write = functools.partial(print, end="", flush=True) if is_shown else len
             if heading := re.match(r"## (.+)", cell.source):
-                log.status(heading[1])
+                print(heading[1], flush=True)
             start(cell, *arguments, **keywords)
 
         def save(**_):  # before and after each cell it would take longer than the cells
@@ -98,7 +106,6 @@ class Watched(NBClientEngine):
                 nb_man, kernel_name, stdout_file=log, extra_arguments=QUIET, **options
             )
         finally:
-            log.status("")
             due = 0.0
             save()
 
@@ -115,25 +122,6 @@ def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
     notebook.cells = [*told, new_markdown_cell(CAPTION), *others]
 
 
-class Log:
-    """What a reader sees of a run: the lines of some cells, and where the others are."""
-
-    shown = False  # whether the present cell is one of them
-
-    def write(self, text: str) -> None:
-        if self.shown:
-            self.status("")
-            print(text, end="", flush=True)
-
-    def flush(self) -> None:
-        """Papermill asks for it."""
-
-    def status(self, text: str) -> None:
-        """Show a line that the next one replaces, in a terminal."""
-        if sys.stdout.isatty():
-            print(f"\r{text:<78.78}" if text else "\r" + 78 * " " + "\r", end="", flush=True)
-
-
 def move_aside(output: Path) -> None:
     """Give an earlier result of the same name another one: a reader may have worked in it."""
     if output.exists():
@@ -144,64 +132,34 @@ def move_aside(output: Path) -> None:
         print(f"the earlier {shown(output)} is now {output.stem}_{stamp}.ipynb")
 
 
-def relink(notebook: nbformat.NotebookNode, old: str, new: str) -> None:
-    """Make a notebook's links to the project's pages and pictures fit another folder."""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = cell.source.replace(f"]({old}", f"]({new}")
-
-
 def closed(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """A solution as text that a click opens, in one line, because a blank one ends HTML."""
-    code = escape(cell.source).replace("\n", "&#10;")
+    if "solution" not in cell.metadata.get("tags", ()):
+        return cell
+    code = html.escape(cell.source).replace("\n", "&#10;")
     return new_markdown_cell(f"<details><summary>Solution</summary><pre>{code}</pre></details>")
 
 
 def write_html(notebook: Path) -> Path:
-    """Write a notebook of `runs/` as one HTML file, whatever a reader has put into it.
+    """Write a notebook of `runs/` as one HTML file.
 
     Pictures are in it; its formulas come from the network.
     """
+
+    def picture(found: re.Match) -> str:
+        if not (file := DOC / found[1]).is_file():
+            return found[0]
+        content = base64.b64encode(file.read_bytes()).decode()
+        return f'src="data:{mimetypes.guess_type(file)[0]};base64,{content}"'
+
     content = nbformat.read(notebook, as_version=4)
     describe_pictures(content)
-    content.cells = [
-        closed(x) if "solution" in x.metadata.get("tags", ()) else x for x in content.cells
-    ]
-    relink(content, "../doc/", "doc/")  # nbconvert takes pictures from within its folder alone
-    for cell in content.cells:
-        for output in cell.get("outputs", []):
-            if words := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                address = f"data:image/png;base64,{output.data['image/png']}"
-                output.data["text/html"] = f'<img alt="{escape(words)}" src="{address}">'
-        if cell.cell_type == "markdown":  # nbconvert would close what begins in another paragraph
-            cell.source = re.sub(r"<details>\n<summary>(.+)</summary>\n", r"%%\1%%\n", cell.source)
-            cell.source = cell.source.replace("\n</details>", "\n\n%%%%")
-        named = set(re.findall(r"attachment:([^)\s]+)", cell.source))
-        for name in named - set(cell.get("attachments", {})):
-            cell.source = cell.source.replace(f"attachment:{name}", name)
-    where = {"metadata": {"path": str(PROJECT), "name": notebook.stem}}
-    html, _ = HTMLExporter(embed_images=True).from_notebook_node(content, resources=where)
-    html = html.replace("<p>%%%%</p>", "</details>")
-    html = re.sub(r"<p>%%(.+)%%</p>", r"<details><summary>\1</summary>", html)
-    page = notebook.with_suffix(".html")
-    write_whole(page, html.replace('href="doc/', 'href="../doc/').encode())
-    return page
-
-
-def how_to_go_on(folder: Path, name: str, options: list[str]) -> str:
-    """What is left of a training that was stopped, and the command that continues it."""
-    if not (folder / "state.pt").exists():
-        return "No state to go on from has been saved yet: the same command begins again."
-    python = "py" if os.name == "nt" else "python3"
-    words = [python, "-m", "tutorial.commands", "run", name, *options, "-p", "train", "resume"]
-    command = shlex.join(words)
-    return f"To go on from the last saved state, and train again what came after it:\n  {command}"
-
-
-def folder_of(parameters: dict[str, Any]) -> Path:
-    """The folder that a notebook with these parameters trains into, or loads from."""
-    place = PROJECT / parameters["out_dir"] if parameters["train"] else CHECKPOINTS
-    return place / parameters["preset"] / f"seed{parameters['seed']}"
+    content.cells = [closed(cell) for cell in content.cells]
+    page, _ = HTMLExporter().from_notebook_node(content, {"metadata": {"name": notebook.stem}})
+    page = re.sub(r'src="\.\./doc/([^"]+)"', picture, page)
+    path = notebook.with_suffix(".html")
+    path.write_text(page, encoding="utf-8")
+    return path
 
 
 def shown(path: Path) -> Path:
@@ -213,12 +171,8 @@ def main(arguments: list[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         print(__doc__)
         return 0
-    name = NOTEBOOK.stem
-    if arguments and not arguments[0].startswith("-"):
-        name = arguments.pop(0).removesuffix(".ipynb")
-    if not re.fullmatch(r"\w[\w.-]*", name):
-        print(f"make run: a name is of letters, digits, - and _, not {name!r}", file=sys.stderr)
-        return 2
+    is_named = arguments and not arguments[0].startswith("-")
+    name = Path(arguments.pop(0) if is_named else NOTEBOOK).stem
     output = RUNS / f"{name}.ipynb"
     RUNS.mkdir(exist_ok=True)
     papermill_engines.register("watched", Watched)
@@ -239,18 +193,22 @@ def main(arguments: list[str]) -> int:
     if not output.exists() or output.stat().st_mtime < started:  # papermill's version, say
         return status
     notebook = nbformat.read(output, as_version=4)
-    parameters = parameters_of(notebook) | notebook.metadata.papermill.get("parameters", {})
-    folder = folder_of(parameters)
+    given = parameters_of(notebook) | notebook.metadata.papermill.get("parameters", {})
+    place = PROJECT / given["out_dir"] if given["train"] else CHECKPOINTS
+    folder = run_folder(place, given["preset"], given["seed"])
     print(f"\nexecuted notebook    {shown(output)}")
     print(f"the same as a page   {write_html(output).as_uri()}")
-    if not stopped:
-        is_arms = not parameters["env_location"].startswith(GYMNASIUM)
-        play = f" (make watch {shown(folder)}: play with them)" if is_arms else ""
-        print(f"scores, weights      {shown(folder)}{play}")
-    else:
+    if stopped:
         print(f"\n{stopped}")
-        if parameters["train"]:
-            print(how_to_go_on(folder, name, arguments))
+    elif given["env_location"].startswith(GYMNASIUM):
+        print(f"scores, weights      {shown(folder)}")
+    else:
+        print(f"scores, weights      {shown(folder)} (make watch {shown(folder)}: play with them)")
+    if stopped and (folder / "state.pt").exists():
+        python = "py" if os.name == "nt" else "python3"
+        words = [python, "-m", "tutorial.commands", "run", name, *arguments, "-p", "train"]
+        print("To go on from the last saved state, and train again what came after it:")
+        print(f"  {shlex.join([*words, 'resume'])}")
     return status
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from tutorial.paths import CHECKPOINTS, RESULTS, plan_folder
+from tutorial.paths import plan_folder
 
 Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 HEAD = "seed,episode,"  # begins tables of variants; others may lie beside them
@@ -25,17 +25,13 @@ def read_plan(plan: str, folder: Path | None = None) -> dict[str, Variant]:
         folder: of plans; None: where this one is stored.
 
     Raises:
-        FileNotFoundError: there is no such plan; names those there are.
+        FileNotFoundError: there is no such plan.
         ValueError: seeds of a variant have different numbers of episodes.
     """
     place = folder / plan if folder else plan_folder(plan)
     paths = [path for path in sorted(place.glob("*.csv")) if path.read_text().startswith(HEAD)]
     if not paths:
-        folders = [folder] if folder else [CHECKPOINTS, RESULTS]
-        plans = sorted({path.parent.name for each in folders for path in each.glob("*/*.csv")})
-        raise FileNotFoundError(
-            f"no tables of a plan {plan!r} in {place.parent}: there are {plans}"
-        )
+        raise FileNotFoundError(f"no tables of a plan {plan!r} in {place.parent}")
     return {path.stem: read_variant(path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""The planner, policies from Unity, figures."""
+"""Policies from Unity, figures, and numbers of pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import stats
 
 from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
-from research import fidelity, planner, tables
+from research import fidelity, tables
 from research.__main__ import main
 from research.plans import PLANS
 from tutorial.paths import PROJECT
@@ -21,30 +21,6 @@ from tutorial.results import mean_interval
 
 RESULTS = PROJECT / "research" / "results"
 UNITY = PROJECT.parent / "shared" / "unity_policies"
-
-
-def test_all_arms_of_the_planner_have_the_same_goal():
-    plans = np.tile(np.random.default_rng(0).uniform(-1, 1, (1, 20, 4)), (3, 1, 1))
-    scores, distances, _ = planner.play(planner.Goal(3), plans, 20, policy=None)
-    assert np.ptp(scores) == np.ptp(distances) == 0
-    other = planner.play(planner.Goal(4), plans, 20, policy=None)[1]
-    assert other[0] != distances[0]
-
-
-def test_a_search_ends_closer_to_the_goal_than_it_began(monkeypatch):
-    monkeypatch.setattr(planner, "CANDIDATES", 40)
-    monkeypatch.setattr(planner, "ELITE", 8)
-    monkeypatch.setattr(planner, "ROUNDS", 6)
-    goal, still = planner.Goal(0), np.zeros((planner.PLANNED, 4))
-
-    def value(plan):
-        scores, distances, _ = planner.play(goal, plan[None], planner.SEEN, rest)
-        return scores[0] - planner.DISTANCE_COST * distances[0]
-
-    def rest(seen):
-        return np.zeros((len(seen), 4))
-
-    assert value(planner.search(goal, still, 1.0, rest)) > value(still)
 
 
 @pytest.fixture
@@ -79,8 +55,8 @@ def test_a_stored_policy_acts_like_its_network(folder):
 def test_a_wrong_entry_is_named(folder, wrong):
     path, _, entry = folder
     write(path, [entry | {"unity_score": 1.0} | wrong])
-    with pytest.raises((ValueError, FileNotFoundError), match=r"layers|no\.npz"):
-        fidelity.read_policies(path)
+    with pytest.raises((KeyError, ValueError, OSError), match=r"none\.|shape|no\.npz"):
+        fidelity.table(path)
 
 
 def test_a_figure_is_drawn(tmp_path):

@@ -1,6 +1,5 @@
 """Plans, what is stored of them, and their tables."""
 
-import csv
 import functools
 
 import numpy as np
@@ -11,12 +10,10 @@ from research import runner, store, tables
 from research.__main__ import parser, setting, sweep_of
 from research.plans import PLANS, Measure, Plan
 from research.training import COLUMNS, check, make_training
-from tutorial.paths import CHECKPOINTS, RESULTS
 from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
-TO_RUN: list[str] = []
-MADE = [name for name, plan in PLANS.items() if plan.variants and name not in TO_RUN]
+MADE = [name for name, plan in PLANS.items() if plan.variants]
 
 
 @pytest.mark.parametrize("name", RUNNABLE)
@@ -40,18 +37,6 @@ def test_what_is_stored_is_of_the_plan(name):
     assert not plan.commit or not plan.trainings(name)
 
 
-def test_what_is_to_run_has_fresh_seeds():
-    used = {*range(7000)}  # of the search for settings, the study and the comparison
-    for path in [*CHECKPOINTS.glob("*/*.csv"), *RESULTS.glob("*/*.csv")]:
-        if path.name != "tuning.csv" and path.parent.name not in TO_RUN:
-            with open(path, newline="") as file:
-                used |= {int(line["seed"]) for line in csv.DictReader(file)}
-    for name in TO_RUN:
-        seeds = {*range(*PLANS[name].seeds)}
-        assert not used & seeds
-        used |= seeds
-
-
 report = functools.cache(tables.report)
 
 
@@ -59,8 +44,7 @@ report = functools.cache(tables.report)
 def test_every_plan_has_its_tables(name):
     found = report(name)
     assert PLANS[name].question in found
-    if name not in TO_RUN:
-        assert "| variant | seeds |" in found
+    assert "| variant | seeds |" in found
 
 
 def made_up(scores):

@@ -65,10 +65,13 @@ class ReacherVectorEnv(VectorEnv):
         **parameters: float,
     ) -> None:
         self.num_envs = integer("num_envs", num_envs, 1, MAX_AGENTS)
-        self.render_mode = require_render_mode(render_mode)
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        self.render_mode = render_mode
         self.observation_space = batch_space(OBSERVATIONS, self.num_envs)
         self.action_space = batch_space(ACTIONS, self.num_envs)
-        self._goals, self._renderer, self._is_reset = goals, None, False
+        self._goals, self._is_reset = goals, False
+        self._renderer: Any = None
         self._seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
         self._episodes = 0  # begun so far
         self._task = World(self.num_envs, self._seed, goals)
@@ -111,7 +114,10 @@ class ReacherVectorEnv(VectorEnv):
             ValueError: wrong shape, NaN or infinity; nothing has moved then.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        observations, rewards, is_last = self._task.step(checked(self, actions, self.num_envs))
+        if not self._is_reset:
+            raise ResetNeeded("step() before reset(): call reset() to begin an episode")
+        actions = actions_of_shape(actions, (self.num_envs, ACTION_SIZE))
+        observations, rewards, is_last = self._task.step(actions)
         if is_last:
             observations = self._begin()
         never, now = np.zeros(self.num_envs, bool), np.full(self.num_envs, is_last)
@@ -119,7 +125,13 @@ class ReacherVectorEnv(VectorEnv):
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """The picture of every arm at this moment, (480, 480, 3) uint8, or None."""
-        return None if self.render_mode is None else tuple(drawn(self, self._task))
+        if self.render_mode is None:
+            return None
+        if self._renderer is None:
+            from reacher.render import ArmRenderer  # needs OpenGL, which the arms do not
+
+            self._renderer = ArmRenderer(1, self._task.parameters["goal_size"], 480, 480)
+        return tuple(self._renderer.frame(seen[None]) for seen in self._task.observe())
 
     def close_extras(self, **options: Any) -> None:
         if self._renderer is not None:
@@ -174,18 +186,16 @@ class ReacherEnv(gymnasium.Env):
     observation_space, action_space = OBSERVATIONS, ACTIONS
 
     def __init__(self, render_mode: str | None = None, **parameters: float) -> None:
-        self.render_mode = require_render_mode(render_mode)
-        self._task = World(1, seed=0)  # reset() gives it another generator
-        self._task.set_parameters(parameters)
-        self._is_reset, self._renderer = False, None
+        self.render_mode = render_mode
+        self._arms = ReacherVectorEnv(1, 0, "own", MAX_SEED, render_mode, **parameters)
 
     def reset(
         self, *, seed: int | None = None, options: dict | None = None
     ) -> tuple[np.ndarray, dict]:
         """Begin an episode; return the observation (33,) float32 and {}. Options do nothing."""
         super().reset(seed=seed)
-        self._task.generators, self._is_reset = [self.np_random], True
-        return self._task.reset()[0], {}
+        self._arms._task.generators = [self.np_random]
+        return self._arms.reset()[0][0], {}
 
     def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Hold the action (4,) for one decision; return observation, reward, False, False, {}.
@@ -193,41 +203,16 @@ class ReacherEnv(gymnasium.Env):
         Raises:
             ValueError, gymnasium.error.ResetNeeded: as `ReacherVectorEnv.step`.
         """
-        observations, rewards, _ = self._task.step(checked(self, action, 1))
-        return observations[0], float(np.float32(rewards[0])), False, False, {}
+        observations, rewards, *_ = self._arms.step(action)
+        return observations[0], float(rewards[0]), False, False, {}
 
     def render(self) -> np.ndarray | None:
         """The picture of this moment, or None; RuntimeError: OpenGL does not work here."""
-        return None if self.render_mode is None else next(drawn(self, self._task))
+        return None if self.render_mode is None else self._arms.render()[0]  # type: ignore[index]
 
     def close(self) -> None:
         """End the environment. It may be called again."""
-        if self._renderer is not None:
-            self._renderer.close()
-
-
-def require_render_mode(mode: Any) -> Any:
-    """The mode, or ValueError."""
-    if mode not in (None, "rgb_array"):
-        raise ValueError(f"render_mode must be None or 'rgb_array', not {mode!r}")
-    return mode
-
-
-def checked(environment: Any, actions: ArrayLike, arms: int) -> np.ndarray:
-    """Actions (arms, 4) for an environment's task; or what its `step` raises."""
-    if not environment._is_reset:
-        raise ResetNeeded("step() before reset(): call reset() to begin an episode")
-    return actions_of_shape(actions, (arms, ACTION_SIZE))
-
-
-def drawn(environment: Any, world: World) -> Any:
-    """Yield the picture of each arm."""
-    if environment._renderer is None:
-        from reacher.render import ArmRenderer  # needs OpenGL, which the arms do not
-
-        environment._renderer = ArmRenderer(1, world.parameters["goal_size"], 480, 480)
-    for observation in world.observe():
-        yield environment._renderer.frame(observation[None])
+        self._arms.close()
 
 
 class DelayedRewards(VectorWrapper):

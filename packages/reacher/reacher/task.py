@@ -50,19 +50,15 @@ class World:
         num_agents: number of arms, each with its own goal.
         seed, goals: those of `reacher.goals.goal_generators`.
 
-    Attributes:
-        parameters: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step).
-        generators: of the goals, one per arm, or a list of the one that all arms share. Nothing
-            else, but for the parameters, outlives a reset.
-        decisions: taken in this episode.
-        limit: after which an episode ends.
+    Nothing but `parameters` and `generators` outlives a reset.
     """
 
     def __init__(self, num_agents: int, seed: int, goals: str = "own") -> None:
         self.num_agents = num_agents
         self.physics = Physics(num_agents)
-        self.parameters = dict(RESET_PARAMETERS)
-        self.decisions, self.limit = 0, EPISODE_DECISIONS
+        self.parameters = dict(RESET_PARAMETERS)  # diameter, m; largest, degrees per physics step
+        self.decisions, self.limit = 0, EPISODE_DECISIONS  # taken in this episode; where it ends
+        # of the goals, one per arm, or a list of the one that all arms share
         self.generators: list[Any] = goal_generators(seed, num_agents, goals)
         self._goal_angle = np.zeros(num_agents)  # degrees
         self._goal_speed = np.zeros(num_agents)  # degrees per physics step

@@ -21,16 +21,12 @@ EPSILON = np.float32(1e-5)  # of layer normalization, as in PyTorch
 
 
 class Network(NamedTuple):
-    """An actor, which ends in a tanh, or a critic. The scale of inputs is in the first layer.
+    """An actor, which ends in a tanh, or a critic. The scale of inputs is in the first layer."""
 
-    Attributes:
-        layers: weight (outputs, inputs) and bias (outputs,) of each, and of normalized ones the
-            factor and the shift (outputs,) of layer normalization. A ReLU lies between any two.
-        mirrors: signs (2, 37) of observations and actions in the mirrors of x and of z, or None.
-    """
-
+    # Weight (outputs, inputs) and bias (outputs,) of each layer, and of normalized ones the factor
+    # and the shift (outputs,) of layer normalization. A ReLU lies between any two.
     layers: list[list[np.ndarray]]
-    mirrors: np.ndarray | None
+    mirrors: np.ndarray | None  # signs (2, 37) of observations and actions, of x and of z
 
     def act(self, observations: np.ndarray) -> np.ndarray:
         """An actor's actions (arms, 4), float32, for observations (arms, 33)."""

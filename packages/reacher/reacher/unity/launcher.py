@@ -54,7 +54,7 @@ def unity_launcher(
     seed = integer("seed", seed, 0, MAX_UNITY_SEED)
     if not folder:
         folder = tempfile.mkdtemp(prefix="reacher-")
-        atexit.register(_remove, folder, os.getpid())
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     launcher = program = Path(folder).absolute() / "Reacher.x86_64"
     if sys.platform == "darwin":
         launcher = launcher.with_name("Reacher.app")
@@ -65,9 +65,3 @@ def unity_launcher(
     program.write_text(SHELL.format(project=project, python=python, options=options))
     program.chmod(0o755)
     return str(launcher)
-
-
-def _remove(folder: str, process: int) -> None:
-    """Remove a temporary folder at the end of the process that made it, not of one it forked."""
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
