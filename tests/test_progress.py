@@ -2,11 +2,12 @@
 
 import pytest
 
-from small_training import train
+from small_training import shrink, train
 from tutorial.scores import read_scores
 
 
-def test_tensorboard_shows_the_scores_of_a_resumed_training_once(tmp_path):
+def test_tensorboard_shows_the_scores_of_a_resumed_training_once(tmp_path, monkeypatch):
+    shrink(monkeypatch.setattr)
     event_accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"
     )
