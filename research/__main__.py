@@ -31,13 +31,13 @@ def plan(options: Options) -> int:
         print(f"{name:18}{stored:12}{PLANS[name].question}")
     if not options.name:
         return 0
-    return runner.run_trainings(missing, folder, options.workers)
+    return runner.run_trainings(missing, folder, options.address, options.workers)
 
 
 def sweep(options: Options) -> int:
     """Train all combinations of settings on some seeds; print a table, and draw the curves."""
     folder, trainings = RUNS / "sweeps", sweep_of(options)
-    failed = runner.run_trainings(trainings, folder, options.workers)
+    failed = runner.run_trainings(trainings, folder, options.address, options.workers)
     variants = read_plan(options.name, folder)
     print(tables.means_table(Plan("", measure=Measure("score")), variants))
     curves = {name: (one["episode"][0], one["score"]) for name, one in variants.items()}
@@ -91,7 +91,8 @@ def parser() -> argparse.ArgumentParser:
         one = commands.add_parser(name, help=told, description=told)
         one.set_defaults(function=function)
         if trains:
-            one.add_argument("--workers", type=int, help="processes; without it one for each core")
+            one.add_argument("--address", default="", help="of a Dask scheduler, tcp://host:port")
+            one.add_argument("--workers", type=int, help="processes here, without an address")
         return one
 
     one = command("plan", plan, "train what a plan misses; without a name list the plans", True)

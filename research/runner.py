@@ -1,4 +1,4 @@
-"""Trainings side by side, in processes of this machine.
+"""Trainings on this machine or on a cluster, by Dask.
 
 Results are stored by this process, as each training ends. So the same command goes on where it was
 interrupted.
@@ -6,16 +6,18 @@ interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import filelock
+from distributed import Client, LocalCluster, WorkerPlugin, as_completed
 
 from research import store
 from research.training import Row, Training, check, train
@@ -23,53 +25,94 @@ from research.training import Row, Training, check, train
 Job = TypeVar("Job")
 
 
+class OwnProcess(WorkerPlugin):
+    """Does a worker's jobs in a process of their own.
+
+    Beside jobs, Dask's threads draw from `random`, and our engine would think that a learner does.
+    """
+
+    def setup(self, worker: Any) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        worker.executors["default"] = ProcessPoolExecutor(1, spawn, end_with_parent)
+
+
 def end_with_parent() -> None:
     """End this process as soon as the one that started it has ended, however that was."""
 
-    def watch() -> None:
+    def wait() -> None:
         multiprocessing.parent_process().join()  # type: ignore[union-attr]
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()
+
+
+@contextlib.contextmanager
+def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
+    """A client of the scheduler at an address, or of new processes on this machine.
+
+    Args:
+        workers: processes, of which each trains one at a time; None: as many as cores.
+    """
+    with contextlib.ExitStack() as stack:
+        if not address:
+            local = {"threads_per_worker": 1, "dashboard_address": None}
+            count = workers or os.cpu_count()
+            cluster = LocalCluster(n_workers=count, processes=False, **local)
+            address = stack.enter_context(cluster)
+        client = stack.enter_context(Client(address))
+        client.get_versions(check=True)  # warns of workers with other packages
+        client.register_plugin(OwnProcess())
+        yield client
+
+
+def with_signs_of_life(futures: Iterable[Any], every: float = 60.0) -> Iterator[Any]:
+    """The futures; while one keeps us waiting, a line tells so every 60 s."""
+    stop, began = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not stop.wait(every):
+            print(f"training since {time.monotonic() - began:.0f} s", flush=True)
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield from futures
+    finally:
+        stop.set()
 
 
 def run(
     jobs: Sequence[Job],
     work: Callable[[Job], Any],
     keep: Callable[[Job, Any], None],
+    address: str = "",
     workers: int | None = None,
-    every: float = 60.0,
 ) -> int:
     """Do jobs, keep what each returns as it ends, and return how many failed.
 
-    Args:
-        jobs, work: what can be pickled; `keep` is called here.
-        workers: processes; None: as many as cores.
-        every: s of silence after which a line tells that something happens.
+    Dask gives a job to another worker if its own dies, up to three times, and once more if it
+    raises an error. Jobs and `work` must be what can be pickled; `keep` is called here.
     """
     if not jobs:
         return 0
-    failed, began = 0, time.monotonic()
-    print(f"{len(jobs)} to do", flush=True)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers or os.cpu_count(), spawn, end_with_parent) as pool:
-        doing = {pool.submit(work, job): job for job in jobs}
-        while doing:
-            ended, _ = wait(doing, every, FIRST_COMPLETED)
-            if not ended:
-                print(f"training since {time.monotonic() - began:.0f} s", flush=True)
-            for future in ended:
-                job, told = doing.pop(future), "done"
-                try:
-                    keep(job, future.result())
-                except Exception as error:  # of the training, or BrokenProcessPool
-                    failed += 1
-                    told = f"FAILED, {type(error).__name__}: {error}"
-                print(f"{len(jobs) - len(doing)}/{len(jobs)} {job}: {told}", flush=True)
+    failed = 0
+    with connect(address, workers) as client:
+        told = f"; dashboard: {client.dashboard_link}" if address else ""
+        print(f"{len(jobs)} to do{told}", flush=True)
+        doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
+        for number, future in enumerate(with_signs_of_life(as_completed([*doing])), 1):
+            job, told = doing.pop(future), "done"
+            try:
+                keep(job, future.result())
+            except Exception as error:  # of the training, or KilledWorker
+                failed += 1
+                told = f"FAILED, {type(error).__name__}: {error}"
+            print(f"{number}/{len(jobs)} {job}: {told}", flush=True)
     return failed
 
 
-def run_trainings(trainings: Sequence[Training], folder: Path, workers: int | None = None) -> int:
+def run_trainings(
+    trainings: Sequence[Training], folder: Path, address: str = "", workers: int | None = None
+) -> int:
     """Train what a folder does not have yet; return how many failed.
 
     Raises:
@@ -85,7 +128,7 @@ def run_trainings(trainings: Sequence[Training], folder: Path, workers: int | No
         store.store(path_of(one, folder), rows)
 
     with filelock.FileLock(folder / ".lock", timeout=0):
-        return run(missing, train, keep, workers)
+        return run(missing, train, keep, address, workers)
 
 
 def path_of(training: Training, folder: Path) -> Path:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
 import time
 
 import gymnasium
@@ -11,11 +16,11 @@ import torch
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import runner, training
+from research import runner, store, training
 from research.training import COLUMNS, make_training, parts, train
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions, extensions, load_definitions
-from tutorial.paths import NOTEBOOK
+from tutorial.paths import NOTEBOOK, PROJECT
 
 SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
@@ -65,18 +70,70 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
 
 
 def test_whoever_waits_is_told_that_something_happens(capsys):
-    kept = []
-    assert runner.run([0, 0.3], time.sleep, lambda job, _: kept.append(job), 1, every=0.05) == 0
-    assert kept == [0, 0.3] and capsys.readouterr().out.count("training since") >= 2
+    def slow():
+        yield 1
+        time.sleep(0.3)
+        yield 2
+
+    assert [*runner.with_signs_of_life(slow(), every=0.05)] == [1, 2]
+    assert capsys.readouterr().out.count("training since") >= 2
 
 
-def test_what_fails_is_told_and_the_others_are_kept(tmp_path, capsys):
+def start(*words):
+    options = {"cwd": PROJECT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], **options)
+
+
+def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
+    """A scheduler and two workers as processes of their own. When the first training is stored,
+    both workers are at other trainings, and one of them is killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    processes = [start("scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")]
+    processes += [start(*words) for _ in range(2)]
+    good = [small(seed, episodes=4) for seed in range(3)]
     bad = small(0, "bad", mirrors=True)  # which a pendulum has not; `check` would have said so
-    found = []
-    assert runner.run([bad, small(4)], train, lambda _, rows: found.extend(rows), 1) == 1
-    assert numbers(found) == numbers(train(small(4)))
+    killed = []
+
+    def keep(job, rows):
+        store.store(runner.path_of(job, tmp_path), rows)
+        if not killed:
+            [worker] = [one for one, jobs in client.processing().items() if jobs][:1]
+            os.kill(pids[worker], signal.SIGKILL)
+            killed.append(pids[worker])
+
+    try:
+        with runner.connect(address) as client:
+            client.wait_for_workers(2, timeout=60)
+            pids = client.run(os.getpid)
+            assert runner.run([*good, bad], train, keep, address) == 1
+            assert len(client.scheduler_info()["workers"]) == 1
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert killed
+    assert stored_numbers(tmp_path) == numbers([row for one in good for row in train(one)])
     told = capsys.readouterr().out
-    assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 1
+    assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 3
+
+
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how):
+    """It needs no overrides, and knows terminal states from time limits."""
+    agents, place = [], {"location": f"gymnasium:{register(end=4, how=how)}", "arms": 1}
+    monkeypatch.setattr(
+        training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
+    )
+    changes = {**place, "preset": "gymnasium", "decisions": 701, "episodes": 2}
+    rows = train(make_training("plan", "variant", 0, changes))
+    assert agents[0].decisions == 1404  # to the end of an episode
+    assert [float(row[COLUMNS.index("score")]) for row in rows] == [5, 5]  # 0.5 + 1 + 1.5 + 2
+    assert agents[0].num_updates > 0
+    discounts = agents[0].memory.ring.at(slice(agents[0].memory.ring.size)).discounts
+    assert {*(discounts == 0).tolist()} == ({True, False} if how == "terminated" else {False})
 
 
 @pytest.mark.parametrize("how", ["terminated", "truncated"])
