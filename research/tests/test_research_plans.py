@@ -145,7 +145,9 @@ def test_a_sweep_combines_all_values_with_all_seeds():
     assert setting("noise_schedule=constant,best_score")[1] == ["constant", "best_score"]
 
 
-@pytest.mark.parametrize("changes", [{"n_stepp": 1}, {"learner": "TD4"}, {"arms": 0}])
+@pytest.mark.parametrize(
+    "changes", [{"n_stepp": 1}, {"learner": "TD4"}, {"networks": "whole"}, {"arms": 0}]
+)
 def test_a_wrong_setting_is_refused_before_anything_is_trained(changes, tmp_path):
     training = make_training("plan", "variant", 0, changes)
     with pytest.raises(ValueError, match=next(iter(changes))):

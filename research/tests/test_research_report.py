@@ -9,9 +9,9 @@ from research import report
 from tutorial.run import load_run
 
 
-def test_a_run_is_kept_once_for_its_settings(tmp_path, monkeypatch, capsys):
+def test_a_run_is_kept_once_for_its_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(task, "EPISODE_DECISIONS", 14)
-    settings = {"engine": "torch"}
+    settings = {"engine": "torch", "hidden_units": 8, "learning_starts": 20, "batch_size": 16}
     monkeypatch.setattr(report, "make_settings", lambda model, *_: model(**settings))
     kept = tmp_path / "mirrors" / "seed0"
     assert report.train("mirrors", 0, 5, tmp_path) and report.train("default", 1, 5, tmp_path)
