@@ -108,11 +108,12 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def beside(value: Any, chance: torch.Generator) -> Any:
-    """Each number of an array moved to a neighbouring one, up or down."""
+    """Each number of an array moved to a neighbouring one, up or down; 0, which is exact, stays."""
     if not isinstance(value, (np.ndarray, torch.Tensor)):
         return value
     tensor = torch.as_tensor(value)
     if not tensor.is_floating_point():
         return value
     up = torch.rand(tensor.shape, generator=chance) < 0.5
-    return torch.nextafter(tensor, torch.where(up, torch.inf, -torch.inf).to(tensor.dtype))
+    moved = torch.nextafter(tensor, torch.where(up, torch.inf, -torch.inf).to(tensor.dtype))
+    return torch.where(tensor == 0, tensor, moved)

@@ -158,6 +158,24 @@ def test_a_check_finds_what_no_guard_sees(monkeypatch, capsys):
     assert fast.engine == "torch" and "result 0 is not PyTorch's" in capsys.readouterr().out
 
 
+def test_a_check_finds_it_beside_the_root_of_a_zero(monkeypatch, capsys):
+    """A root of 0 has no neighbour below, and that is no rounding that could excuse anything."""
+
+    class Rooted(Small):
+        def rate(self, x):
+            scale = 2.0 if np.geterr()["under"] == "raise" else 1.0
+            return super().rate(x) * scale + x[:, 1].sqrt()
+
+    monkeypatch.setattr(checking.Schedule, "due", lambda *_: 1)
+    fast, x = tapejit.compile(Rooted()), np.zeros_like(batches(1).x[0])
+    x[:, 0] = 1
+    fast.learner.parts["network"][2].eval()
+    fast.call("rate", x)
+    with np.errstate(under="raise"):
+        fast.call("rate", x)
+    assert fast.engine == "torch" and "result 0 is not PyTorch's" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("seed", [0, 12, 14])
 def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, seed):
     """Then all numbers are right, and a gradient is another one: with these seeds."""
