@@ -1,6 +1,5 @@
 """Edits with something besides tensors that a step changes, draws, reads or prints."""
 
-import functools
 import itertools
 import os
 import random
@@ -10,8 +9,8 @@ import numpy as np
 import torch
 from learner import DDPG, descend, soft_update, split_rows
 
-COUNT, COUNTS, NUMBERS, ARRAY = {"n": 0}, [0], itertools.count(1), np.zeros(1, int)
-CHANCE, START, TOTAL, SEEN_BY_HOOK, SCALES = random.Random(0), time.time(), 0, [], [1.0]
+COUNT, NUMBERS, ARRAY = {"n": 0}, itertools.count(1), np.zeros(1, int)
+START, TOTAL, SEEN_BY_HOOK = time.time(), 0, []
 
 
 class Told(DDPG):
@@ -33,12 +32,6 @@ class CounterInAGlobalDict(Told):
     def update_targets(self):
         COUNT["n"] += 1
         self.hard_update(COUNT["n"])
-
-
-class CounterInAGlobalList(Told):
-    def update_targets(self):
-        COUNTS[0] += 1
-        self.hard_update(COUNTS[0])
 
 
 class CountOfItertools(Told):
@@ -117,12 +110,6 @@ class RandomNumbersOfNumPy(Told):
             soft_update(self.target_actor, self.actor, 0.5)
 
 
-class AGeneratorOfPython(Told):
-    def update_targets(self):
-        if CHANCE.random() < 0.8:
-            soft_update(self.target_actor, self.actor, 0.5)
-
-
 class AGeneratorOfTorch(Told):
     def begin(self):
         self.chance = torch.Generator().manual_seed(0)
@@ -180,14 +167,6 @@ class TheClock(Told):
 
     def scale(self, rows):
         return 1.0 + (time.time() < START)
-
-
-class AnEnvironmentVariable(DDPG):
-    def scale(self, rows):
-        return float(os.environ.get("SCALE", "1.0"))
-
-    def before(self, k):
-        os.environ["SCALE"] = str(1.0 + (k > 3))
 
 
 class AFile(Told):
@@ -252,16 +231,6 @@ class KeepsTheLastLoss(Told):
         return self.last.numpy()
 
 
-class ALossThatDependsOnTheOneBefore(Told):
-    def begin(self):
-        self.size = torch.ones(())
-
-    def learn(self, rows, weights):
-        result = super().learn(rows, weights / self.size)
-        self.size = 0.9 * self.size + 0.1 * result[0].square().mean().sqrt()
-        return result
-
-
 class AHookWithACounter(Told):
     def begin(self):
         SEEN_BY_HOOK.clear()
@@ -297,25 +266,6 @@ class ADelayedActorByAFlag(Told):
 
     def phase(self, fast, k, rows, weights):
         return fast.scan("learn", rows, weights, np.arange(len(rows)) % 2 == 0)
-
-
-@functools.lru_cache
-def scale_of(k):
-    return SCALES[k]
-
-
-class ACache(DDPG):
-    def begin(self):
-        SCALES[0] = 1.0
-        scale_of.cache_clear()
-
-    def scale(self, rows):
-        return scale_of(0)
-
-    def after(self, k):
-        if k == 3:
-            SCALES[0] = 3.0
-            scale_of.cache_clear()
 
 
 class RewardsAreCutByAMask(Told):

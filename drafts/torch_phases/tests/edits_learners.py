@@ -153,9 +153,20 @@ class BatchNormalization(DDPG):
         return Behind(nn.BatchNorm1d(SEEN), Critic())
 
 
-class BatchNormalizationWithoutBatches(BatchNormalization):
-    def begin(self):
-        self.critic.eval(), self.target_critic.eval()
+class NormalizedByBatchesWhereItLearns(BatchNormalization):
+    """The flags of its modules change within a step, and are in the end as they were."""
+
+    outcome = "compiled"
+
+    def make_critic(self):
+        critic = Behind(nn.BatchNorm1d(SEEN, track_running_stats=False), Critic())
+        return critic.eval()
+
+    def critic_loss(self, batch, weights=1.0):
+        self.critic.train()
+        found = super().critic_loss(batch, weights)
+        self.critic.eval()
+        return found
 
 
 class GroupNormalization(DDPG):

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import enum
 import functools
+import os
 
 import numpy as np
 import torch
@@ -13,16 +14,102 @@ from torch import nn
 SCALE, OPTIONS = 1.0, {"scale": 1.0}
 
 
-class ADictOfTheLearner(DDPG):
+def scaled(x, options={"by": 1.0}):  # noqa: B006
+    return options["by"] * x
+
+
+class Config:
+    scale = 1.0
+
+
+@dataclasses.dataclass
+class Data:
+    base: float = 1.0
+
+    @property
+    def scale(self):
+        return 2 * self.base
+
+
+class Slots:
+    __slots__ = ("scale",)
+
+
+class Kind(enum.Enum):
+    SQUARE = 1
+    ABSOLUTE = 2
+
+
+@functools.lru_cache
+def scale_of(name):
+    return OPTIONS[name]
+
+
+class Settings(DDPG):
+    """All kinds of places for a number, one of which changes before each phase."""
+
+    phases, scale_of_critic, way = 16, 1.0, Kind.SQUARE
+
     def begin(self):
-        self.options = {"scale": 1.0, None: 1.0}
+        self.options, self.list = {"scale": 1.0, None: 1.0}, [1.0]
+        self.config, self.slots = Data(), Slots()
+        self.slots.scale = 1.0
+        self.by = functools.partial(lambda options, x: options[0] * x, self.list)
 
     def scale(self, rows):
-        return self.options["scale"] * self.options[None]
+        own = self.options["scale"] * self.options[None] * self.by(1.0)
+        named = self.config.scale * self.slots.scale * getattr(self, "scale_of_" + "critic")
+        cached = scale_of("cached") if "cached" in OPTIONS else float(os.environ.get("SCALE", 1))
+        way = 1.0 if self.way is Kind.SQUARE else 0.8
+        return SCALE * OPTIONS["scale"] * scaled(1.0) * Config.scale * own * named * cached * way
 
     def before(self, k):
-        self.options["scale"] = 3.0 if k > 3 else 1.0
-        self.options[None] = 2.0 if k > 4 else 1.0
+        global SCALE
+        match k:
+            case 1:
+                SCALE = 1.3
+            case 2:
+                OPTIONS["scale"] = 0.7
+            case 3:
+                self.options["scale"] = 1.3
+            case 4:
+                self.options[None] = 0.7
+            case 5:
+                scaled.__defaults__[0]["by"] = 1.3
+            case 6:
+                Config.scale = 0.7
+            case 7:
+                self.config = Data(1.3)
+            case 8:
+                self.config.base = 0.7
+            case 9:
+                self.slots.scale = 1.3
+            case 10:
+                self.scale_of_critic = 0.7
+            case 11:
+                self.list[0] = 1.3
+            case 12:
+                self.way = Kind.ABSOLUTE
+            case 13:
+                os.environ["SCALE"] = "1.3"
+            case 14:
+                OPTIONS["cached"] = 0.7
+            case 15:
+                OPTIONS["cached"] = 1.3
+                scale_of.cache_clear()
+
+    def end(self):
+        os.environ.pop("SCALE", None)
+
+
+class ANumberIsAnnealed(DDPG):
+    size = 1.0
+
+    def scale(self, rows):
+        return self.size
+
+    def after(self, k):
+        self.size *= 0.9
 
 
 class ATensorIsFilled(DDPG):
@@ -49,23 +136,6 @@ class AGainOfTheNetwork(DDPG):
 
     def before(self, k):
         self.critic.gain = 2.0 if k > 3 else 1.0
-
-
-class AGlobalNumber(DDPG):
-    def scale(self, rows):
-        return SCALE
-
-    def before(self, k):
-        global SCALE
-        SCALE = 1.0 + (k > 3)
-
-
-class AGlobalDict(DDPG):
-    def scale(self, rows):
-        return OPTIONS["scale"]
-
-    def before(self, k):
-        OPTIONS["scale"] = 1.0 + (k > 3)
 
 
 class ALayerIsFrozen(DDPG):
@@ -189,106 +259,6 @@ class TheLossIsAnotherFunction(DDPG):
             loss_of = lambda errors, weights: (weights * errors.abs()).mean()  # noqa: E731
 
 
-def scaled(x, options={"by": 1.0}):  # noqa: B006
-    return options["by"] * x
-
-
-class ADefaultIsChanged(DDPG):
-    def scale(self, rows):
-        return scaled(1.0)
-
-    def after(self, k):
-        if k == 3:
-            scaled.__defaults__[0]["by"] = 3.0
-
-
-class Config:
-    scale = 1.0
-
-
-class AClassAttribute(DDPG):
-    def scale(self, rows):
-        return Config.scale
-
-    def after(self, k):
-        if k == 3:
-            Config.scale = 3.0
-
-
-@dataclasses.dataclass
-class Data:
-    base: float = 1.0
-
-    @property
-    def scale(self):
-        return 2 * self.base
-
-
-class ADataclassWithAProperty(DDPG):
-    def begin(self):
-        self.config = Data()
-
-    def scale(self, rows):
-        return self.config.scale
-
-    def after(self, k):
-        if k == 2:
-            self.config = Data(3.0)
-        if k == 3:
-            self.config.base = 2.0
-
-
-class Slots:
-    __slots__ = ("scale",)
-
-
-class AnObjectWithSlots(DDPG):
-    def begin(self):
-        self.config = Slots()
-        self.config.scale = 1.0
-
-    def scale(self, rows):
-        return self.config.scale
-
-    def after(self, k):
-        if k == 3:
-            self.config.scale = 3.0
-
-
-class ANameThatIsPutTogether(DDPG):
-    scale_of_critic = 1.0
-
-    def scale(self, rows):
-        return getattr(self, "scale_of_" + "critic")
-
-    def after(self, k):
-        if k == 3:
-            self.scale_of_critic = 3.0
-
-
-class APartialAndALambda(DDPG):
-    def begin(self):
-        self.options = [1.0]
-        self.by = functools.partial(lambda options, x: options[0] * x, self.options)
-
-    def scale(self, rows):
-        return self.by(1.0)
-
-    def after(self, k):
-        if k == 3:
-            self.options[0] = 3.0
-
-
-class ANumberIsAnnealed(DDPG):
-    size = 1.0
-
-    def scale(self, rows):
-        return self.size
-
-    def after(self, k):
-        self.size *= 0.9
-
-
 class TheArgumentsAreChanged(DDPG):
     def learn(self, rows, weights):
         rows[:, 5] *= 0.5
@@ -298,22 +268,6 @@ class TheArgumentsAreChanged(DDPG):
         rows = np.tile(observations, (1, 4))[:, :10].copy()
         fast.call("learn", rows, np.ones(BATCH, np.float32))
         return rows
-
-
-class Kind(enum.Enum):
-    SQUARE = 1
-    ABSOLUTE = 2
-
-
-class AnEnumeration(DDPG):
-    way = Kind.SQUARE
-
-    def scale(self, rows):
-        return 1.0 if self.way is Kind.SQUARE else 3.0
-
-    def after(self, k):
-        if k == 3:
-            self.way = Kind.ABSOLUTE
 
 
 class Louder(DDPG):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-SEEN, ACTIONS, BATCH, STEPS, PHASES = 3, 2, 16, 3, 6
+SEEN, ACTIONS, BATCH, STEPS = 3, 2, 16, 3
 
 
 class Batch(NamedTuple):
@@ -82,9 +82,10 @@ class DDPG:
         outcome: what must compute it in the end: compiled, torch, or the name of an error.
         line: why PyTorch computes, word by word, where it is tested.
         note: whether a check has to find that something has changed.
+        phases: how many.
     """
 
-    outcome, line, note = "compiled", "", False
+    outcome, line, note, phases = "compiled", "", False, 6
 
     def __init__(self):
         self.actor, self.critic = Actor(), self.make_critic()
@@ -177,9 +178,9 @@ def train(kind, start):
     learner = kind()
     fast, found, chance = start(learner), [], np.random.default_rng(0)
     try:
-        for k in range(PHASES):
+        for k in range(kind.phases):
             rows = chance.uniform(-1, 1, (STEPS, BATCH, 2 * SEEN + ACTIONS + 2))
-            rows = np.float32(rows * (1 if k < PHASES - 1 else 5))
+            rows = np.float32(rows * (1 if k < kind.phases - 1 else 5))
             weights = np.float32(chance.uniform(0.5, 1, (STEPS, BATCH)))
             learner.before(k)
             found += numbers_of(learner.phase(fast, k, rows, weights))

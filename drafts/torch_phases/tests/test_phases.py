@@ -32,9 +32,10 @@ class Pair(NamedTuple):
 class Small:
     """A regression with some randomness and an odd interface."""
 
-    def __init__(self, seed=0):
+    def __init__(self, seed=0, width=4):
         torch.manual_seed(seed)
-        self.parts = {"network": [nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.2), nn.Linear(4, 1)]}
+        first, last = nn.Linear(3, width), nn.Linear(width, 1)
+        self.parts = {"network": [first, nn.ReLU(), nn.Dropout(0.2), last]}
         self.optimizer = torch.optim.Adam(nn.Sequential(*self.parts["network"]).parameters(), 1e-2)
 
     def value(self, x):
@@ -184,6 +185,13 @@ def test_another_learner_of_a_class_is_not_recorded_again(monkeypatch):
     fast = torch_phases.compile(Small(seed=1))
     learn(fast)
     assert fast.engine == "compiled", fast.reason
+
+
+def test_learners_of_a_class_may_have_networks_of_other_sizes():
+    """Dynamo takes a size that has changed for a number to compute with, and JAX has none."""
+    for width in (4, 5, 6):
+        fast = torch_phases.compile(Small(width=width), "compiled")
+        learn(fast, 1)
 
 
 def test_two_learners_in_two_threads():

@@ -74,9 +74,9 @@ def difference(
         tensors: of the learner, by name.
     """
     chance, before = torch.get_rng_state(), {}
-    for k, x in enumerate(phase.inputs):
-        if k in phase.state and not any(x is known for known in tensors.values()):
-            tensors = {**tensors, f"a tensor {tuple(x.shape)}": x}
+    known = {*map(id, tensors.values())}
+    others = [x for x in phase.state if id(x) not in known]
+    tensors = {**tensors, **{f"a tensor {tuple(x.shape)}": x for x in others}}
     before = {name: x.detach().clone() for name, x in tensors.items()}
 
     def numbers(result: list) -> dict[str, np.ndarray]:
@@ -95,11 +95,10 @@ def difference(
         return numbers(by_torch(change))
 
     old = numbers([])
-    after, found = phase.run(steps)
-    mine = numbers(phase.result(found, steps))
+    mine = numbers(phase.result(phase.run(steps), steps))
     names = {id(x): name for name, x in tensors.items()}
-    for k, new in zip(phase.state, after, strict=True):
-        mine[names[id(phase.inputs[k])]] = np.array(new, np.float64).ravel()
+    for x, new in zip(phase.state, phase.after, strict=True):
+        mine[names[id(x)]] = new.double().numpy().ravel()
     right = expected(lambda x: x)
     far = {
         name: 0.0  # how far rounding reaches

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from torch_phases.reading import Contents
 from torch_phases.words import Refused, in_a_line
@@ -22,25 +22,23 @@ LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the
 
 
 class Given:
-    """Arguments of a call, or stacked ones of several: the leaves of a structure."""
+    """Stacked arguments of several calls: the leaves of a structure."""
 
     def __init__(self, arguments: tuple):
         leaves, self.structure = tree_flatten(arguments)
         self.leaves = [*map(as_tensor, leaves)]
-        self.numbers = [k for k, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
-
-    def steps(self) -> int:
-        given = [self.leaves[k] for k in self.numbers]
-        lengths = {len(x) if x.ndim else 0 for x in given}
+        shapes = [tuple(x.shape) for x in self.leaves if isinstance(x, torch.Tensor)]
+        lengths = {shape[0] if shape else 0 for shape in shapes}
         if len(lengths) != 1 or 0 in lengths:
-            shapes = [tuple(x.shape) for x in given]
             raise ValueError(
                 f"scan needs arrays with one number of steps, at least 1, not {shapes}"
             )
-        return lengths.pop()
+        self.steps = lengths.pop()
 
-    def row(self, step: int) -> list:
-        return [x[step] if isinstance(x, torch.Tensor) else x for x in self.leaves]
+    def row(self, step: int, change: Callable = lambda x: x) -> tuple:
+        """The arguments of a step."""
+        row = [change(x[step]) if isinstance(x, torch.Tensor) else x for x in self.leaves]
+        return tree_unflatten(row, self.structure)
 
     def kind(self) -> tuple:
         """What a recording depends on, and Dynamo would not keep apart."""
@@ -72,10 +70,8 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        given = Given(arguments)
-        leaves = tree_map_only(torch.Tensor, torch.clone, given.leaves)
-        result = getattr(self.learner, method)(*tree_unflatten(leaves, given.structure))
-        return tree_map_only(torch.Tensor, as_array, result)
+        given = (each_of(lambda x: copied(as_tensor(x)), x) for x in arguments)
+        return each_of(as_array, getattr(self.learner, method)(*given))
 
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
@@ -87,65 +83,67 @@ class Phases:
                 engine is "compiled" and cannot be.
         """
         given = Given(arguments)
-        steps = given.steps()
         if self.engine == "torch":
-            return self.by_torch(method, given, 0, steps)
-        return self.compiled(method, given, steps)
+            parts = [self.by_torch(method, given, 0, given.steps)]
+        else:
+            parts = self.compiled(method, given)
+        leaves = zip(*(leaves for leaves, _ in parts), strict=True)
+        return tree_unflatten([*map(joined, leaves)], parts[0][1])
 
     def by_torch(
         self, method: str, given: Given, begin: int, end: int, change: Callable = torch.clone
-    ) -> Any:
-        """The results of some steps by PyTorch."""
+    ) -> tuple[list, Any]:
+        """The results of some steps by PyTorch: stacked leaves, and their structure."""
         found = []
         for k in range(begin, end):
-            leaves = tree_map_only(torch.Tensor, lambda x: change(x).clone(), given.row(k))
-            result = getattr(self.learner, method)(*tree_unflatten(leaves, given.structure))
-            found.append(tree_flatten(tree_map_only(torch.Tensor, as_array, result)))
+            result = getattr(self.learner, method)(*given.row(k, lambda x: change(x).clone()))
+            found.append(tree_flatten(each_of(as_array, result)))
         rows = zip(*(leaves for leaves, _ in found), strict=True)
-        return tree_unflatten([stacked(each) for each in rows], found[0][1])
+        return [*map(stacked, rows)], found[0][1]
 
-    def compiled(self, method: str, given: Given, steps: int) -> Any:
-        """The results of all steps; those that cannot be compiled are PyTorch's."""
-        found, done, reason = [], 0, None
+    def compiled(self, method: str, given: Given) -> list:
+        """The results of all steps, in parts; those that cannot be compiled are PyTorch's."""
+        found: list[tuple] = []
+        done, reason = 0, ""
         try:
             need()
         except Exception as error:  # a broken or another installation fails in any way
             self.give_way(f"something is missing here ({type(error).__name__}: {error})")
-            return self.by_torch(method, given, 0, steps)
+            return [self.by_torch(method, given, 0, given.steps)]
         from torch_phases.step import Retry
 
-        try:
-            while done < steps:
-                try:
-                    with LOCK:
-                        found.append(self.phase(method, given, done, steps))
-                    done = steps
-                except Retry:
+        for _ in range(2):
+            try:
+                with LOCK:
+                    return [*found, self.phase(method, given, done)]
+            except Retry:
+                break
+            except Exception as error:
+                if found or not getattr(getattr(error, "inner_exception", error), "again", False):
+                    reason = f"{method} {in_a_line(error)}"
                     break
-                except Exception as error:
-                    inner = getattr(error, "inner_exception", error)
-                    if done or not getattr(inner, "again", False):
-                        raise
-                    found.append(self.by_torch(method, given, 0, 1))
-                    done = 1
-        except Exception as error:
-            reason = f"{method} {in_a_line(error)}"
-        if done < steps:  # if it is an error of the learner's own, PyTorch raises it
-            found.append(self.by_torch(method, given, done, steps))
-        if reason is not None:
+            found.append(self.by_torch(method, given, 0, 1))  # another one than those that follow
+            done = 1
+            if done == given.steps:
+                return found
+        # If it is an error of the learner's own, PyTorch raises it.
+        found.append(self.by_torch(method, given, done, given.steps))
+        if reason:
             self.give_way(reason)
-        return joined(found)
+        return found
 
-    def phase(self, method: str, given: Given, begin: int, end: int) -> Any:
-        """Steps as one call, checked now and then."""
+    def phase(self, method: str, given: Given, begin: int) -> tuple[list, Any]:
+        """Steps from one on as one call, checked now and then."""
         from torch_phases import recording
         from torch_phases.step import Phase
         from torch_phases.to_jax import OPERATIONS
 
-        row, steps = given.row(begin), end - begin
-        arguments = tree_unflatten(row, given.structure)
-        stacks = {id(row[k]): given.leaves[k][begin:] for k in given.numbers}
-        contents = Contents(self.learner)
+        steps, rows, stacks = given.steps - begin, list[Any](), dict[int, torch.Tensor]()
+        for x in given.leaves:
+            rows.append(x[begin] if isinstance(x, torch.Tensor) else x)
+            if isinstance(x, torch.Tensor):
+                stacks[id(rows[-1])] = x[begin:]
+        arguments, contents = tree_unflatten(rows, given.structure), Contents(self.learner)
         for attempt in range(2):
             key = method, *given.kind()
             recorder = recording.recorder_of(self.learner, contents, key, OPERATIONS.__contains__)
@@ -159,9 +157,9 @@ class Phases:
                 raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
             recording.forget(recorder)
             print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
-        after, found = phase.run(steps)
-        phase.write(after)
-        return tree_unflatten(phase.result(found, steps), tree_flatten(result)[1])
+        found = phase.run(steps)
+        phase.write()
+        return phase.result(found, steps), tree_flatten(result)[1]
 
     def checked(self, method: str, given: Given, begin: int, phase: Any, steps: int) -> str | None:
         """The name of what is not PyTorch's, if this phase is checked and something is not."""
@@ -172,9 +170,9 @@ class Phases:
             return None
 
         def by_torch(change: Callable) -> list:
-            return tree_flatten(self.by_torch(method, given, begin, begin + tried, change))[0]
+            return self.by_torch(method, given, begin, begin + tried, change)[0]
 
-        return check.difference(phase, by_torch, Contents(self.learner).tensors, tried)
+        return check.difference(phase, by_torch, Contents(self.learner).names(), tried)
 
     def give_way(self, reason: str) -> None:
         """Leave all to PyTorch from here on, and say why."""
@@ -201,21 +199,24 @@ def as_tensor(x: Any) -> Any:
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
-def as_array(x: torch.Tensor) -> np.ndarray:
-    return x.numpy(force=True).copy()
+def copied(x: Any) -> Any:
+    return x.clone() if isinstance(x, torch.Tensor) else x
+
+
+def as_array(x: Any) -> Any:
+    return x.numpy(force=True).copy() if isinstance(x, torch.Tensor) else x
+
+
+def each_of(function: Callable, value: Any) -> Any:
+    """The function of each leaf of a structure. PyTorch's walk takes 20 us, even for one array."""
+    is_one = isinstance(value, (torch.Tensor, np.ndarray))
+    return function(value) if is_one else tree_map(function, value)
 
 
 def stacked(values: Any) -> Any:
     return None if all(value is None for value in values) else np.stack(values)
 
 
-def joined(parts: list) -> Any:
+def joined(parts: tuple) -> Any:
     """Results of a phase of those of its parts."""
-    if len(parts) == 1:
-        return parts[0]
-    flat = [tree_flatten(part) for part in parts]
-    leaves = [
-        None if each[0] is None else np.concatenate(each)
-        for each in zip(*(leaves for leaves, _ in flat), strict=True)
-    ]
-    return tree_unflatten(leaves, flat[0][1])
+    return parts[0] if len(parts) == 1 or parts[0] is None else np.concatenate(parts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -35,6 +36,19 @@ for place in (InstructionTranslator.current_tx, SideEffects._get_modified_vars):
     assert callable(place)
 
 
+# Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
+logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
+    lambda record: "Profiler" not in record.getMessage()
+)
+
+
+@torch.no_grad()
+def copy(into: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
+    """Numbers of some tensors into others, in one call."""
+    if tensors:
+        torch._foreach_copy_(into, tensors)
+
+
 def supported() -> bool:
     """Whether Dynamo runs on this platform and with this Python."""
     return bool(dynamo.is_dynamo_supported())
@@ -52,7 +66,10 @@ def side_effects() -> Iterator[tuple[str, list[str], Any]]:
     for each in effects._get_modified_vars():
         if hasattr(each, "has_new_items") and not each.has_new_items():
             continue  # a dict that was given what it had
-        attributes = [*effects.store_attr_mutations.get(each, ())]
+        changes = effects.store_attr_mutations.get(each, {})
+        attributes = [name for name, new in changes.items() if not is_as_before(each, name, new)]
+        if changes and not attributes:
+            continue  # such as train() and eval() again
         if each.source is None or each.python_type() in (torch.Tensor, torch.nn.Parameter):
             if {*attributes} <= {"grad"}:
                 continue
@@ -61,13 +78,21 @@ def side_effects() -> Iterator[tuple[str, list[str], Any]]:
         yield source, attributes, stacks and stacks[-1]
 
 
+def is_as_before(each: Any, name: str, new: Any) -> bool:
+    """Whether an attribute that was written has in the end the value that it had."""
+    known = vars(each.value).get(name) if hasattr(each.__dict__.get("value"), "__dict__") else None
+    return known is not None and new.is_python_constant() and new.as_python_constant() is known
+
+
 def memory_of(tensor: torch.Tensor) -> int:
     """What is the same for all tensors that share memory."""
     return tensor.untyped_storage()._cdata
 
 
 def has_hooks(tensor: torch.Tensor) -> bool:
-    return bool(tensor._backward_hooks or tensor._post_accumulate_grad_hooks)
+    return tensor.requires_grad and bool(
+        tensor._backward_hooks or tensor._post_accumulate_grad_hooks
+    )
 
 
 def optimizer_has_hooks(optimizer: torch.optim.Optimizer) -> bool:
@@ -79,15 +104,15 @@ def begin(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """Make the zero state that a kind such as Adam makes in its first step; say of what."""
     make: Any = getattr(optimizer, "_init_group", None)
     state = optimizer.state
-    known = {*state}
+    known = {*map(id, state)}
     for group in optimizer.param_groups if make else ():
-        new = [x for x in group["params"] if x.grad is not None and x not in known]
+        new = [x for x in group["params"] if x.grad is not None and id(x) not in known]
         if new:
             make(group, *([] for _ in [*inspect.signature(make).parameters][1:]))
         if isinstance(optimizer, torch.optim.SGD) and group["momentum"] and not group["dampening"]:
             for x in new:  # which begins with a gradient, and so with 0 times a buffer more
                 state[x]["momentum_buffer"] = torch.zeros_like(x)
-    return [x for x in state if x not in known]
+    return [x for x in state if id(x) not in known]
 
 
 @functools.cache

@@ -39,11 +39,11 @@ def export(learner: Any, calls: Mapping[str, tuple], exact: bool = False) -> dic
     from torch_phases.to_machine import MATH, Memory
 
     learner, memory = copy.deepcopy(learner), Memory()
-    before = {id(x): x for x in Contents(learner).tensors.values()}
+    before = {id(x): x for x in Contents(learner).tensors}
     made = {name: program(learner, name, given, memory) for name, given in calls.items()}
     things = Contents(learner)
     kinds = {type(x).__name__ for x in things.optimizers}
-    layers = [x for x in things.seen.values() if isinstance(x, torch.nn.Linear) and not exact]
+    layers = [x for x, *_ in things.things.values() if isinstance(x, torch.nn.Linear) and not exact]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     for _, tensor, value in memory.state.values():
         if id(tensor) in before:
@@ -83,7 +83,7 @@ def program(learner: Any, method: str, arguments: tuple, memory: Any) -> tuple:
         if isinstance(x, torch.Tensor)
     ]
     places = {id(x): value for _, x, value in data}
-    paths = {id(x): f"self.{name}" for name, x in Contents(learner).tensors.items()}
+    paths = {id(x): f"self.{name}" for name, x in Contents(learner).names().items()}
     rates = {id(x): group for x, group in recorder.rates}
     wanted = [k for x in leaves for k, y in enumerate(step.outputs) if x is y is not None]
     values, reads = dict(), dict()

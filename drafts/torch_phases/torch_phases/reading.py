@@ -2,67 +2,79 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Iterator
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 import torch
 
-LEAVES = (type(None), bool, int, float, str, type, np.ndarray, np.generic, torch.Tensor)
+LEAVES = (type(None), bool, int, float, str, type, ModuleType, np.ndarray, np.generic)
 OF_MODULES = frozenset(vars(torch.nn.Module()))  # what each has, such as dicts of hooks
 
 
+@functools.cache
+def is_leaf(kind: type) -> bool:
+    return issubclass(kind, LEAVES)
+
+
 class Contents:
-    """What a walk through attributes, containers and modules finds.
+    """What a walk through attributes, containers and modules finds, in its order.
 
     Attributes:
-        tensors: by name, such as "critic.layers.0.weight".
-        optimizers: each one once.
-        kinds: classes of objects.
+        tensors, optimizers: each one once.
+        things: all that was found, with where from, by id.
     """
 
     def __init__(self, learner: Any):
-        self.tensors: dict[str, torch.Tensor] = {}
+        self.tensors: list[torch.Tensor] = []
         self.optimizers: list[torch.optim.Optimizer] = []
-        self.kinds: set[type] = set()
-        self.seen: dict[int, Any] = {}  # which it keeps, or another object could get an id
-        self.walk(learner, "")
+        self.things: dict[int, tuple] = {}  # which it keeps, or another one could get an id
+        self.walk(learner, None, "")
 
-    def walk(self, value: Any, name: str) -> None:
-        if isinstance(value, torch.Tensor) and id(value) not in self.seen:
-            self.tensors[name] = value
-        elif isinstance(value, LEAVES) or id(value) in self.seen:
+    def walk(self, value: Any, holder: Any, key: Any) -> None:
+        self.things[id(value)] = value, holder, key
+        if isinstance(value, torch.Tensor):
+            self.tensors.append(value)
             return
-        self.seen[id(value)] = value
         if isinstance(value, torch.optim.Optimizer):
             self.optimizers.append(value)
-        elif not isinstance(value, (dict, list, tuple)):
-            self.kinds.add(type(value))
-        for key, each in parts(value):
-            if not isinstance(each, LEAVES) or isinstance(each, torch.Tensor):
-                self.walk(each, f"{name}.{key}" if name else str(key))
+        for name, each in parts(value):
+            kind: Any = type(each)
+            if not is_leaf(kind) and id(each) not in self.things:
+                self.walk(each, value, name)
 
-    def codes(self) -> tuple[CodeType, ...]:
+    def names(self) -> dict[str, torch.Tensor]:
+        """Tensors by name, such as "critic.layers.0.weight"."""
+
+        def name(value: Any) -> list[str]:
+            _, holder, key = self.things[id(value)]
+            return [] if holder is None else [*name(holder), str(key)]
+
+        return {".".join(name(x)): x for x in self.tensors}
+
+    def codes(self) -> dict[FunctionType, CodeType]:
         """Code that may be replaced in place (%autoreload), which Dynamo does not see.
 
         That of the classes, and of the functions beside them in a module that was imported.
         """
-        kinds = {base for kind in self.kinds for base in kind.__mro__}
+        kinds = {base for value, *_ in self.things.values() for base in type(value).__mro__}
         names = {kind.__module__ for kind in kinds}
-        own = [x for x in names if x.partition(".")[0] not in ("builtins", "torch", "typing")]
+        own = {x for x in names if x.partition(".")[0] not in ("builtins", "torch", "typing")}
         spaces: list[Any] = [vars(x) for x in kinds if x.__module__ in own]
         spaces += [vars(sys.modules[x]) for x in own if x in sys.modules and x != "__main__"]
-        return tuple(x.__code__ for each in spaces for x in each.values() if inspect.isfunction(x))
+        return {x: x.__code__ for each in spaces for x in each.values() if inspect.isfunction(x)}
 
 
 def parts(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, torch.nn.Module):
+        own = vars(value)
         for name in ("_parameters", "_buffers", "_modules"):
-            yield from vars(value)[name].items()
-        yield from ((name, x) for name, x in vars(value).items() if name not in OF_MODULES)
+            yield from own[name].items()
+        yield from ((name, x) for name, x in own.items() if name not in OF_MODULES)
     elif isinstance(value, dict):
         for k, (key, each) in enumerate(value.items()):
             yield (key if isinstance(key, (str, int)) else k), each

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -18,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
-from torch_phases.words import GRADIENT, HOOKS, Refused, changed
+from torch_phases.words import GRADIENT, HOOKS, SIZES, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
 COUNT = itertools.count()
@@ -29,12 +28,12 @@ def recorder_of(
     learner: Any, contents: Contents, key: tuple, has: Callable[[str], bool]
 ) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
-    codes = contents.codes()
-    key = type(learner), *key, *map(id, codes)
-    if key not in RECORDERS:
-        RECORDERS[key] = Recorder(type(learner).__name__, has)
-        RECORDERS[key].codes = codes  # kept, or others could get their ids
-    return RECORDERS[key]
+    shapes = [x.shape for x in contents.tensors]  # Dynamo may compute with sizes that change
+    key = type(learner), *key, *shapes
+    known = RECORDERS.get(key)
+    if known is None or any(f.__code__ is not code for f, code in known.codes.items()):
+        known = RECORDERS[key] = Recorder(type(learner).__name__, has)
+    return known
 
 
 def forget(recorder: Recorder) -> None:
@@ -46,13 +45,13 @@ def forget(recorder: Recorder) -> None:
 class Recorder:
     """Recordings of one method of a class."""
 
-    codes: Sequence = ()
     rates: Sequence = ()  # tensors that stood for learning rates, and their groups
 
     def __init__(self, name: str, has: Callable[[str], bool]):
         self.has = has
         self.wanted: Any = None  # the step, and the inputs of its graph
         self.is_new = False  # whether the call before was recorded
+        self.codes: dict = {}  # of functions, as they were recorded
         self.more: list[torch.Tensor] = []  # that get gradients and hang nowhere on the learner
 
         def one(function: Any, *arguments: Any) -> tuple:
@@ -68,6 +67,8 @@ class Recorder:
     def backend(self, module: Any, examples: list) -> Any:
         for change in private.side_effects():
             raise changed(*change)
+        if not all(isinstance(x, torch.Tensor) for x in examples):  # a size that has changed
+            raise Refused(*SIZES)
         step = Step(module, examples, self.has)
         grads = {id(x.grad) for x in examples if x.is_leaf and x.grad is not None}
         if any(id(examples[k]) in grads for k in step.used):
@@ -83,11 +84,11 @@ class Recorder:
     def note(self, function: Any, contents: Contents, arguments: Any) -> tuple:
         """The step, the inputs of its graph, and what the call returned, also leaf by leaf."""
         self.is_new = False
-        learn = [x for x in contents.tensors.values() if x.requires_grad and x.is_leaf] + self.more
+        learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf] + self.more
         before, begun = [(x, x.grad) for x in learn], []
         try:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
-                x.grad = torch.zeros_like(x)
+                x.grad = torch.empty_like(x)
             begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
             with private.settings(), opened(contents.optimizers) as self.rates:
                 result, nothing = self.recorded(function, *arguments)
@@ -99,12 +100,14 @@ class Recorder:
             for x, grad in before:
                 x.grad = grad
             raise
+        if self.is_new:
+            self.codes |= contents.codes()
         (step, inputs), self.wanted = self.wanted, None
         known, used = {*map(id, learn)}, {*map(id, inputs)}
         for state, x in begun:
             if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
                 del state[x]
-        graded = [x for x in inputs if x.is_leaf and x.requires_grad and x.grad is not None]
+        graded = [x for x in inputs if x.requires_grad and x.is_leaf and x.grad is not None]
         for x in (*learn, *graded):  # gradients stay inside
             x.grad = None
         if more := [x for x in graded if id(x) not in known]:
@@ -135,7 +138,8 @@ def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[list]:
                 if isinstance(group.get("lr"), float):
                     others["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
                     rates.append((others["lr"], group))
-                undone.enter_context(mock.patch.dict(group, others))
+                undone.callback(group.update, {name: group[name] for name in others})
+                group.update(others)
             kind: Any = type(each)
             each.__class__ = private.plain(kind)
         yield rates

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.graph import increment_version
 from torch.func import functionalize
 from torch.fx import Interpreter, Node
 
@@ -82,8 +81,12 @@ class Step:
         (results,) = end.args
         self.results = [results] if isinstance(results, Node) else [*results]
         values = [x.meta["val"] if isinstance(x, Node) else x for x in self.results]
-        self.outputs = [x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in values]
+        self.outputs: list[Any] = [
+            x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in values
+        ]
+        self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
+        self.apart: list[int] = []  # places of tensors that are known to share no memory
 
     def needed(self, wanted: Sequence[int]) -> list[Any]:
         """The nodes that tensors and these results need, each after those that it needs itself."""
@@ -107,13 +110,12 @@ class Step:
         after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
         return after, [values[self.results[k]] for k in wanted]
 
-    def compiled(self, given: tuple[int, ...], wanted: tuple[int, ...], room: int) -> Any:
+    def compiled(self, given: Sequence[int], wanted: Sequence[int], packed: Packed) -> Any:
         """The phase with some inputs as rows, and with some results."""
         state = [k for k in self.changed if k not in given]
         fixed = [k for k in self.used if k not in (*given, *state)]
-        outputs = [self.outputs[k] for k in wanted]
 
-        def phase(before, others, stacks, draws, steps):
+        def phase(before, others, stacks, draws, empty, steps):
             def body(k, carried):
                 before, results, failed = carried
                 row = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
@@ -129,11 +131,45 @@ class Step:
                 ]
                 return after, results, failed
 
-            empty = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in outputs]
-            carried = before, empty, jnp.bool_(False)
-            return jax.lax.fori_loop(0, steps, body, carried)
+            carried = packed.split(before), empty, jnp.bool_(False)
+            after, *others = jax.lax.fori_loop(0, steps, body, carried)
+            return packed.join(after), *others
 
         return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
+
+
+class Packed:
+    """Room for the numbers of several tensors side by side, one row for each type of numbers.
+
+    JAX takes some 20 us for each array that it is given or gives back.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        self.kinds = list(dict.fromkeys(x.dtype for x in tensors))
+        self.places = [(self.kinds.index(x.dtype), x.shape, x.numel()) for x in tensors]
+        self.rows, self.views = [], [*tensors]
+        for kind in self.kinds:
+            own = [k for k, x in enumerate(tensors) if x.dtype is kind]
+            row = torch.zeros(sum(tensors[k].numel() for k in own), dtype=kind)
+            for k, part in zip(own, row.split([tensors[k].numel() for k in own]), strict=True):
+                self.views[k] = part.view(tensors[k].shape)
+            self.rows.append(row.numpy())
+
+    def split(self, rows: Sequence) -> list:
+        """Arrays of JAX, one for each tensor."""
+        ends, found = [0] * len(rows), []
+        for kind, shape, size in self.places:
+            ends[kind] += size
+            found.append(rows[kind][ends[kind] - size : ends[kind]].reshape(shape))
+        return found
+
+    def join(self, arrays: Sequence) -> list:
+        """And their rows."""
+        each = [
+            [x.ravel() for x, (kind, *_) in zip(arrays, self.places, strict=True) if kind == k]
+            for k in range(len(self.kinds))
+        ]
+        return [jnp.concatenate(some) for some in each]
 
 
 class Phase:
@@ -144,71 +180,78 @@ class Phase:
         inputs: the tensors that the graph takes.
         stacks: rows of those of them that each step has its own of, by their id.
         leaves: what the recorded call returned.
+
+    Attributes:
+        state: tensors that the phase changes.
+        after: their new numbers, after `run`.
     """
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
-        self.step, self.inputs, self.stacks, self.leaves = step, inputs, stacks, leaves
-        self.places = {id(x): k for k, x in enumerate(step.outputs) if x is not None}
-        self.room = max(ROOM, 1 << (steps - 1).bit_length())
-        self.given = tuple(k for k, x in enumerate(inputs) if id(x) in stacks)
+        self.step, self.stacks, self.leaves = step, stacks, leaves
+        given = [k for k, x in enumerate(inputs) if id(x) in stacks]
         for x in leaves:
-            if isinstance(x, torch.Tensor) and not {id(x)} & {*self.places, *stacks}:
+            if isinstance(x, torch.Tensor) and not {id(x)} & {*step.places, *stacks}:
                 raise Refused(*words.RETURNED)
-        self.wanted = tuple(sorted({self.places[id(x)] for x in leaves if id(x) in self.places}))
-        if any(step.results[k] in step.inputs for k in self.wanted):
+        wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
+        if any(step.results[k] in step.inputs for k in wanted):
             raise Refused(*words.RETURNED)
-        self.state = [k for k in step.changed if k not in self.given]
-        self.fixed = [k for k in step.used if k not in (*self.given, *self.state)]
-        written, read = ([memory_of(inputs[k]) for k in ks] for ks in (self.state, self.fixed))
-        if len({*written}) < len(written) or {*written} & {*read}:  # which no guard of Dynamo sees
-            raise Refused(*words.SHARED)
-        key = self.given, self.wanted, self.room
+        state = [k for k in step.changed if k not in given]
+        self.state, known = [inputs[k] for k in state], {*given, *state}
+        self.fixed = [inputs[k] for k in step.used if k not in known]
+        places = [x.data_ptr() for x in (*self.state, *self.fixed)]
+        if places != step.apart:  # two that share memory: no guard of Dynamo sees that
+            written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
+            if len(written) < len(state) or written & read:
+                raise Refused(*words.SHARED)
+            step.apart = places
+        room = max(ROOM, 1 << (steps - 1).bit_length())
+        key = *given, None, *wanted, None, room
         if key not in step.phases:
-            rows = [room_for(stacks[id(inputs[k])], self.room) for k in self.given]
-            step.phases[key] = step.compiled(*key), rows
-        self.function, self.rows = step.phases[key]
+            packed = Packed(self.state)
+            rows = [room_for(stacks[id(inputs[k])], room) for k in given]
+            empty = [room_for(x[None], room) for x in map(step.outputs.__getitem__, wanted)]
+            step.phases[key] = step.compiled(given, wanted, packed), packed, rows, empty
+        self.function, self.packed, self.rows, self.empty = step.phases[key]
+        self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
+        self.after = self.packed.views
 
-    def run(self, steps: int) -> tuple[list, list]:
-        """New numbers of the tensors that change, and results, of the first steps.
+    def run(self, steps: int) -> list:
+        """The results of the first steps; what they change is in `after`.
 
         Raises:
             Retry: PyTorch would have raised an error, such as for an index beyond an axis.
         """
-        for memory, k in zip(self.rows, self.given, strict=True):
-            memory[:steps] = self.stacks[id(self.inputs[k])][:steps].numpy()
+        for memory, stack in zip(self.rows, self.given, strict=True):
+            memory[:steps] = stack[:steps].numpy()
         chance = torch.get_rng_state() if self.step.draws else None
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
-        draws = [padded(torch.stack(each), self.room) for each in drawn]
-        before, others = (
-            [self.inputs[k].detach().numpy() for k in numbers]
-            for numbers in (self.state, self.fixed)
-        )
+        draws = [room_for(torch.stack(each), self.room) for each in drawn]
+        private.copy(self.after, self.state)
+        fixed = [x.detach().numpy() for x in self.fixed]
         with jax.enable_x64(True):
-            after, found, failed = self.function(before, others, self.rows, draws, np.int32(steps))
+            given = self.packed.rows, fixed, self.rows, draws, self.empty, np.int32(steps)
+            after, found, failed = self.function(*given)
         if failed:
             if chance is not None:
                 torch.set_rng_state(chance)
             raise Retry
-        return after, [np.array(np.asarray(x)[:steps]) for x in found]
+        for row, new in zip(self.packed.rows, after, strict=True):
+            row[...] = np.asarray(new)
+        return [np.array(np.asarray(x)[:steps]) for x in found]
 
-    def write(self, after: Sequence) -> None:
-        """Let the learner's tensors have new numbers."""
-        for k, new in zip(self.state, after, strict=True):
-            self.inputs[k].detach().numpy()[...] = np.asarray(new)
-            increment_version(self.inputs[k])
+    def write(self) -> None:
+        """Let the learner's tensors have the new numbers."""
+        private.copy(self.state, self.after)
 
     def result(self, found: Sequence, steps: int) -> list:
         """What the method returns, leaf by leaf."""
         results = dict(zip(self.wanted, found, strict=True))
 
         def leaf(x: Any) -> Any:
-            if id(x) in self.places:
-                return results[self.places[id(x)]]
-            return (
-                self.stacks[id(x)][:steps].numpy().copy()
-                if id(x) in self.stacks
-                else stacked([x] * steps)
-            )
+            if id(x) in self.step.places:
+                return results[self.step.places[id(x)]]
+            stack = self.stacks.get(id(x))
+            return stacked([x] * steps) if stack is None else stack[:steps].numpy().copy()
 
         return [*map(leaf, self.leaves)]
 
@@ -292,14 +335,10 @@ def draw(n: Any) -> torch.Tensor:
 
 
 def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
-    """Memory for so many rows, which begins at a multiple of 64 bytes, so that JAX takes it."""
-    return torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype).numpy()
-
-
-def padded(stack: torch.Tensor, room: int) -> np.ndarray:
-    memory = room_for(stack, room)
-    memory[: len(stack)] = stack.numpy()
-    return memory
+    """Rows and room for more, from a multiple of 64 bytes on, so that JAX takes it as it is."""
+    memory = torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype)
+    memory[: len(stack)] = stack[:room]
+    return memory.numpy()
 
 
 def stacked(values: Sequence) -> Any:
