@@ -42,7 +42,7 @@ def this_machine() -> dict[str, Any]:
     """Processor, versions, and a hash of what each part computes from the same exact inputs."""
     generator = np.random.default_rng(0)
     exact = generator.integers(-256, 257, (2, 64, 128)).astype(np.float32) / 256  # no rounding yet
-    environment, seen = open_environment(seed=0), []
+    environment, seen = open_environment(seed=0), list[np.ndarray]()
     environment.reset()
     for torques in generator.integers(-64, 65, (100, 20, 4)) / 64:
         seen += environment.step(torques)[:2]
@@ -72,7 +72,7 @@ def differences(stored: dict[str, Any]) -> list[str]:
 
 
 def main(folders: list[str]) -> None:
-    for folder in map(Path, folders or [CHECKPOINTS]):
+    for folder in [Path(one) for one in folders] or [CHECKPOINTS]:
         for file in sorted(folder.glob("**/machine-*.json")):
             stored = json.loads(file.read_text())
             told = differences(stored) or ["computes the same, so a seed gives the same numbers"]

@@ -80,7 +80,7 @@ def setting(default: Any, meaning: str, paper: str = "", report: str = "", **lim
         paper, report: the values of the paper and of the write-up, where they differ; "-": none.
         limits: those of pydantic's `Field`.
     """
-    others = {"paper": paper, "report": report}
+    others: dict[str, Any] = {"paper": paper, "report": report}
     return Field(default, description=meaning, json_schema_extra=others, **limits)
 
 

@@ -60,7 +60,7 @@ def network_of(weights: Mapping[str, np.ndarray], source: object) -> Network:
     Raises ValueError for those of another network and for infinite numbers; `source` names them.
     """
     left = {k: np.asarray(v, np.float32) for k, v in weights.items() if ".sigma_" not in k}
-    inputs = np.shape(left.get("layers.0.weight"))[1:]  # of a critic: actions come in, too
+    inputs = left.get("layers.0.weight", np.zeros(0)).shape[1:]  # of a critic: actions come in, too
     is_critic, layers, mirrors, k = inputs > (OBSERVATION_SIZE,), [], None, 0
 
     def take(name, *shape):

@@ -112,7 +112,7 @@ def untrained(agent: Any) -> Any:
             getattr(module, "reset_parameters", int)()
             for name, spread in module.named_parameters(recurse=False):
                 if name.startswith("sigma_"):  # of noisy layers, as the notebook begins them
-                    spread.data.fill_(agent.settings.noisy_sigma * module.in_features**-0.5)
+                    spread.data.fill_(agent.settings.noisy_sigma * int(module.in_features) ** -0.5)  # type: ignore[arg-type]
         return type(learner)(*networks, agent.settings)
     except (AttributeError, TypeError):
         return copy.deepcopy(learner)
