@@ -155,6 +155,10 @@ def write_html(notebook: Path) -> Path:
     content = nbformat.read(notebook, as_version=4)
     describe_pictures(content)
     content.cells = [closed(cell) for cell in content.cells]
+    for output in (one for cell in content.cells for one in cell.get("outputs", [])):
+        if words := output.get("metadata", {}).get("image/png", {}).get("alt"):  # lost otherwise
+            address = f"data:image/png;base64,{output.data['image/png']}"
+            output.data["text/html"] = f'<img alt="{html.escape(words)}" src="{address}">'
     page, _ = HTMLExporter().from_notebook_node(content, {"metadata": {"name": notebook.stem}})
     page = re.sub(r'src="\.\./doc/([^"]+)"', picture, page)
     path = notebook.with_suffix(".html")
