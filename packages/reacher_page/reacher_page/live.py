@@ -62,7 +62,7 @@ def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
 def newest_page(network: dict, scores: Sequence[float], arms: int, **options: Any) -> str:
     """The page of random torques and of an actor after these scores; without one of torques."""
     newest = {"label": str(len(scores)), "network": network, "episode": len(scores)}
-    actors = [UNTRAINED, newest] if scores else [UNTRAINED]
+    actors = [UNTRAINED, newest] if len(scores) else [UNTRAINED]
     return page(actors, None, list(scores), min(arms, MOST_ARMS), **options)
 
 
