@@ -1,9 +1,9 @@
 """The stored runs of the report's agent, as the notebook's training cell trains it.
 
-python -m research.report [default|mirrors] [seed ...]    trains what is missing, seeds 0 to 9,
+python -m research.report [default|whole] [seed ...]    trains what is missing, seeds 0 to 9,
                                                           into checkpoints/<agent>/seed<N>/
 
-`default` is the preset; `mirrors` is the same with the networks of the notebook's `whole_networks`.
+`default` is the preset; `whole` is the same with the networks of the notebook's `whole_networks`.
 What was trained for other settings is replaced. A training that is stopped begins again.
 """
 
@@ -24,7 +24,7 @@ from tutorial.randomness import seed_everything
 from tutorial.run import load_run, run_folder
 from tutorial.settings import make_settings
 
-NETWORKS = {"default": "noisy_networks", "mirrors": "whole_networks"}
+NETWORKS = {"default": "noisy_networks", "whole": "whole_networks"}
 SEEDS, ARMS, EPISODES = range(10), 20, 150
 TABLES = "scores.csv", "evaluation.csv", "hyperparameters.json"
 WEIGHTS = "actor_best.safetensors", "critic_best.safetensors"  # of seed 0 alone

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 OBSERVATIONS, ACTIONS, BATCH, STEPS, PHASES = 3, 2, 16, 3, 7
-SMALL = {"hidden_units": 8, "batch_size": BATCH, "noisy_layers": False, "mirrors": False}
+SMALL = {"hidden_units": 8, "batch_size": BATCH, "noisy_layers": False}
 ROWS = """
 import functools
 def split_rows(rows, size):
@@ -52,7 +52,10 @@ def make(notebook, code, **overrides):
     exec(compile(ROWS + code, "the edit", "exec"), space)
     torch.manual_seed(0), np.random.seed(0), random.seed(0)
     settings = notebook.Hyperparameters(**SMALL | overrides)
-    d = space.get("Edited", space["DDPG"])(np.ones(OBSERVATIONS, np.float32), ACTIONS, settings)
+    space["TASK"] = notebook.ARMS._replace(
+        scale=np.ones(OBSERVATIONS, np.float32), action_size=ACTIONS
+    )
+    d = space.get("Edited", space["DDPG"])(settings, space["TASK"])
     for value in vars(d).values():
         if isinstance(value, torch.optim.Optimizer):
             for group in value.param_groups:

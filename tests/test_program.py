@@ -25,7 +25,6 @@ from tapejit.machine import build
 from tapejit.program import Missing, export
 from tutorial.notebook import extensions
 from tutorial.paths import PROJECT
-from tutorial.settings import make_settings
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(not NODE, reason="no Node")
@@ -119,11 +118,10 @@ def make(notebook):
         torch.manual_seed(0)
         networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
         if name in networks:
-            return notebook.PlainDDPG(*networks[name](), notebook.PlainSettings())
-        preset = "fast" if name == "fast" else "default"
-        settings = make_settings(notebook.Hyperparameters, preset, {})
-        kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
-        return kind(notebook.OBSERVATION_SCALE, 4, settings)
+            settings = notebook.PlainSettings()
+            return notebook.PlainDDPG(*networks[name](settings), settings)
+        kind = notebook.DDPG if name == "default" else getattr(extensions(), name)
+        return kind(notebook.Hyperparameters())
 
     return make
 
@@ -149,7 +147,7 @@ def calls_of(learner):
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
+@pytest.mark.parametrize("name", ["plain", "mirrors", "default", "TD3", "D4PG", "CrossQ"])
 def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
     """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
     learner = make(name)

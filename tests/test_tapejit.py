@@ -203,10 +203,10 @@ def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, s
 
 
 def test_the_learner_of_the_notebook_is_compiled(notebook):
-    """With noise, in all variants, and that of act I on batches."""
+    """With noise, in all variants, and that of section 6 on batches."""
     outcomes = []
     for engine in ("torch", "compiled"):
-        _, d = make(notebook, "DDPG = DDPG.__base__", noisy_layers=True, mirrors=False)
+        _, d = make(notebook, "DDPG = DDPG.__base__", noisy_layers=True)
         fast, chance = tapejit.compile(d, engine), np.random.default_rng(0)
         found = []
         for _ in range(3):

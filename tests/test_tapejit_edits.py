@@ -190,7 +190,7 @@ def before(d, k):
             parameter.add_(0.1 * torch.randn_like(parameter))
 # a new critic is loaded: compiled
 def after(d, k):
-    new = d.make_critic(np.ones(3, np.float32), 2, d.settings)
+    new = d.make_networks(d.settings, TASK)[1]
     d.critic.load_state_dict(new.state_dict())
 # weights are clipped after a phase, by data: compiled
 def after(d, k):
@@ -320,7 +320,7 @@ class Edited(DDPG):
         return super().learn_critic(batch, weights)
 # two critics in a plain list, clipped double Q: compiled
 {INIT}
-        self.critics = [self.critic, self.make_critic(*arguments)]
+        self.critics = [self.critic, self.make_networks(*arguments)[1]]
         self.slow = copy.deepcopy(self.critics)
         parameters = [critic.parameters() for critic in self.critics]
         self.optimizers = {c: torch.optim.Adam(parameters[c], eps=1e-2) for c in (0, 1)}

@@ -16,7 +16,7 @@ from tutorial.randomness import seed_everything
 from tutorial.run import load_network
 from tutorial.settings import make_settings
 
-TRAINED, GALLERY = CHECKPOINTS / "mirrors" / "seed0", CHECKPOINTS / "gallery" / "seed0"
+TRAINED, GALLERY = CHECKPOINTS / "whole" / "seed0", CHECKPOINTS / "gallery" / "seed0"
 GROUND = "#0e121b"
 STYLE = [
     "dark_background",

@@ -121,22 +121,6 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("how", ["terminated", "truncated"])
-def test_the_preset_of_gymnasium_trains_by_decisions(register, monkeypatch, how):
-    """It needs no overrides, and knows terminal states from time limits."""
-    agents, place = [], {"location": f"gymnasium:{register(end=4, how=how)}", "arms": 1}
-    monkeypatch.setattr(
-        training, "make_evaluation", lambda _: lambda _, agent: agents.append(agent)
-    )
-    changes = {**place, "preset": "gymnasium", "decisions": 701, "episodes": 2}
-    rows = train(make_training("plan", "variant", 0, changes))
-    assert agents[0].decisions == 1404  # to the end of an episode
-    assert [float(row[COLUMNS.index("score")]) for row in rows] == [5, 5]  # 0.5 + 1 + 1.5 + 2
-    assert agents[0].num_updates > 0
-    discounts = agents[0].memory.ring.at(slice(agents[0].memory.ring.size)).discounts
-    assert {*(discounts == 0).tolist()} == ({True, False} if how == "terminated" else {False})
-
-
-@pytest.mark.parametrize("how", ["terminated", "truncated"])
 def test_the_preset_of_gymnasium_trains(register, monkeypatch, how):
     """It needs no overrides, and knows terminal states from time limits."""
     agents, cells = [], definitions()

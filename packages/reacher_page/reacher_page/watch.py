@@ -23,7 +23,7 @@ from reacher.task import SOLVED_SCORE
 from reacher_page.actor import actor_files, read_network
 from reacher_page.page import SEED, page
 
-RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/mirrors/seed0")  # of one training
+RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/whole/seed0")  # of one training
 
 
 def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:

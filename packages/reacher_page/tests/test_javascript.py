@@ -20,7 +20,7 @@ PROJECT = Path(__file__).parents[3]
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(not NODE, reason="no Node")
-KEPT = PROJECT / "checkpoints" / "mirrors" / "seed0"
+KEPT = PROJECT / "checkpoints" / "whole" / "seed0"
 
 
 def node(statements, *names, **given):

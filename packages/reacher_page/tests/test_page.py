@@ -26,7 +26,7 @@ WAIT = 60  # seconds
 @pytest.fixture(scope="module")
 def content():
     """The page of an actor after two episodes and of the best one."""
-    return watch_page(CHECKPOINTS / "gallery" / "seed0", CHECKPOINTS / "mirrors" / "seed0")
+    return watch_page(CHECKPOINTS / "gallery" / "seed0", CHECKPOINTS / "whole" / "seed0")
 
 
 @pytest.fixture
@@ -295,7 +295,7 @@ def test_without_scripts_it_shows_a_still_and_says_what_is_missed(show, content,
 
 
 def test_within_a_notebook_it_lies_over_the_picture_as_high_as_it_is(show):
-    small = watch_page(CHECKPOINTS / "mirrors" / "seed0", arms=2, embedded=True)
+    small = watch_page(CHECKPOINTS / "whole" / "seed0", arms=2, embedded=True)
     driver = show("<!DOCTYPE html><body>" + inline(small, STILL.read_bytes()), width=860)
     box = "document.querySelector('iframe').parentElement.getBoundingClientRect().height"
 

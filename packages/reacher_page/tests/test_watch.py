@@ -20,7 +20,7 @@ from reacher_page.page import page
 
 PROJECT = Path(__file__).parents[3]
 
-KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("mirrors", "gallery"))
+KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("whole", "gallery"))
 
 
 def some_weights():
