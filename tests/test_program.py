@@ -89,8 +89,9 @@ def beside_pytorch(learner, calls, tolerance=1e-5):
             if "[" not in path:  # of an optimizer
                 tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
                 wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
-                # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
-                assert (wrong > tolerance).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
+                # a gradient of 0 but for rounding, one of 500, becomes a whole step of Adam's, 1e-3
+                few = (wrong > tolerance).sum() <= max(1, wrong.size // 500)
+                assert few and wrong.max() < 3e-3, (variant, path)
 
 
 def errors(mine, theirs):
