@@ -1,4 +1,4 @@
-"""Packages import one another in one direction, cells `helpers` and the engine; one version."""
+"""Packages import one another in one direction; cells import `helpers` alone; one version."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_there_is_one_version():
     assert cited == reacher.__version__
 
 
-def test_the_cells_import_helpers_and_the_engine_alone():
+def test_the_cells_import_what_is_ours_from_helpers_alone():
     found = {
         name.split(".")[0]
         for cell in nbformat.read(NOTEBOOK, as_version=4).cells
         if cell.cell_type == "code"
         for name in re.findall(r"^\s*(?:from|import) (\S+)", cell.source, re.MULTILINE)
     }
-    assert found & {name.removesuffix(".py") for name in MAY_IMPORT} == {"helpers", "tapejit"}
+    assert found & {name.removesuffix(".py") for name in MAY_IMPORT} == {"helpers"}
