@@ -168,24 +168,6 @@ class TrainingTargets:
                 layer.__class__ = BatchStatistics
 
 
-class CrossQ:
-    def learn_critic(self, batch, weights=1.0):
-        self.actor.eval()
-        with torch.no_grad():
-            next_actions = self.actor(batch.next_observations)
-        self.actor.train()
-        values, next_values = self.critic(
-            torch.cat([batch.observations, batch.next_observations]),
-            torch.cat([batch.actions, next_actions]),
-        ).chunk(2)  # one pass, so that its statistics are of both
-        errors = batch.rewards + batch.discounts * next_values.detach() - values
-        self.critic_optimizer.zero_grad()
-        (weights * errors.square()).mean().backward()
-        self.critic_optimizer.step()
-        self.critic.eval()  # the actor's actions leave its statistics alone
-        return errors.detach()
-
-
 UNITS = "(whole[-1].out_features)"  # as the notebook's `normalized` has it
 BATCH = ((f"nn.LayerNorm{UNITS}", f"nn.BatchNorm1d{UNITS}"),)
 
@@ -227,12 +209,6 @@ BUGS = {
         "batch_dependence",
         "batch_normalization",
         classes={"DDPG": TrainingTargets},
-    ),
-    "crossq": Bug(
-        "CrossQ's batch normalization",
-        base="batch_normalization",
-        overrides={"tau": 1.0},  # no target networks: where new transitions are rated, they agree
-        classes={"DDPG": CrossQ},
     ),
 }
 

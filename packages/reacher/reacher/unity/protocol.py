@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from google.protobuf import descriptor_database, descriptor_pb2, descriptor_pool, message_factory
 
-PACKAGE = "/communicator_objects."  # begins the calls of every version
-EXCHANGE = PACKAGE + "UnityToExternal/Exchange"  # the only call of this one
+EXCHANGE = "/communicator_objects.UnityToExternal/Exchange"  # the only call of this version
 API_VERSION = "API-4"
 OK, QUIT = 200, 400  # status in a message's header
 
