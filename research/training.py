@@ -11,7 +11,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from gymnasium.vector import VectorWrapper
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
@@ -42,6 +44,7 @@ class Training:
     location: str = ""  # of the environment, as `open_environment` takes it; empty: the arms
     goal_size: float = 5.0  # diameter of the arms' goals, m
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
+    pay_noise: float = 0.0  # points that are lent or taken at random for thirty decisions
     clock: bool = False  # whether arms observe the share of these decisions that has passed,
     earnings: bool = False  # and what they have earned in them
     blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
@@ -140,9 +143,33 @@ def hide(learner: Any, blind: str) -> None:
         getattr(learner, network).factor[[CLOCK, EARNINGS]] = 0
 
 
+class NoisyPay(VectorWrapper):
+    """Takes or gives points at random in each first of so many decisions, and back in the last.
+
+    Each arm's sum stays as it was, in every such stretch and in an episode.
+    """
+
+    def __init__(self, env: Any, points: float, seed: int, every: int = 30):
+        super().__init__(env)
+        self.points, self.every, self.generator = points, every, np.random.default_rng(seed)
+        self.decisions = 0
+
+    def step(self, actions: Any) -> tuple:
+        seen, rewards, terminated, truncated, infos = self.env.step(actions)
+        if self.decisions % self.every == 0:
+            self.owed = self.points * self.generator.choice((-1.0, 1.0), self.num_envs)
+            rewards = rewards - self.owed
+        self.decisions = 0 if truncated.all() else self.decisions + 1
+        if self.decisions % self.every == 0:
+            rewards = rewards + self.owed
+        return seen, rewards, terminated, truncated, infos
+
+
 def delayed(environment: Any, training: Training) -> DelayedRewards:
     """The environment, with the rewards and the observations of a training."""
     shown = training.clock, training.earnings, training.learner == "Remembering"
+    if training.pay_noise:
+        environment = NoisyPay(environment, training.pay_noise, training.seed)
     return DelayedRewards(environment, training.reward_every, *shown)
 
 

@@ -49,6 +49,18 @@ def stored_numbers(folder, variant="small"):
     return [line.split(",")[:-1] for line in lines[1:]]
 
 
+def test_noise_of_the_pay_leaves_the_sum_of_every_stretch():
+    places = [open_environment("", 3, 0), training.NoisyPay(open_environment("", 3, 0), 0.5, 1)]
+    for place in places:
+        place.reset()
+    torques = np.random.default_rng(0).uniform(-1, 1, (1001, 3, 4))
+    plain, noisy = (np.array([place.step(row)[1] for row in torques]) for place in places)
+    noise = noisy - plain
+    assert np.flatnonzero(noise[:61, 0]).tolist() == [0, 29, 30, 59, 60]
+    assert np.allclose(abs(noise[0]), 0.5) and len({*noise[::30].ravel().round(3)}) == 2
+    assert np.allclose(noise[:30].sum(axis=0), 0) and np.allclose(noise.sum(axis=0), 0)
+
+
 def test_a_training_gives_the_same_rows_after_another_one():
     first = train(small(1))
     train(small(2, noisy_layers=False))
