@@ -74,7 +74,7 @@ def setting(text: str) -> tuple[str, list[Any]]:
 
 def figure(options: Options) -> None:
     """Draw curves of all bugs over the range of the agent without one."""
-    shown = {name: bug.title for name, bug in BUGS.items() if bug.number or name == "crossq"}
+    shown = {name: bug.title for name, bug in BUGS.items() if bug.number}
     plot_bugs(tables.read("bugs"), shown).savefig(options.out, dpi=110)
 
 

@@ -13,11 +13,12 @@ import functools
 import itertools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import torch
 
+from reacher.episode import evaluate_policy
 from research import bugs, store
 from research.training import Row
 from tutorial import notebook
@@ -26,20 +27,27 @@ from tutorial.paths import DOC, plan_folder
 from tutorial.randomness import seed_everything
 
 Make = Callable[[Any], Any]  # of a generator an agent
+Watch = Callable[[Any, int, int], list[str]]  # of an agent, a seed and an episode
 
 
 def maker(
-    networks: Any, agent: Any, learner: Any = "PlainDDPG", memory: Any = "UniformReplay", **own: Any
+    networks: Any,
+    agent: Any,
+    learner: Any = "PlainDDPG",
+    memory: Any = "UniformReplay",
+    settings: str = "PhaseSettings",
+    **own: Any,
 ) -> Make:
-    """How the notebook makes an agent: cells, by name or changed, and other settings."""
+    """How the notebook makes an agent: cells, by name or changed, and settings of its own."""
     cells = notebook.definitions()
+    if agent == "PlainAgent":
+        settings = "PlainSettings"
 
     def cell(one: Any) -> Any:
         return getattr(cells, one) if isinstance(one, str) else one
 
     def make(generator: Any) -> Any:
-        plain = cell(agent) is cells.PlainAgent
-        chosen = (cells.PlainSettings if plain else cells.PhaseSettings)(**own)
+        chosen = cell(settings)(**own)
         made = cell(learner)(*cell(networks)(chosen), chosen)
         return cell(agent)(made, cell(memory)(chosen, generator), generator, chosen)
 
@@ -139,16 +147,28 @@ CHAPTERS: dict[str, Chapter] = {
 }
 
 
-def train(make: Make, seed: int, episodes: int) -> list[Row]:
-    """The lines of one training, of which all seconds are those of the whole."""
-    cells, start = notebook.definitions(), time.perf_counter()
+def train(
+    make: Make, seed: int, episodes: int, evaluated: Container[int] = (), watch: Watch | None = None
+) -> list[Row]:
+    """The rows of one training: scores with noise, and without after the `evaluated` episodes.
+
+    `watch` adds numbers to a row, of the agent, the seed and the episode.
+    """
+    torch.set_num_threads(1)
+    cells, began, rows = notebook.definitions(), time.perf_counter(), []
     generator = seed_everything(seed)
     agent, environment = make(generator), open_environment(seed=seed)
     play = cells.train_episode if isinstance(agent, cells.Agent) else cells.run_episode
-    scores = [play(environment, agent).mean() for _ in range(episodes)]
-    seconds = f"{time.perf_counter() - start:.2f}"
-    numbered = enumerate(scores, 1)
-    return [[str(seed), str(k), f"{score:.3f}", "", "", "", seconds] for k, score in numbered]
+    for episode in range(1, episodes + 1):
+        score, without_noise = play(environment, agent).mean(), ["", ""]
+        seconds = f"{time.perf_counter() - began:.2f}"
+        if episode in evaluated:
+            judges = open_environment(seed=10_000_000 + episode)
+            found = evaluate_policy(judges, agent.policy)
+            without_noise = [f"{found.mean():.3f}", f"{found.min():.2f}"]
+        row = [str(seed), str(episode), f"{score:.3f}", *without_noise, "", seconds]
+        rows.append(row + (watch(agent, seed, episode) if watch else []))
+    return rows
 
 
 def main(names: Sequence[str]) -> None:
@@ -156,7 +176,6 @@ def main(names: Sequence[str]) -> None:
         raise SystemExit(
             f"no chapter {', '.join(sorted(unknown))}: there are {', '.join(CHAPTERS)}"
         )
-    torch.set_num_threads(1)
     for chapter in names or CHAPTERS:
         agents, seeds, some, others = CHAPTERS[chapter]
         for seed, (name, make) in itertools.product(seeds, agents().items()):

@@ -155,7 +155,7 @@ def read_plans() -> dict[str, Plan]:
     del plans["parts"]
     plans["three"] |= contrasts_of_three()
     plans["study"] |= contrasts_of_the_study()
-    plans["bugs"]["variants"] = {name: {**overrides_of(name), "bug": name} for name in BUGS}
+    plans["bugs"]["variants"] = {name: overrides_of(name) for name in BUGS}
     for plan in plans.values():
         plan["measure"] = Measure(**plan.get("measure", {}))
         plan["measures"] = {name: Measure(**one) for name, one in plan.get("measures", {}).items()}

@@ -10,8 +10,7 @@ import contextlib
 import multiprocessing
 import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,21 +64,6 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
         yield client
 
 
-def with_signs_of_life(futures: Iterable[Any], every: float = 60.0) -> Iterator[Any]:
-    """The futures; while one keeps us waiting, a line tells so every 60 s."""
-    stop, began = threading.Event(), time.monotonic()
-
-    def tell() -> None:
-        while not stop.wait(every):
-            print(f"training since {time.monotonic() - began:.0f} s", flush=True)
-
-    threading.Thread(target=tell, daemon=True).start()
-    try:
-        yield from futures
-    finally:
-        stop.set()
-
-
 def run(
     jobs: Sequence[Job],
     work: Callable[[Job], Any],
@@ -99,7 +83,7 @@ def run(
         told = f"; dashboard: {client.dashboard_link}" if address else ""
         print(f"{len(jobs)} to do{told}", flush=True)
         doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
-        for number, future in enumerate(with_signs_of_life(as_completed([*doing])), 1):
+        for number, future in enumerate(as_completed([*doing]), 1):
             job, told = doing.pop(future), "done"
             try:
                 keep(job, future.result())

@@ -7,9 +7,9 @@ Agents are put together from the notebook's cells. The words of the plan are in 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from reacher.episode import evaluate_policy
-from research import runner, store
+from research import chapters, runner, store
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import plan_folder
-from tutorial.randomness import seed_everything
 
 SEEDS = range(9600, 9630)
 EPISODES, EVALUATED = 15, (5, 10, 15)
@@ -59,8 +57,10 @@ def networks(cells: Any, kind: str, settings: Any) -> tuple[nn.Module, nn.Module
     return actor, critic
 
 
-def make(variant: str, seed: int) -> Any:
-    """The agent of a variant; its generator is seeded first, as in the notebook."""
+def make(variant: str) -> chapters.Make:
+    """How the agent of a variant is made."""
+    if variant == "plain":
+        return chapters.maker("plain_networks", "PlainAgent")
     cells: Any = notebook.definitions()
 
     class WithNoise(cells.FastAgent):  # NoisyNet without priorities
@@ -80,39 +80,38 @@ def make(variant: str, seed: int) -> Any:
     if parts == "instead":
         kind, parts = "", kind
     parts = "" if parts == "none" else parts
-    sigma = 0.0 if variant.endswith("instead") else 0.3
-    ingredients = {"n_step": 3 if "n" in parts else 1, "noisy_layers": "x" in parts}
-    settings = cells.NoisySettings(gaussian_sigma=sigma, **ingredients)
-    generator = seed_everything(seed)
-    if variant == "plain":
-        settings = cells.PlainSettings()
-        learner = cells.PlainDDPG(*cells.plain_networks(settings), settings)
-        memory = cells.UniformReplay(settings, generator)
-        return cells.PlainAgent(learner, memory, generator, settings)
-    learners = {"": cells.PlainDDPG, "p": cells.WeightedDDPG, "x": cells.NoisyDDPG}
-    learner_class = learners["x" if "x" in parts else "p" if "p" in parts else ""]
     agents = {
-        "": cells.FastAgent,
-        "n": cells.NStepAgent,
-        "p": cells.PrioritizedAgent,
-        "np": cells.PrioritizedAgent,
+        "": "FastAgent",
+        "n": "NStepAgent",
+        "p": "PrioritizedAgent",
+        "np": "PrioritizedAgent",
         "x": WithNoise,
         "nx": WithNoiseAndWindows,
-        "px": cells.NoisyAgent,
-        "npx": cells.NoisyAgent,
+        "px": "NoisyAgent",
+        "npx": "NoisyAgent",
     }
-    learner = learner_class(*networks(cells, kind, settings), settings)
-    replay = cells.PrioritizedReplay if "p" in parts else cells.UniformReplay
-    return agents[parts](learner, replay(settings, generator), generator, settings)
+    return chapters.maker(
+        functools.partial(networks, cells, kind),
+        agents[parts],
+        "NoisyDDPG" if "x" in parts else "WeightedDDPG" if "p" in parts else "PlainDDPG",
+        "PrioritizedReplay" if "p" in parts else "UniformReplay",
+        "NoisySettings",
+        gaussian_sigma=0.0 if variant.endswith("instead") else 0.3,
+        n_step=3 if "n" in parts else 1,
+        noisy_layers="x" in parts,
+    )
 
 
-def noise_at_work(agent: Any, first_poses: np.ndarray) -> list[float]:
-    """What NOISE names, by 50 draws in each of 200 states of the last episode.
+def noise_at_work(agent: Any, seed: int, episode: int) -> list[str]:
+    """What NOISE names, by 50 draws in each of 200 states of the last episode; else nothing.
 
     Mean |sigma| of both layers; the mean standard deviation of the torques by weight noise, in
-    these states and in the first poses (arms, 33) of an episode; the share of torques without
-    noise beyond 0.99.
+    these states and in the first poses of an episode; the share of torques without noise beyond
+    0.99.
     """
+    if not getattr(agent.learner, "noise_size", 0):
+        return []
+    first_poses = open_environment(seed=seed + episode).reset()[0]
     cells: Any = notebook.definitions()
     own = np.random.default_rng(0)  # the training's generator is left alone
     ring = getattr(agent.memory, "ring", agent.memory)
@@ -129,28 +128,12 @@ def noise_at_work(agent: Any, first_poses: np.ndarray) -> list[float]:
         layers = [one for one in actor.modules() if isinstance(one, cells.NoisyLinear)]
         sigmas = [float(one.sigma_weight.abs().mean()) for one in layers]
         saturated = float((actor(seen).abs() > 0.99).float().mean())
-        return [*sigmas, spread(seen), spread(torch.from_numpy(first_poses)), saturated]
+        found = [*sigmas, spread(seen), spread(torch.from_numpy(first_poses)), saturated]
+    return [f"{number:.4f}" for number in found]
 
 
 def train(job: Job) -> list[store.Row]:
-    """The rows of one training: scores with noise, and without after some episodes."""
-    torch.set_num_threads(1)
-    cells: Any = notebook.definitions()
-    agent, rows, began = make(job.variant, job.seed), [], time.perf_counter()
-    environment = open_environment(seed=job.seed)
-    for episode in range(1, EPISODES + 1):
-        score = cells.run_episode(environment, agent).mean()
-        seconds = time.perf_counter() - began
-        row = [str(job.seed), str(episode), f"{score:.3f}", "", "", "", f"{seconds:.2f}"]
-        if episode in EVALUATED:
-            judges = open_environment(seed=10_000_000 + episode)
-            found = evaluate_policy(judges, agent.policy)
-            row[3:5] = f"{found.mean():.3f}", f"{found.min():.2f}"
-        if getattr(agent.learner, "noise_size", 0):
-            poses = open_environment(seed=job.seed + episode).reset()[0]
-            row += [f"{number:.4f}" for number in noise_at_work(agent, poses)]
-        rows.append(row)
-    return rows
+    return chapters.train(make(job.variant), job.seed, EPISODES, EVALUATED, noise_at_work)
 
 
 def keep(job: Job, rows: list[store.Row]) -> None:

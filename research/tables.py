@@ -110,13 +110,6 @@ def columns_of_arms(variant: Variant) -> dict[str, str]:
     if np.isfinite(evaluations).any():
         last = np.flatnonzero(np.isfinite(evaluations[0]))[-1]
         line["last evaluation (95 %)"] = mean_and_interval(evaluations[:, last])
-    ended = after_learning(variant, "evaluation")
-    seeds = f", {np.isfinite(ended).sum()} of {len(ended)} seeds" * bool(np.isnan(ended).any())
-    if np.isfinite(ended).any():
-        found = mean_and_interval(ended[np.isfinite(ended)]) + seeds
-        line["evaluations after learning (95 %)"] = found
-        worst = np.nanmin(after_learning(variant, "worst_arm", np.nanmin))
-        line["lowest arm there"] = f"{worst:.1f}"
     return line
 
 
@@ -128,13 +121,6 @@ def is_whole(variant: Variant) -> bool:
 def is_early(variant: Variant) -> bool:
     """Whether there is an evaluation after every episode."""
     return is_whole(variant) and bool(np.isfinite(variant["evaluation"]).all())
-
-
-def after_learning(variant: Variant, column: str, statistic=np.nanmean) -> np.ndarray:
-    """A statistic of evaluations in episodes without learning, (seeds,); NaN where none is."""
-    steps = np.diff(variant["num_updates"], axis=1, prepend=-1)
-    later = np.where(steps == 0, variant[column], np.nan)
-    return np.array([statistic(row) if np.isfinite(row).any() else np.nan for row in later])
 
 
 def effects_of(plan: Plan, variants: Variants) -> list[Effect]:

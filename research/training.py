@@ -17,7 +17,6 @@ from gymnasium.vector import VectorWrapper
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import bugs
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
 from tutorial.evaluation import Evaluation, open_evaluation
@@ -51,7 +50,6 @@ class Training:
     blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
     learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
     networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
-    bug: str = ""  # a name of `research.bugs.BUGS`; empty: none
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
@@ -100,7 +98,8 @@ def train(training: Training) -> list[Row]:
     same in every training. `seconds` are those of training so far, without evaluations.
     """
     torch.set_num_threads(1)
-    cells, learner = parts(training)
+    cells = notebook.definitions()
+    learner = notebook.learner_with(training.networks, training.learner)
     evaluation = make_evaluation(training)
     rows: list[Row] = []
     place = training.location, training.arms, training.seed, training.goals
@@ -182,11 +181,3 @@ def make_evaluation(training: Training) -> Evaluation | None:
     if evaluation is not None and (training.clock or training.earnings):
         evaluation.environment = delayed(evaluation.environment, training)
     return evaluation
-
-
-def parts(training: Training) -> tuple[Any, type]:
-    """The notebook's definitions, and the class that learns."""
-    if training.bug:
-        cells = bugs.cells_with(training.bug)
-        return cells, cells.DDPG
-    return notebook.definitions(), notebook.learner_with(training.networks, training.learner)

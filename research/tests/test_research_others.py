@@ -114,9 +114,9 @@ def test_numbers_of_pages_that_no_table_prints():
         for n in (1, 3)
     ]
     mean, low, high = mean_interval(np.mean(noisy, axis=0))
-    assert f"and {mean:.1f} in another ({low:.1f} to {high:.1f})" in page
+    assert f"and {mean:.1f} in another (`three`, {low:.1f} to {high:.1f})" in page
     assert f"| +5.0 or {mean:.1f} |" in page
-    assert f"the actor alone {values('late_sight', 'actor').mean():.1f} (" in page
+    assert f"| the actor alone sees them | {values('late_sight', 'actor').mean():.1f} |" in page
     lumps = values("lumps", "clock_prioritized").mean()
     lumps -= values("lumps", "no_clock_prioritized").mean()
     assert f"agents with prioritized replay {lumps:.1f} (" in page

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import gymnasium
 import numpy as np
@@ -17,10 +16,10 @@ import torch
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from research import runner, store, training
-from research.training import COLUMNS, make_training, parts, train
+from research.training import COLUMNS, make_training, train
 from tutorial.environments import open_environment
-from tutorial.notebook import definitions, extensions, load_definitions
-from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
 
 SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
@@ -79,16 +78,6 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
     assert told.count(": done") == 2 and "http" not in told  # there is no dashboard
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
     assert capsys.readouterr().out == ""
-
-
-def test_whoever_waits_is_told_that_something_happens(capsys):
-    def slow():
-        yield 1
-        time.sleep(0.3)
-        yield 2
-
-    assert [*runner.with_signs_of_life(slow(), every=0.05)] == [1, 2]
-    assert capsys.readouterr().out.count("training since") >= 2
 
 
 def start(*words):
@@ -174,14 +163,3 @@ def test_a_blind_network_does_not_see_the_earnings(blind):
     valued = [learner.critic(seen, chosen[0]) for seen in (poor, rich)]
     assert chosen[0].equal(chosen[1]) == (blind == "actor")
     assert valued[0].equal(valued[1]) == (blind == "critic")
-
-
-def test_a_bug_leaves_other_learners_alone():
-    """A bug is a subclass in a copy of the notebook, which has the same name."""
-    cells, learner = parts(small(bug="weighted_priorities"))
-    _, td3 = parts(small(learner="TD3"))
-    plain = definitions()
-    assert issubclass(td3, plain.DDPG) and not issubclass(td3, learner)
-    assert cells.DDPG is learner is not plain.DDPG
-    load_definitions(NOTEBOOK)  # another copy of this name: extensions still inherit from the first
-    assert issubclass(extensions.__wrapped__().TD3, plain.DDPG)

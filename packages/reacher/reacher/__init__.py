@@ -9,16 +9,10 @@ __version__ = "4.0.0"
 
 __all__ = ["DelayedRewards", "ReacherEnv", "ReacherVectorEnv", "__version__"]
 
-for name, parameters in (
-    ("Reacher", {}),
-    ("ReacherSmallGoals", {"goal_size": 2.0}),
-    ("ReacherQuickGoals", {"goal_speed": 2.0}),
-):
-    gymnasium.register(
-        f"reacher/{name}-v0",
-        entry_point="reacher:ReacherEnv",
-        vector_entry_point="reacher:ReacherVectorEnv",
-        max_episode_steps=EPISODE_DECISIONS,
-        reward_threshold=SOLVED_SCORE,
-        kwargs=parameters,
-    )
+gymnasium.register(
+    "reacher/Reacher-v0",
+    entry_point="reacher:ReacherEnv",
+    vector_entry_point="reacher:ReacherVectorEnv",
+    max_episode_steps=EPISODE_DECISIONS,
+    reward_threshold=SOLVED_SCORE,
+)

@@ -142,25 +142,16 @@ class ReacherVectorEnv(VectorEnv):
 
         All randomness follows from the seed and the number of episodes begun.
         """
-        begun = {"seed": self._seed, "episodes": self._episodes}
-        return self._identity() | begun | {"parameters": dict(self._task.parameters)}
+        parameters = dict(self._task.parameters)
+        return {"seed": self._seed, "episodes": self._episodes, "parameters": parameters}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on as the arms did whose `state()` this is, from the next reset on.
-
-        Raises:
-            ValueError: a state of another environment or number of arms.
-        """
-        if (given := {name: state.get(name) for name in self._identity()}) != self._identity():
-            raise ValueError(f"this is a state of {given}, not of {self._identity()}")
+        """Go on as as many arms did whose `state()` this is, from the next reset on."""
         self._task.set_parameters(state["parameters"])
         self._seed, self._episodes, self._is_reset = state["seed"], state["episodes"], False
         self._task.generators = goal_generators(self._seed, self.num_envs, self._goals)
         for _ in range(self._episodes):
             self._task.draw_goals()
-
-    def _identity(self) -> dict[str, Any]:
-        return {"environment": "Reacher", "goals": self._goals, "num_envs": self.num_envs}
 
     def _begin(self) -> np.ndarray:
         self._episodes += 1

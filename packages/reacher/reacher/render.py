@@ -154,7 +154,7 @@ class ArmRenderer:
 def opengl() -> str:
     """The module of MuJoCo that draws: what MUJOCO_GL names, or what needs the least here."""
     if asked := os.environ.get("MUJOCO_GL", "").lower().strip():
-        return {"glx": "glfw", "wgl": "glfw"}.get(asked, asked)
+        return asked
     if sys.platform != "linux" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
         return "cgl" if sys.platform == "darwin" else "glfw"
     return "osmesa" if ctypes.util.find_library("OSMesa") else "egl"

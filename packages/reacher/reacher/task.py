@@ -66,8 +66,14 @@ class World:
         self._torques = np.zeros((2 * num_agents, 3))  # N m, world axes
 
     def set_parameters(self, parameters: Mapping[str, float]) -> None:
-        """Change some of `parameters` from the next reset on; or ValueError, see below."""
-        self.parameters.update(checked_parameters(parameters))
+        """Change some of `parameters` from the next reset on.
+
+        Raises ValueError for an unknown name, or not a number from 0 to 1e6; nothing changes then.
+        """
+        if unknown := parameters.keys() - RESET_PARAMETERS.keys():
+            known = "known are goal_size and goal_speed"
+            raise ValueError(f"unknown reset parameters {unknown}; {known}")
+        self.parameters |= {name: number(name, x, 0, 1e6) for name, x in parameters.items()}
 
     def reset(self) -> np.ndarray:
         """Hang all arms down, draw new goals and return the first observations, (agents, 33)."""
@@ -115,13 +121,6 @@ class World:
         bodies = physics.position, physics.quaternion, physics.velocity
         write_observations(*bodies, self._goal, self._goal_speed, seen)
         return seen
-
-
-def checked_parameters(parameters: Mapping[str, float]) -> dict[str, float]:
-    """Reset parameters as floats; ValueError: an unknown name, or not a number from 0 to 1e6."""
-    if unknown := parameters.keys() - RESET_PARAMETERS.keys():
-        raise ValueError(f"unknown reset parameters {unknown}; known are goal_size and goal_speed")
-    return {name: number(name, value, 0, 1e6) for name, value in parameters.items()}
 
 
 @njit

@@ -19,16 +19,17 @@ build, and `launcher` makes a file that starts it. `UnityVectorEnv` makes
 Gymnasium's of an environment.
 """
 
-try:
-    import google.protobuf  # noqa: F401
-    import grpc  # noqa: F401
-except ModuleNotFoundError as error:
+# ruff: noqa: E402
+from importlib.util import find_spec
+
+names = "grpc", "google", "communicator_objects"  # of grpcio, protobuf, unityagents
+if missing := [name for name in names if find_spec(name) is None]:
     raise ModuleNotFoundError(
-        f"the Unity build needs {error.name}, which is not installed; run\n"
+        f"the Unity build needs {missing[0]}, which is not installed; run\n"
         "    pip install grpcio protobuf pillow\n"
         "    pip install --no-deps unityagents==0.4.0",
-        name=error.name,
-    ) from error
+        name=missing[0],
+    )
 
 from reacher.unity.client import UnityError, open_unity
 from reacher.unity.launcher import unity_launcher

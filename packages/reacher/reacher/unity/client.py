@@ -1,7 +1,7 @@
 """The client: `open_unity`, and what takes the place of `unityagents`' side of the connection.
 
 Importing it changes methods of the original `UnityEnvironment`: how it finds and starts the player,
-connects to it and ends it, what it takes as actions, and the type of the numbers in its answers.
+connects to it and ends it, and the type of the numbers in its answers.
 """
 
 from __future__ import annotations
@@ -15,23 +15,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent import futures
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import grpc
 import numpy as np
 
 from reacher.checks import integer, number
 from reacher.goals import MAX_UNITY_SEED
-from reacher.task import checked_parameters
 from reacher.unity.player import find_player
 from reacher.unity.protocol import (
     API_VERSION,
     EXCHANGE,
     OK,
-    PACKAGE,
     QUIT,
     messages,
     unityagents,
@@ -50,7 +47,6 @@ def open_unity(
     seed: int = 0,
     no_graphics: bool | None = None,
     timeout: float = TIMEOUT,
-    **goals: float,
 ) -> unityagents.UnityEnvironment:
     """Start the Unity build of Reacher (or `reacher.unity_launcher`'s stand-in) and connect to it.
 
@@ -59,54 +55,34 @@ def open_unity(
         seed: of the build's random numbers, 0 to 2**31 - 1.
         no_graphics: no window; None means True on Linux without a display, False elsewhere.
         timeout: s to wait for the build to start and connect, and later for each of its answers.
-        goals: `goal_size` (diameter, m) and `goal_speed` (largest, degrees per physics step), which
-            the first reset sends unless its `config` says otherwise; the build's own by default.
-
     Returns:
-        A `unityagents.UnityEnvironment` on a free port of its own. Close it with `close()`, or use
-        it in a `with` statement. If the player dies or does not answer in time, `reset` and `step`
-        raise UnityError.
+        A `unityagents.UnityEnvironment` on a free port of its own, to be closed with `close()`. If
+        the player dies or does not answer in time, `reset` and `step` raise UnityError.
 
     Raises:
         TypeError, ValueError: no build at `location` that this system can run, or a bad argument.
         UnityError: the build ends at once, does not connect in time, or speaks another version.
             Its process has ended and its port is free then.
     """
-    player = find_player(location)
+    find_player(location)
     seed = integer("seed", seed, 0, MAX_UNITY_SEED)
     timeout = number("timeout", timeout, 0, 86_400)
-    goals = checked_parameters(goals)
     if no_graphics is None:
         has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         no_graphics = sys.platform == "linux" and not has_display
-    return _UnityEnvironment(player, seed, no_graphics, timeout, **goals)
+    return _UnityEnvironment(timeout, os.fspath(location), 0, 0, None, seed, False, no_graphics)
 
 
 class _UnityEnvironment(unityagents.UnityEnvironment):
-    """The original, with what `open_unity` has found and is to send at the first reset."""
+    """The original, with a timeout, which leaves no process behind if it cannot be made."""
 
-    def __init__(
-        self, player: Path, seed: int, no_graphics: bool, timeout: float, **goals: float
-    ) -> None:
-        self._player, self._timeout, self._goals = player, timeout, goals
+    def __init__(self, timeout: float, *others: Any) -> None:
+        self._timeout = timeout
         try:
-            super().__init__(str(player), base_port=0, seed=seed, no_graphics=no_graphics)
+            super().__init__(*others)
         except BaseException:
             self._close()
             raise
-
-    def __enter__(self) -> _UnityEnvironment:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._close()
-
-    def reset(
-        self, train_mode: bool = True, config: Mapping[str, float] | None = None
-    ) -> dict[str, unityagents.BrainInfo]:
-        answer = super().reset(train_mode, {**self._goals, **(config or {})} or None)
-        self._goals = {}  # they stay in the player
-        return answer
 
 
 class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandler):
@@ -116,24 +92,17 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
     returns with our next one. So it is always inside a call while Python thinks. Messages have
     tickets, because the answer to one that the user interrupted comes late.
 
-    It listens at `port`, 0 for any free one, and watches `environment.proc1`. `log` holds what the
-    player prints, for error messages.
+    It listens at `port`, 0 for any free one, and watches `environment.proc1`, which prints to
+    `environment._log`.
     """
 
-    def __init__(
-        self,
-        environment: unityagents.UnityEnvironment,
-        port: int,
-        timeout: float,
-        log: IO[bytes] | None = None,
-    ) -> None:
+    def __init__(self, environment: unityagents.UnityEnvironment, port: int) -> None:
         self._environment, self._port = environment, port
-        self._timeout, self._log = timeout, log
+        self._timeout = getattr(environment, "_timeout", TIMEOUT)
         self._server: grpc.Server | None = None
         self._received: queue.SimpleQueue = queue.SimpleQueue()  # ticket, and the answer to it
         self._to_send: queue.SimpleQueue = queue.SimpleQueue()  # ticket, and a message
         self._tickets, self._answered = itertools.count(), None
-        self._unknown_call: str | None = None  # as later versions of ML-Agents make
 
     def listen(self) -> int:
         """Take the port and start the server; return the port."""
@@ -153,14 +122,12 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
         return self._port
 
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
-        if details.method == EXCHANGE:
-            message = messages.UnityMessage
-            return grpc.unary_unary_rpc_method_handler(
-                self._player_calls, message.FromString, message.SerializeToString
-            )
-        if details.method.startswith(PACKAGE):
-            self._unknown_call = details.method
-        return None
+        if details.method != EXCHANGE:
+            return None
+        message = messages.UnityMessage
+        return grpc.unary_unary_rpc_method_handler(
+            self._player_calls, message.FromString, message.SerializeToString
+        )
 
     def _player_calls(self, request, context):
         self._received.put((self._answered, request))
@@ -175,7 +142,10 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
         academy = self._receive(None, deadline, connecting=True)
         version = academy.rl_initialization_output.version
         if version != API_VERSION:
-            self._fail_version(f"version {version!r}")
+            self._fail(
+                f"the player speaks version {version!r} of ML-Agents, this client {API_VERSION} "
+                "(v0.4): download the course's own build, see doc/unity.md"
+            )
         ticket = self._send(OK, inputs)
         self._receive(ticket, deadline, connecting=True)  # empty: it waits for a command
         return academy
@@ -216,8 +186,6 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
     def _check_player(self, deadline: float, connecting: bool) -> None:
         process, is_late = self._environment.proc1, time.monotonic() > deadline
         has_ended = process is not None and process.poll() is not None
-        if connecting and self._unknown_call and (has_ended or is_late):
-            self._fail_version(f"the call {self._unknown_call}")
         if process is not None and has_ended:
             code = process.returncode
             how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
@@ -232,17 +200,12 @@ class _Communicator(unityagents.communicator.Communicator, grpc.GenericRpcHandle
         if is_late:
             self._fail(f"the player did not answer within {self._timeout:g} s: reopen it to go on")
 
-    def _fail_version(self, theirs: str) -> None:
-        self._fail(
-            f"the player speaks {theirs} of ML-Agents, this client {API_VERSION} (v0.4): "
-            "download the course's own build, see doc/unity.md"
-        )
-
     def _fail(self, text: str, cause: Exception | None = None) -> None:
         """Close the environment and raise UnityError with the last lines that the player wrote."""
-        if self._log is not None and not self._log.closed:
-            self._log.seek(0)
-            lines = self._log.read().decode(errors="replace").strip().splitlines()[-10:]
+        log = self._environment._log
+        if not log.closed:
+            log.seek(0)
+            lines = log.read().decode(errors="replace").strip().splitlines()[-10:]
             if lines:
                 text += "\nThe last lines that it printed:\n    " + "\n    ".join(lines)
         self._environment._close()
@@ -268,28 +231,23 @@ class _DaemonThreads(futures.Executor):
         return future
 
 
-_original = {
-    name: vars(unityagents.UnityEnvironment)[name] for name in ("_close", "_get_state", "step")
-}
+_original = {name: vars(unityagents.UnityEnvironment)[name] for name in ("_close", "_get_state")}
 
 
 def _get_communicator(self, worker_id, base_port):
     self._log = tempfile.TemporaryFile()  # what the player prints, for error messages
-    timeout = getattr(self, "_timeout", TIMEOUT)
-    return _Communicator(self, base_port + worker_id, timeout, self._log)
+    return _Communicator(self, base_port + worker_id)
 
 
 def _start_player(self, file_name, docker_training, no_graphics):
     """In the place of one that cuts every ".app", ".exe" and ".x86" out of the path."""
     self.port = self.communicator.listen()
     try:
-        player = getattr(self, "_player", None) or find_player(file_name)
+        player = find_player(file_name)
     except ValueError as error:
         self._close()
         raise UnityError(str(error)) from None
     command = [str(player), *["-nographics", "-batchmode"] * no_graphics, "--port", str(self.port)]
-    if docker_training:  # as in 2018: with a screen that is none
-        command = ["xvfb-run", "--auto-servernum", "--server-args=-screen 0 640x480x24", *command]
     options = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
     try:
         # A session of its own: Jupyter's interrupt goes to the kernel's whole process group.
@@ -311,15 +269,6 @@ def _close(self):
     atexit.unregister(self._close)  # else every closed environment stays in memory
 
 
-def _step(self, vector_action=None, *others, **named):
-    """The original refuses all but NumPy's arrays and lists, so also PyTorch's tensors."""
-    if isinstance(vector_action, dict):
-        vector_action = {name: np.asarray(actions) for name, actions in vector_action.items()}
-    elif hasattr(vector_action, "__array__"):
-        vector_action = np.asarray(vector_action)
-    return _original["step"](self, vector_action, *others, **named)
-
-
 def _get_double_state(self, output):
     """The answer with numbers in double precision, as with the protobuf of 2018."""
     infos, done = _original["_get_state"](self, output)
@@ -334,7 +283,6 @@ for _name, _method in {
     "executable_launcher": _start_player,
     "close": _close,
     "_close": _close,
-    "step": _step,
     "_get_state": _get_double_state,
 }.items():
     setattr(unityagents.UnityEnvironment, _name, _method)

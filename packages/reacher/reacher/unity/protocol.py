@@ -8,12 +8,12 @@ import logging
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from google.protobuf import descriptor_database, descriptor_pb2, descriptor_pool, message_factory
 
-PACKAGE = "/communicator_objects."  # begins the calls of every version
-EXCHANGE = PACKAGE + "UnityToExternal/Exchange"  # the only call of this one
+EXCHANGE = "/communicator_objects.UnityToExternal/Exchange"  # the only call of this version
 API_VERSION = "API-4"
 OK, QUIT = 200, 400  # status in a message's header
 
@@ -25,14 +25,7 @@ def _install_messages() -> None:
     followed by code for protobuf 3.5. The bytes are read out of the source, the code is not run.
     The descriptors go to a pool of their own, so that they cannot clash with other packages.
     """
-    package = importlib.util.find_spec("communicator_objects")
-    if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError(
-            "the Unity build needs unityagents, which is not installed; run\n"
-            "    pip install --no-deps unityagents==0.4.0\n"
-            "(--no-deps, since it asks for tensorflow 1.7.1, which no current Python has)",
-            name="unityagents",
-        )
+    package: Any = importlib.util.find_spec("communicator_objects")
     database = descriptor_database.DescriptorDatabase()
     modules = {}
     for path in Path(package.submodule_search_locations[0]).glob("*_pb2.py"):

@@ -30,43 +30,21 @@ CHANNEL_OPTIONS = [
 ]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """The command line; `arguments` are those after the program's name."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reacher.unity.server",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def main() -> None:
+    """Play the Unity player until the Python side quits or goes."""
+    parser = argparse.ArgumentParser(prog="python -m reacher.unity.server", description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="where the Python side listens")
     parser.add_argument("--num-agents", type=int, default=20, help="number of arms")
     parser.add_argument("--seed", type=int, default=0, help="of the goals, if the other sends 0")
     for flag in ("-nographics", "-batchmode"):
         parser.add_argument(flag, action="store_true", help="taken, as Unity's players do")
-    options = parser.parse_args(arguments)
-    try:
-        serve(options.port, options.num_agents, options.seed)
-    except (TypeError, ValueError, TimeoutError) as error:
-        sys.exit(f"reacher.unity.server: {error}")
-
-
-def serve(port: int, num_agents: int = 20, seed: int = 0) -> None:
-    """Play the Unity player until the Python side quits or goes.
-
-    Args:
-        port: at which the Python side listens, on this machine.
-        num_agents: number of arms.
-        seed: of the goals, unless the Python side sends another one than 0.
-
-    Raises:
-        TypeError, ValueError: a bad argument, before anything waits; or bad actions or parameters.
-        TimeoutError: nobody listens at the port.
-    """
-    environment = ReacherVectorEnv(num_agents, seed, goals="unity")
-    with grpc.insecure_channel(f"localhost:{port}", CHANNEL_OPTIONS) as channel:
+    options = parser.parse_args()
+    environment = ReacherVectorEnv(options.num_agents, options.seed, goals="unity")
+    with grpc.insecure_channel(f"localhost:{options.port}", CHANNEL_OPTIONS) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT)
         except grpc.FutureTimeoutError:
-            raise TimeoutError(f"nobody listens at port {port}: start unityagents first") from None
+            sys.exit(f"nobody listens at port {options.port}: start unityagents first")
         message = messages.UnityMessage
         call = channel.unary_unary(EXCHANGE, message.SerializeToString, message.FromString)
         with contextlib.suppress(grpc.RpcError):  # the Python side has gone

@@ -134,8 +134,6 @@ function train(index) {
   byId("episode").setAttribute("aria-valuetext", actor.title);
   byId("trained").textContent = actor.title[0].toUpperCase() + actor.title.slice(1);
   mark();
-  byId("compared").textContent = "";
-  byId("check").hidden = actor.score === undefined;
   tellCritic();
   forget();
   remember();
@@ -295,7 +293,6 @@ function listen() {
   byId("pull").addEventListener("click", () => pullGoals());
   byId("all").addEventListener("click", () => choose(0));
   byId("episode").addEventListener("input", (event) => { train(Number(event.target.value)); say(`The actor: ${actor.title}.`); });
-  byId("compare").addEventListener("click", compare);
   byId("copy").addEventListener("click", () => (navigator.clipboard?.writeText(location.href) ?? Promise.reject()).then(
     () => say("Copied: a link to this scene."), () => say("The address bar has the link to this scene.")));
   document.addEventListener("click", (event) => { // links also work within a notebook's frame
@@ -401,22 +398,6 @@ function picture() {
     };
   });
   scene.draw(drawn, dark.matches ? DARK : LIGHT, state.size);
-}
-
-// A whole episode as in the notebook, beside its score there.
-function compare() {
-  const world = { ...TRAINED_WORLD, ...data.world }, which = actor, fresh = data.goals.map(([angle, share]) => new Arm(angle, share));
-  let decision = 0, sum = 0;
-  byId("compare").disabled = true;
-  (function go() {
-    for (const end = performance.now() + 12; performance.now() < end && decision < EPISODE_DECISIONS; decision++) {
-      const actions = policy(which, fresh, world);
-      for (let k = 0; k < STEPS_PER_DECISION; k++) fresh.forEach((arm, i) => { sum += arm.live(actions[i], world); });
-    }
-    byId("compared").textContent = decision < EPISODE_DECISIONS ? `decision ${decision}` : `Mean score ${which.title}: ${(sum / fresh.length).toFixed(2)} in this page, `
-      + `${which.score.toFixed(2)} in Python${which.network ? "" : " (other random numbers)"}.`;
-    if (decision < EPISODE_DECISIONS) setTimeout(go); else byId("compare").disabled = false;
-  })();
 }
 
 // ------------------------------------------------------------------------------------ the beginning
