@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-import tapejit
+import torch_phases
 from research.bugs import BUGS, cells_with, overrides_of
 from tutorial.paths import DOC
 from tutorial.settings import make_settings
@@ -47,5 +47,5 @@ def test_a_probe_finds_its_bug_and_is_silent_without_it(name):
 def test_every_variant_is_compiled(name):
     space = reader(name)
     learner = space["DDPG"](space["settings"])
-    assert tapejit.compile(learner, "compiled").engine == "compiled"
+    assert torch_phases.compile(learner, "compiled").engine == "compiled"
     assert isinstance(learner.actor, space["MirroredActor"])  # as in the runs of the page

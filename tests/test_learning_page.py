@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import random
 import time
@@ -9,20 +10,83 @@ import time
 import numpy as np
 import pytest
 import torch
+from test_machine import beside_pytorch, needs_node, node
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
-from test_program import needs_node, node
 
 import helpers
-from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
+from reacher_page.learn import (
+    Batch,
+    check_noise,
+    learning,
+    learning_of,
+    learning_page,
+    random_batch,
+    settings_of,
+    untrained,
+)
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
-from tutorial.notebook import learner_with
+from tutorial.notebook import extensions, learner_with
 
+BATCH = 64
 AGENT = script("physics.js", "learn.js")
 
 
 def in_node(statements, **given):
     return node(f"{AGENT} {statements}", **given)
+
+
+def random_transitions(seed=0):
+    """Transitions: all observations differ, or some gradients are 0 but for rounding."""
+    generator = np.random.default_rng(seed)
+    parts = [generator.uniform(-1, 1, (BATCH, width)) for width in (33, 4, 1, 33)]
+    seen, actions, returns, following = (torch.from_numpy(np.float32(part)) for part in parts)
+    return Batch(seen, actions, returns[:, 0], torch.full((BATCH,), 0.97**3), following)
+
+
+@pytest.fixture(scope="module")
+def make(notebook):
+    """`make(name)`: a learner of the notebook or its extensions, and its settings."""
+
+    def make(name):
+        torch.manual_seed(0)
+        networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
+        if name in networks:
+            return notebook.PlainDDPG(*networks[name](), notebook.PlainSettings())
+        preset = "fast" if name == "fast" else "default"
+        settings = make_settings(notebook.Hyperparameters, preset, {})
+        kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
+        return kind(notebook.OBSERVATION_SCALE, 4, settings)
+
+    return make
+
+
+def calls_of(learner):
+    """act, td_errors and learn with random arguments, as many as they take."""
+    generator, size = np.random.default_rng(3), sum(getattr(learner.actor, "noise_sizes", ()))
+
+    def given(name, method):
+        batch = random_transitions(len(method))
+        if name == "noise":
+            shape = (20 if method == "act" else 1), size
+            return generator.standard_normal(shape).astype(np.float32) if size else None
+        weights = generator.uniform(0.1, 1, BATCH).astype(np.float32)
+        known = {"observations": batch.observations[:20].numpy(), "weights": weights}
+        return batch if name == "batch" else known[name]
+
+    calls = []
+    for method in (name for name in ("act", "td_errors", "learn") if hasattr(learner, name)):
+        names = inspect.signature(getattr(learner, method)).parameters
+        calls.append((method, tuple(given(name, method) for name in names)))
+    return calls
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
+def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
+    """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
+    learner = make(name)
+    beside_pytorch(learner, calls_of(learner))
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +256,29 @@ def test_settings_count_in_the_page(notebook):
     assert untrained(agent).actor_optimizer.param_groups[0]["lr"] == 0.02
     assert settings["n_step"] == 4 and settings["gaussian_sigma"] == 0.7
     assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.3
+
+
+def test_priorities_that_no_setting_names_count_in_the_page(notebook):
+    """Those of the workshop's agent: a page with 0 would show another agent."""
+    agent = make_plain_agent(agent=notebook.NStepAgent, n_step=3)
+    agent.memory = notebook.PrioritizedReplay(agent.settings, agent.generator)
+    settings = settings_of(agent)
+    assert settings["priority_exponent"] == 0.6 and settings["importance_exponent_start"] == 0.4
+
+
+def test_noise_that_a_page_does_not_draw_is_named(notebook):
+    class OneNoise(notebook.PlainAgent):
+        def torque_noise(self, shape):
+            return super().torque_noise((1, shape[1]))
+
+    class Louder(notebook.PlainAgent):
+        def torque_noise(self, shape):
+            return 1.5 * super().torque_noise(shape)
+
+    for kind in (OneNoise, Louder):
+        with pytest.raises(ValueError, match=f"torque_noise of {kind.__name__} does something"):
+            learning_of(make_plain_agent(agent=kind))
+    check_noise(make_plain_agent(), make_plain_agent().settings.gaussian_sigma)
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-import tapejit
+import torch_phases
+from reacher.task import ACTION_SIZE
 from reacher_page.page import page
-from tapejit.machine.build import HERE as MACHINE
-from tapejit.machine.build import VARIANTS
+from torch_phases.machine.build import HERE as MACHINE
+from torch_phases.machine.build import VARIANTS
 
 SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "reward_scale": 10.0,
@@ -77,7 +78,7 @@ def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
             raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
         calls[method] = tuple(known[name] for name in names)
     return {
-        "programs": tapejit.export(learner, calls),
+        "programs": torch_phases.export(learner, calls),
         "arms": ARMS,
         "settings": settings,
         "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
@@ -89,9 +90,12 @@ def learning_of(agent: Any) -> dict:
     """`learning` of the notebook's agent, also of a plain one, with its settings.
 
     A training of the agent goes on afterwards as if nothing had been.
+
+    Raises:
+        ValueError: as `learning`, or the noise on its torques is not what a page draws.
     """
-    known = [name for name in SETTINGS if hasattr(agent.settings, name)]
-    settings = {name: getattr(agent.settings, name) for name in known}
+    settings = settings_of(agent)
+    check_noise(agent, settings["gaussian_sigma"])
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         return learning(untrained(agent), settings)
@@ -99,6 +103,37 @@ def learning_of(agent: Any) -> dict:
         random.setstate(chance[0])
         np.random.set_state(chance[1])
         torch.set_rng_state(chance[2])
+
+
+def settings_of(agent: Any) -> dict[str, Any]:
+    """Settings of an agent by the names of `SETTINGS`; those of priorities may be its memory's."""
+    settings = dict(SETTINGS)
+    if hasattr(agent.memory, "alpha"):
+        beta = inspect.signature(agent.memory.sample).parameters["beta"].default
+        settings |= {"priority_exponent": agent.memory.alpha, "importance_exponent_start": beta}
+        settings["importance_anneal_steps"] = 10**12  # beta stays
+    return {name: getattr(agent.settings, name, value) for name, value in settings.items()}
+
+
+def check_noise(agent: Any, sigma: float) -> None:
+    """Raise ValueError unless it is normal, with this sigma, and new for each arm and decision."""
+    probe = copy.copy(agent)
+    probe.generator = copy.deepcopy(agent.generator)
+    sigma *= agent.schedules.noise_factor() if hasattr(agent, "schedules") else 1.0
+    shape = 50 * ARMS, ACTION_SIZE
+    drawn = [np.asarray(probe.torque_noise(shape)) for _ in range(2)]
+    size = drawn[0].size
+    alike = all(noise.shape == shape for noise in drawn)
+    if alike and sigma:  # five standard errors of the mean square, and of what two have in common
+        squares = [np.mean(noise**2) / sigma**2 for noise in drawn]
+        common = np.mean(drawn[0] * drawn[1]) / sigma**2
+        alike = max(abs(x - 1) for x in squares) < 5 * (2 / size) ** 0.5
+        alike = alike and abs(common) < 5 * size**-0.5
+    if not alike:
+        raise ValueError(
+            "a page draws normal noise of gaussian_sigma for each arm and torque, and "
+            f"torque_noise of {type(agent).__name__} does something else"
+        )
 
 
 def untrained(agent: Any) -> Any:
