@@ -1,4 +1,4 @@
-"""machine.c as WebAssembly: `python -m tapejit.machine.build`, with `pip install ziglang`.
+"""machine.c as WebAssembly: `python -m torch_phases.machine.build`, with `pip install ziglang`.
 
 machine.wasm runs where WebAssembly has SIMD, relaxed.wasm where it also has fused multiply-add
 (relaxed SIMD). Both are committed, so that only who edits machine.c needs a compiler.

@@ -1,8 +1,8 @@
 // A machine for recorded learners: runs a program of operations on float32 numbers in its memory.
-// Every operand is a place, counted in floats, with strides; tapejit/program.py writes programs.
+// Every operand is a place, counted in floats, with strides; torch_phases/program.py writes programs.
 typedef float f4 __attribute__((vector_size(16), aligned(4)));
 typedef int i4 __attribute__((vector_size(16)));
-extern float math(int function, float x, float y);  // tapejit/machine/machine.js
+extern float math(int function, float x, float y);  // torch_phases/machine/machine.js
 
 #define SPLAT(x) ((f4){(x), (x), (x), (x)})
 #define LOAD(p) (*(const f4 *)(p))

@@ -1,4 +1,4 @@
-// The machine (machine.c as WebAssembly) with the programs of a learner, as tapejit/program.py exports it.
+// The machine (machine.c as WebAssembly) with the programs of a learner, as torch_phases/program.py exports it.
 const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 // The first of these modules (base64) that this browser can run, if any: not without SIMD.
 const runnable = (modules) => modules.map(decode).find((code) => globalThis.WebAssembly?.validate(code));
@@ -15,7 +15,7 @@ const RARE = { // functions that Math does not have
 };
 
 class Machine {
-  // learner: of tapejit.export; modules: the machine's variants in base64, the fastest first; random: { uniform(), normal() }
+  // learner: of torch_phases.export; modules: the machine's variants in base64, the fastest first; random: { uniform(), normal() }
   static async load(learner, modules, random) {
     const code = runnable(modules);
     if (!code) throw new Error("this browser has no WebAssembly SIMD");
