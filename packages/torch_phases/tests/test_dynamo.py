@@ -1,10 +1,14 @@
-"""Two faults of Dynamo 2.13, of which one is worked around; a failure says that it is mended."""
+"""A fault of Dynamo 2.13 that is worked around; a failure of its first test says it is mended.
+
+Where a gradient is set to None and then looked at, Dynamo notes at its None, of which it has one
+for all recordings, that it is this gradient. So a None in a result, or of another learner, is too.
+"""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
+import torch._dynamo as dynamo
 from torch import nn
 
 import torch_phases
@@ -32,16 +36,13 @@ class Learner:
 def test_a_none_becomes_a_gradient():
     learner, x = Learner(), torch.ones(2, 3)
     learner.step(x)
-    with private.settings():
+    with dynamo.config.patch(private.SETTINGS):
         found = torch.compile(learner.step, backend="eager", fullgraph=True)(x)
-    assert found["nothing"] is not None, "Dynamo is mended: recording.py needs no flags of None"
+    assert found["nothing"] is not None, "Dynamo is mended: private.py needs no getattr_of_tensor"
     fast = torch_phases.compile(learner, "compiled")
     assert fast.scan("learn", np.ones((4, 2, 3), np.float32)) == {"nothing": None}
 
 
-@pytest.mark.xfail(
-    reason="not worked around yet: with engine 'auto' PyTorch computes, and a line says so"
-)
 def test_a_layer_is_frozen_after_it_had_gradients():
     """Whose gradients are then left behind: it learns no more, and its state stays as it is."""
     ends = []

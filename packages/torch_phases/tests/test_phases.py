@@ -132,10 +132,11 @@ def test_the_first_step_is_compiled_and_checks_leave_no_trace(monkeypatch):
 
 def test_checks_come_early_and_at_growing_distances():
     schedule = check.Schedule()
-    phases = [k for k in range(2000) if schedule.due(0, 40)]
-    assert phases[: check.FIRST] == [*range(check.FIRST)]
-    distances = np.diff(phases)
-    assert distances.max() <= 1 + check.EVERY // 40 and len(phases) < 50
+    phases = [k for k in range(20_000) if schedule.due(0, 40)]
+    assert (
+        phases[: check.FIRST] == [*range(check.FIRST)] and len([k for k in phases if k < 99]) < 50
+    )
+    assert 0.7 < np.diff(phases)[-60:].mean() / (check.EVERY / 40) < 1.4
     assert schedule.due(1, 40), "something new"
 
 
@@ -249,7 +250,6 @@ CODE = """
     [
         ("import sys; sys.modules['jax'] = None", "import of jax halted"),
         ("import torch._decomp as d; del d.core_aten_decompositions", "core_aten_decompositions"),
-        ("import torch._dynamo as d; d.is_dynamo_supported = lambda: False", "platform"),
     ],
 )
 def test_where_something_is_missing_pytorch_computes_and_a_line_says_so(missing, told):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch_phases.phases import Phases
-from torch_phases.program import export
 
 __all__ = ["Phases", "compile", "export"]
 
@@ -22,3 +22,24 @@ def compile(learner: Any, engine: str = "auto") -> Phases:
         ValueError: an engine that is none of these.
     """
     return Phases(learner, engine)
+
+
+def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
+    """Methods of a learner as programs for machine/machine.js: a dictionary for JSON.
+
+    Args:
+        learner: any object with methods that use PyTorch's networks and optimizers. It stays as it
+            was.
+        calls: example arguments by the name of a method, as `Phases.call` takes them: arrays of the
+            shapes that the program will be given.
+
+    Weights of linear layers that look uniformly distributed are drawn anew on the other side, which
+    makes a small file.
+
+    Raises:
+        Missing: something cannot be recorded, or the machine does not have it; all operations that
+            a method misses are named.
+    """
+    from torch_phases.program import exported  # which needs Dynamo and JAX
+
+    return exported(learner, calls)

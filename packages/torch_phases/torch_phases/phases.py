@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from torch_phases.reading import Contents
-from torch_phases.words import Refused, in_a_line
+from torch_phases.words import Refused, Void, in_a_line
 
 LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
 
@@ -62,7 +62,7 @@ class Phases:
         self.learner, self.strict = learner, engine == "compiled"
         self.engine = "torch" if engine == "torch" else "compiled"
         self.reason: str | None = None
-        self.schedules: dict[str, Any] = {}
+        self.schedules: dict[str, Any] = {}  # of checks, by method
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What a method returns for arrays (NumPy's or tensors), numbers and None, by PyTorch.
@@ -70,7 +70,7 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        given = (each_of(lambda x: copied(as_tensor(x)), x) for x in arguments)
+        given = (each_of(lambda x: as_tensor(x, copy=True), x) for x in arguments)
         return each_of(as_array, getattr(self.learner, method)(*given))
 
     def scan(self, method: str, *arguments: Any) -> Any:
@@ -82,97 +82,56 @@ class Phases:
             ValueError: the arrays differ in the length of their first axis, or it is 0; or the
                 engine is "compiled" and cannot be.
         """
-        given = Given(arguments)
-        if self.engine == "torch":
-            parts = [self.by_torch(method, given, 0, given.steps)]
-        else:
-            parts = self.compiled(method, given)
-        leaves = zip(*(leaves for leaves, _ in parts), strict=True)
-        return tree_unflatten([*map(joined, leaves)], parts[0][1])
-
-    def by_torch(
-        self, method: str, given: Given, begin: int, end: int, change: Callable = torch.clone
-    ) -> tuple[list, Any]:
-        """The results of some steps by PyTorch: stacked leaves, and their structure."""
-        found = []
-        for k in range(begin, end):
-            result = getattr(self.learner, method)(*given.row(k, lambda x: change(x).clone()))
-            found.append(tree_flatten(each_of(as_array, result)))
-        rows = zip(*(leaves for leaves, _ in found), strict=True)
-        return [*map(stacked, rows)], found[0][1]
-
-    def compiled(self, method: str, given: Given) -> list:
-        """The results of all steps, in parts; those that cannot be compiled are PyTorch's."""
-        found: list[tuple] = []
-        done, reason = 0, ""
-        try:
-            need()
-        except Exception as error:  # a broken or another installation fails in any way
-            self.give_way(f"something is missing here ({type(error).__name__}: {error})")
-            return [self.by_torch(method, given, 0, given.steps)]
-        from torch_phases.step import Retry
-
-        for _ in range(2):
+        given, reason = Given(arguments), ""
+        if self.engine == "compiled":
             try:
                 with LOCK:
-                    return [*found, self.phase(method, given, done)]
-            except Retry:
-                break
-            except Exception as error:
-                if found or not getattr(getattr(error, "inner_exception", error), "again", False):
-                    reason = f"{method} {in_a_line(error)}"
-                    break
-            found.append(self.by_torch(method, given, 0, 1))  # another one than those that follow
-            done = 1
-            if done == given.steps:
-                return found
+                    return self.phase(method, given)
+            except Void:
+                pass
+            except Exception as error:  # a broken or another installation fails in any way
+                reason = f"{method} {in_a_line(error)}"
         # If it is an error of the learner's own, PyTorch raises it.
-        found.append(self.by_torch(method, given, done, given.steps))
+        found = self.by_torch(method, given, given.steps)
         if reason:
             self.give_way(reason)
         return found
 
-    def phase(self, method: str, given: Given, begin: int) -> tuple[list, Any]:
-        """Steps from one on as one call, checked now and then."""
-        from torch_phases import recording
-        from torch_phases.step import Phase
-        from torch_phases.to_jax import OPERATIONS
+    def by_torch(
+        self, method: str, given: Given, steps: int, change: Callable = lambda x: x
+    ) -> Any:
+        """The stacked results of the first steps by PyTorch; it gets copies of what is given."""
+        found = []
+        for k in range(steps):
+            row = given.row(k, lambda x: change(x.clone()))
+            found.append(each_of(as_array, getattr(self.learner, method)(*row)))
+        return tree_map(lambda *each: stacked(each), *found)
 
-        steps, rows, stacks = given.steps - begin, list[Any](), dict[int, torch.Tensor]()
-        for x in given.leaves:
-            rows.append(x[begin] if isinstance(x, torch.Tensor) else x)
-            if isinstance(x, torch.Tensor):
-                stacks[id(rows[-1])] = x[begin:]
-        arguments, contents = tree_unflatten(rows, given.structure), Contents(self.learner)
-        for attempt in range(2):
-            key = method, *given.kind()
-            recorder = recording.recorder_of(self.learner, contents, key, OPERATIONS.__contains__)
+    def phase(self, method: str, given: Given) -> Any:
+        """All steps as one call, checked now and then."""
+        from torch_phases import check, recording  # which need Dynamo and JAX
+        from torch_phases.step import Phase
+
+        first, contents = given.row(0), Contents(self.learner)
+        rows = zip(tree_leaves(first), given.leaves, strict=True)
+        stacks = {id(row): x for row, x in rows if isinstance(x, torch.Tensor)}
+        schedule = self.schedules.setdefault(method, check.Schedule())
+        while True:
+            recorder = recording.recorder_of(self.learner, contents, (method, *given.kind()))
             function = getattr(self.learner, method)
-            step, inputs, result, leaves = recorder.note(function, contents, arguments)
-            phase = Phase(step, inputs, stacks, leaves, steps)
-            wrong = self.checked(method, given, begin, phase, steps)
+            step, inputs, result = recorder.note(function, contents, first)
+            phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
+            tried = schedule.due(id(step), given.steps)
+            by_torch = functools.partial(self.by_torch, method, given, tried)
+            names = Contents(self.learner).names()
+            wrong = check.difference(phase, by_torch, names, tried) if tried else None
             if wrong is None:
                 break
-            if attempt or recorder.is_new:
+            if recorder.is_new:
                 raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
             recording.forget(recorder)
             print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
-        found = phase.run(steps)
-        phase.write()
-        return phase.result(found, steps), tree_flatten(result)[1]
-
-    def checked(self, method: str, given: Given, begin: int, phase: Any, steps: int) -> str | None:
-        """The name of what is not PyTorch's, if this phase is checked and something is not."""
-        from torch_phases import check
-
-        schedule = self.schedules.setdefault(method, check.Schedule())
-        if not (tried := schedule.due(id(phase.step), steps)):
-            return None
-
-        def by_torch(change: Callable) -> list:
-            return self.by_torch(method, given, begin, begin + tried, change)[0]
-
-        return check.difference(phase, by_torch, Contents(self.learner).names(), tried)
+        return tree_unflatten(phase.run(given.steps), tree_structure(result))
 
     def give_way(self, reason: str) -> None:
         """Leave all to PyTorch from here on, and say why."""
@@ -182,25 +141,12 @@ class Phases:
         print(f"engine: torch, because {reason}. A compiled step is several times as fast")
 
 
-@functools.cache
-def need() -> None:
-    """Import what needs Dynamo and JAX, or say what is missing."""
-    from torch_phases import private
-
-    if not private.supported():
-        raise ImportError("torch.compile does not run on this platform or Python")
-    import torch_phases.check
-    import torch_phases.recording  # noqa: F401
-
-
-def as_tensor(x: Any) -> Any:
+def as_tensor(x: Any, copy: bool = False) -> Any:
     if isinstance(x, np.ndarray):
-        return torch.from_numpy(x if x.flags.writeable else x.copy())
-    return x.detach() if isinstance(x, torch.Tensor) else x
-
-
-def copied(x: Any) -> Any:
-    return x.clone() if isinstance(x, torch.Tensor) else x
+        return torch.from_numpy(x.copy() if copy or not x.flags.writeable else x)
+    if isinstance(x, torch.Tensor):
+        return x.detach().clone() if copy else x.detach()
+    return x
 
 
 def as_array(x: Any) -> Any:
@@ -215,8 +161,3 @@ def each_of(function: Callable, value: Any) -> Any:
 
 def stacked(values: Any) -> Any:
     return None if all(value is None for value in values) else np.stack(values)
-
-
-def joined(parts: tuple) -> Any:
-    """Results of a phase of those of its parts."""
-    return parts[0] if len(parts) == 1 or parts[0] is None else np.concatenate(parts)

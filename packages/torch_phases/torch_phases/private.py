@@ -6,23 +6,26 @@ and a line says so (`phases.py`).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import torch
 import torch._dynamo as dynamo
 import torch.fx.traceback as traceback
 from torch._decomp import core_aten_decompositions, decomposition_table
-from torch._dynamo.exc import FailOnRecompileLimitHit, TorchRuntimeError, Unsupported
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.variables import TensorVariable
+from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-__all__ = ["FailOnRecompileLimitHit", "TorchRuntimeError", "Unsupported", "make_fx", "traceback"]
+__all__ = ["make_fx", "traceback"]
 
 SETTINGS = {
     "trace_autograd_ops": True,  # backward() belongs to the graph
@@ -32,6 +35,8 @@ SETTINGS = {
 }
 for setting in SETTINGS:
     getattr(dynamo.config, setting)
+if not dynamo.is_dynamo_supported():
+    raise ImportError("torch.compile does not run on this platform or Python")
 for place in (InstructionTranslator.current_tx, SideEffects._get_modified_vars):
     assert callable(place)
 
@@ -49,14 +54,19 @@ def copy(into: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
         torch._foreach_copy_(into, tensors)
 
 
-def supported() -> bool:
-    """Whether Dynamo runs on this platform and with this Python."""
-    return bool(dynamo.is_dynamo_supported())
+def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:
+    """Dynamo 2.13 notes at its only None of all recordings that it is this gradient, once it is."""
+    found = get(variable, *args)
+    CONSTANT_VARIABLE_NONE.source = None
+    return found
 
 
-def settings() -> Any:
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
     """A context in which Dynamo records as a phase needs it."""
-    return dynamo.config.patch(SETTINGS)
+    mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
+    with dynamo.config.patch(SETTINGS), mended:
+        yield
 
 
 def side_effects() -> Iterator[tuple[str, list[str], Any]]:
@@ -144,29 +154,6 @@ def is_random(operation: Any) -> bool:
 @functools.cache
 def decompositions() -> Mapping[Any, Callable]:
     """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
-    table = {**decomposition_table, **core_aten_decompositions(), **one_by_one()}
+    table = {**decomposition_table, **core_aten_decompositions()}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
     return {operation: f for operation, f in table.items() if not is_random(operation)}
-
-
-def one_by_one() -> dict[Any, Callable]:
-    """Operations on lists of tensors, by those on tensors."""
-
-    def listed(name: str) -> Callable:
-        def each(*args: Any, **kwargs: Any) -> list:
-            one, several = getattr(torch.Tensor, name), (list, tuple)
-            rows = [
-                [x[k] if isinstance(x, several) else x for x in args] for k in range(len(args[0]))
-            ]
-            return [one(*row, **kwargs) for row in rows]
-
-        return each
-
-    names = [x for x in dir(torch) if x.startswith("_foreach_") and not x.endswith("_")]
-    packets = {x: getattr(torch.ops.aten, x) for x in names if hasattr(torch.ops.aten, x)}
-    return {
-        getattr(packet, overload): listed(name.removeprefix("_foreach_"))
-        for name, packet in packets.items()
-        for overload in packet.overloads()
-        if "out" not in overload
-    }

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
+from torch_phases.to_jax import OPERATIONS
 from torch_phases.words import GRADIENT, HOOKS, SIZES, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
@@ -24,15 +24,13 @@ COUNT = itertools.count()
 RECORDERS: dict[tuple, Recorder] = {}
 
 
-def recorder_of(
-    learner: Any, contents: Contents, key: tuple, has: Callable[[str], bool]
-) -> Recorder:
+def recorder_of(learner: Any, contents: Contents, key: tuple) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
     shapes = [x.shape for x in contents.tensors]  # Dynamo may compute with sizes that change
     key = type(learner), *key, *shapes
     known = RECORDERS.get(key)
     if known is None or any(f.__code__ is not code for f, code in known.codes.items()):
-        known = RECORDERS[key] = Recorder(type(learner).__name__, has)
+        known = RECORDERS[key] = Recorder(type(learner).__name__)
     return known
 
 
@@ -47,17 +45,15 @@ class Recorder:
 
     rates: Sequence = ()  # tensors that stood for learning rates, and their groups
 
-    def __init__(self, name: str, has: Callable[[str], bool]):
+    def __init__(self, name: str, has: Callable[[str], bool] = OPERATIONS.__contains__):
         self.has = has
         self.wanted: Any = None  # the step, and the inputs of its graph
         self.is_new = False  # whether the call before was recorded
         self.codes: dict = {}  # of functions, as they were recorded
         self.more: list[torch.Tensor] = []  # that get gradients and hang nowhere on the learner
 
-        def one(function: Any, *arguments: Any) -> tuple:
-            result = function(*arguments)
-            # Dynamo 2.13 can make a gradient of a None in a result: test_dynamo.py.
-            return result, [leaf is None for leaf in tree_leaves(result)]
+        def one(function: Any, *arguments: Any) -> Any:
+            return function(*arguments)
 
         # Dynamo knows its recordings, and which shapes have changed, by this name.
         one.__code__ = one.__code__.replace(co_name=f"{name}_{next(COUNT)}")
@@ -82,7 +78,7 @@ class Recorder:
         return note
 
     def note(self, function: Any, contents: Contents, arguments: Any) -> tuple:
-        """The step, the inputs of its graph, and what the call returned, also leaf by leaf."""
+        """The step, the inputs of its graph, and what the call returned."""
         self.is_new = False
         learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf] + self.more
         before, begun = [(x, x.grad) for x in learn], []
@@ -91,7 +87,7 @@ class Recorder:
                 x.grad = torch.empty_like(x)
             begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
             with private.settings(), opened(contents.optimizers) as self.rates:
-                result, nothing = self.recorded(function, *arguments)
+                result = self.recorded(function, *arguments)
             if any(map(private.has_hooks, self.wanted[1])):
                 raise Refused(*HOOKS)
         except BaseException:
@@ -113,8 +109,7 @@ class Recorder:
         if more := [x for x in graded if id(x) not in known]:
             self.more += more
             return self.note(function, contents, arguments)
-        leaves = [None if gone else x for x, gone in zip(tree_leaves(result), nothing, strict=True)]
-        return step, inputs, result, leaves
+        return step, inputs, result
 
 
 @contextlib.contextmanager

@@ -12,9 +12,10 @@ from torch.func import functionalize
 from torch.fx import Interpreter, Node
 
 from torch_phases import private, to_jax, words
+from torch_phases.phases import stacked
 from torch_phases.private import make_fx, memory_of, name_of, traceback
 from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
-from torch_phases.words import Refused
+from torch_phases.words import Refused, Void
 
 ROOM = 64  # steps for which a phase has room, or a power of two above
 DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
@@ -23,10 +24,6 @@ DRAWS = set(  # random operations that need no numbers of a tensor, but at most 
     "normal.float_float bernoulli.p uniform.default exponential.default random.to "
     "random.from".split()
 )
-
-
-class Retry(Exception):
-    """PyTorch computes this call, in which it raises its own error."""
 
 
 class Step:
@@ -86,7 +83,6 @@ class Step:
         ]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
-        self.apart: list[int] = []  # places of tensors that are known to share no memory
 
     def needed(self, wanted: Sequence[int]) -> list[Any]:
         """The nodes that tensors and these results need, each after those that it needs itself."""
@@ -110,12 +106,12 @@ class Step:
         after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
         return after, [values[self.results[k]] for k in wanted]
 
-    def compiled(self, given: Sequence[int], wanted: Sequence[int], packed: Packed) -> Any:
-        """The phase with some inputs as rows, and with some results."""
+    def compiled(self, given: Sequence[int], wanted: list[int], packed: Packed, room: int) -> Any:
+        """The phase with some inputs as rows, and with some results; `room` steps at most."""
         state = [k for k in self.changed if k not in given]
         fixed = [k for k in self.used if k not in (*given, *state)]
 
-        def phase(before, others, stacks, draws, empty, steps):
+        def phase(before, others, stacks, draws, steps):
             def body(k, carried):
                 before, results, failed = carried
                 row = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
@@ -131,7 +127,9 @@ class Step:
                 ]
                 return after, results, failed
 
-            carried = packed.split(before), empty, jnp.bool_(False)
+            empty = [self.outputs[k] for k in wanted]
+            results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]
+            carried = packed.split(before), results, jnp.bool_(False)
             after, *others = jax.lax.fori_loop(0, steps, body, carried)
             return packed.join(after), *others
 
@@ -145,31 +143,27 @@ class Packed:
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]):
-        self.kinds = list(dict.fromkeys(x.dtype for x in tensors))
-        self.places = [(self.kinds.index(x.dtype), x.shape, x.numel()) for x in tensors]
-        self.rows, self.views = [], [*tensors]
-        for kind in self.kinds:
+        self.views, self.rows, self.own = [*tensors], list[np.ndarray](), list[list[int]]()
+        for kind in dict.fromkeys(x.dtype for x in tensors):
             own = [k for k, x in enumerate(tensors) if x.dtype is kind]
             row = torch.zeros(sum(tensors[k].numel() for k in own), dtype=kind)
             for k, part in zip(own, row.split([tensors[k].numel() for k in own]), strict=True):
                 self.views[k] = part.view(tensors[k].shape)
             self.rows.append(row.numpy())
+            self.own.append(own)
 
     def split(self, rows: Sequence) -> list:
         """Arrays of JAX, one for each tensor."""
-        ends, found = [0] * len(rows), []
-        for kind, shape, size in self.places:
-            ends[kind] += size
-            found.append(rows[kind][ends[kind] - size : ends[kind]].reshape(shape))
+        found: list[Any] = [*self.views]
+        for row, own in zip(rows, self.own, strict=True):
+            ends = np.cumsum([self.views[k].numel() for k in own])[:-1]
+            for k, part in zip(own, jnp.split(row, ends), strict=True):
+                found[k] = part.reshape(self.views[k].shape)
         return found
 
     def join(self, arrays: Sequence) -> list:
         """And their rows."""
-        each = [
-            [x.ravel() for x, (kind, *_) in zip(arrays, self.places, strict=True) if kind == k]
-            for k in range(len(self.kinds))
-        ]
-        return [jnp.concatenate(some) for some in each]
+        return [jnp.concatenate([arrays[k].ravel() for k in own]) for own in self.own]
 
 
 class Phase:
@@ -183,7 +177,6 @@ class Phase:
 
     Attributes:
         state: tensors that the phase changes.
-        after: their new numbers, after `run`.
     """
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
@@ -198,58 +191,47 @@ class Phase:
         state = [k for k in step.changed if k not in given]
         self.state, known = [inputs[k] for k in state], {*given, *state}
         self.fixed = [inputs[k] for k in step.used if k not in known]
-        places = [x.data_ptr() for x in (*self.state, *self.fixed)]
-        if places != step.apart:  # two that share memory: no guard of Dynamo sees that
-            written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
-            if len(written) < len(state) or written & read:
-                raise Refused(*words.SHARED)
-            step.apart = places
+        written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
+        if len(written) < len(state) or written & read:  # no guard of Dynamo sees that
+            raise Refused(*words.SHARED)
         room = max(ROOM, 1 << (steps - 1).bit_length())
         key = *given, None, *wanted, None, room
         if key not in step.phases:
             packed = Packed(self.state)
             rows = [room_for(stacks[id(inputs[k])], room) for k in given]
-            empty = [room_for(x[None], room) for x in map(step.outputs.__getitem__, wanted)]
-            step.phases[key] = step.compiled(given, wanted, packed), packed, rows, empty
-        self.function, self.packed, self.rows, self.empty = step.phases[key]
+            step.phases[key] = step.compiled(given, wanted, packed, room), packed, rows
+        self.function, self.packed, self.rows = step.phases[key]
         self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
-        self.after = self.packed.views
 
     def run(self, steps: int) -> list:
-        """The results of the first steps; what they change is in `after`.
+        """Compute the first steps; what the method returns in them, leaf by leaf.
 
         Raises:
-            Retry: PyTorch would have raised an error, such as for an index beyond an axis.
+            Void: PyTorch would have raised an error, such as for an index beyond an axis. The
+                learner and PyTorch's generator are as they were.
         """
         for memory, stack in zip(self.rows, self.given, strict=True):
             memory[:steps] = stack[:steps].numpy()
         chance = torch.get_rng_state() if self.step.draws else None
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
-        private.copy(self.after, self.state)
+        private.copy(self.packed.views, self.state)
         fixed = [x.detach().numpy() for x in self.fixed]
         with jax.enable_x64(True):
-            given = self.packed.rows, fixed, self.rows, draws, self.empty, np.int32(steps)
+            given = self.packed.rows, fixed, self.rows, draws, np.int32(steps)
             after, found, failed = self.function(*given)
         if failed:
             if chance is not None:
                 torch.set_rng_state(chance)
-            raise Retry
+            raise Void
         for row, new in zip(self.packed.rows, after, strict=True):
             row[...] = np.asarray(new)
-        return [np.array(np.asarray(x)[:steps]) for x in found]
-
-    def write(self) -> None:
-        """Let the learner's tensors have the new numbers."""
-        private.copy(self.state, self.after)
-
-    def result(self, found: Sequence, steps: int) -> list:
-        """What the method returns, leaf by leaf."""
+        private.copy(self.state, self.packed.views)
         results = dict(zip(self.wanted, found, strict=True))
 
         def leaf(x: Any) -> Any:
             if id(x) in self.step.places:
-                return results[self.step.places[id(x)]]
+                return np.array(np.asarray(results[self.step.places[id(x)]])[:steps])
             stack = self.stacks.get(id(x))
             return stacked([x] * steps) if stack is None else stack[:steps].numpy().copy()
 
@@ -285,7 +267,7 @@ def value_of(n: Any, values: dict) -> Any:
         raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
     if not isinstance(kind, torch.Tensor):
         return found
-    return found.astype(np.float64 if alone else number_type(kind.dtype))
+    return found.reshape(kind.shape).astype(np.float64 if alone else number_type(kind.dtype))
 
 
 def is_number(x: Any) -> bool:
@@ -339,7 +321,3 @@ def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
     memory = torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype)
     memory[: len(stack)] = stack[:room]
     return memory.numpy()
-
-
-def stacked(values: Sequence) -> Any:
-    return None if all(value is None for value in values) else np.stack(values)

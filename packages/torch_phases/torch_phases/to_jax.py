@@ -98,58 +98,6 @@ def smooth_l1_loss_backward(g, x, y, reduction, beta):
     return g * share * jnp.clip(away / beta if beta else jnp.sign(away), -1, 1)
 
 
-ELEMENTWISE = {
-    f"{name}.default": getattr(jnp, name)
-    for name in (
-        "abs exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh "
-        "asinh acosh atanh floor ceil trunc round reciprocal isnan maximum minimum atan2 hypot "
-        "logical_and logical_or logical_not"
-    ).split()
-}
-for name, function in {
-    "add": lambda a, b, alpha=1: a + alpha * b,
-    "sub": lambda a, b, alpha=1: a - alpha * b,
-    "div": jnp.divide,
-    "remainder": remainder,
-    "bitwise_and": jnp.bitwise_and,
-    "bitwise_or": jnp.bitwise_or,
-    "mul": times,
-    **{name: getattr(operator, name) for name in "gt ge lt le eq ne".split()},
-}.items():
-    ELEMENTWISE |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
-
-
-ELEMENTWISE |= {
-    "elu_backward.default": elu_backward,
-    "smooth_l1_loss_backward.default": smooth_l1_loss_backward,
-    "hardtanh_backward.default": lambda g, x, low, high: jnp.where((x > low) & (x < high), g, 0),
-    "neg.default": lambda x: -x,
-    "rsqrt.default": jax.lax.rsqrt,
-    "erf.default": jax.lax.erf,
-    "sigmoid.default": jax.nn.sigmoid,
-    "sign.default": sign,
-    "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
-    "pow.Tensor_Tensor": jnp.power,
-    "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
-    "clamp.default": jnp.clip,
-    "clamp.Tensor": jnp.clip,
-    "where.self": jnp.where,
-    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
-    "fill.Scalar": jnp.full_like,
-    # PyTorch would make several operations of each of these, which are not joined to vectors
-    "rsub.Scalar": lambda a, b: b - a,
-    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
-    "lerp.Scalar": lambda a, b, weight: a + weight * (b - a),
-    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
-    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
-    "threshold_backward.default": lambda g, x, least: jnp.where(x <= least, 0, g),
-    "tanh_backward.default": lambda g, y: g * (1 - y * y),
-    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
-    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
-    "clone.default": lambda x, **_: x,
-}
-
-
 def product(a, b):
     """Of matrices. XLA takes up to half as long again where it turns the second one within it."""
     return a @ jax.lax.optimization_barrier(b)
@@ -238,7 +186,47 @@ def typed(x, dtype=None, **_):
     return x.astype(new)
 
 
-OPERATIONS = ELEMENTWISE | {
+OPERATIONS = {
+    f"{name}.default": getattr(jnp, name)
+    for name in (
+        "abs exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh "
+        "asinh acosh atanh floor ceil trunc round reciprocal isnan maximum minimum atan2 hypot "
+        "logical_and logical_or logical_not flip max min"
+    ).split()
+}
+for name, function in {
+    "add": lambda a, b, alpha=1: a + alpha * b,
+    "sub": lambda a, b, alpha=1: a - alpha * b,
+    "div": jnp.divide,
+    "remainder": remainder,
+    "bitwise_and": jnp.bitwise_and,
+    "bitwise_or": jnp.bitwise_or,
+    "mul": times,
+    "lerp": lambda a, b, weight: a + weight * (b - a),
+    **{name: getattr(operator, name) for name in "gt ge lt le eq ne".split()},
+}.items():
+    OPERATIONS |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
+OPERATIONS |= {
+    "elu_backward.default": elu_backward,
+    "smooth_l1_loss_backward.default": smooth_l1_loss_backward,
+    "hardtanh_backward.default": lambda g, x, low, high: jnp.where((x > low) & (x < high), g, 0),
+    "neg.default": lambda x: -x,
+    "rsqrt.default": jax.lax.rsqrt,
+    "erf.default": jax.lax.erf,
+    "sigmoid.default": jax.nn.sigmoid,
+    "sign.default": sign,
+    "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
+    "pow.Tensor_Tensor": jnp.power,
+    "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
+    "clamp.default": jnp.clip,
+    "clamp.Tensor": jnp.clip,
+    "where.self": jnp.where,
+    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
+    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
+    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
+    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
+    "copy_.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape),
+    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
     "_to_copy.default": typed,
     "mm.default": product,
     "bmm.default": jnp.matmul,
@@ -253,12 +241,9 @@ OPERATIONS = ELEMENTWISE | {
     "var_mean.correction": both(variance, over(jnp.mean)),
     "amax.default": over(jnp.max),
     "amin.default": over(jnp.min),
-    "max.default": jnp.max,
-    "min.default": jnp.min,
     "max.dim": both(over(jnp.max), over(jnp.argmax)),
     "min.dim": both(over(jnp.min), over(jnp.argmin)),
     "argmax.default": over(jnp.argmax),
-    "flip.default": jnp.flip,
     "scatter.src": lambda x, dim, index, y: x.at[along(x, index, dim)].set(
         y[tuple(map(slice, index.shape))]
     ),
@@ -267,15 +252,8 @@ OPERATIONS = ELEMENTWISE | {
         jnp.sort(x, dim, descending=descending),
         jnp.argsort(x, dim, descending=descending),
     ),
-    "t.default": jnp.transpose,
     "permute.default": jnp.transpose,
-    "transpose.int": jnp.swapaxes,
-    "view.default": jnp.reshape,
-    "_unsafe_view.default": jnp.reshape,
     "expand.default": expand,
-    "unsqueeze.default": jnp.expand_dims,
-    "squeeze.dim": lambda x, dim: jnp.squeeze(x, dim) if x.shape[dim] == 1 else x,
-    "squeeze.default": jnp.squeeze,
     "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
     "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
@@ -292,21 +270,13 @@ OPERATIONS = ELEMENTWISE | {
     "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
     "full.default": lambda shape, value, **_: jnp.full(shape, value),
     "scalar_tensor.default": lambda value, **_: jnp.asarray(value),
-    "empty.memory_format": lambda shape, **_: jnp.zeros(shape),
-    "_efficientzerotensor.default": lambda shape, **_: jnp.zeros(shape),
-    "empty_strided.default": lambda shape, *_, **__: jnp.zeros(shape),
+    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
     "new_empty_strided.default": lambda x, shape, *_, **__: jnp.zeros(shape, x.dtype),
-    "copy_.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape),
-    "lerp.Tensor": lambda a, b, weight: a + weight * (b - a),
-    "split.Tensor": lambda x, n, dim=0: jnp.split(x, [*range(n, x.shape[dim], n)], dim),
-    "squeeze.dims": lambda x, dims: jnp.squeeze(x, tuple(k for k in dims if x.shape[k] == 1)),
-    **dict.fromkeys(
-        (
-            "detach.default",
-            "alias.default",
-            "lift_fresh_copy.default",
-            "_local_scalar_dense.default",
-        ),
-        lambda x: x,
-    ),
 }
+SAME = (  # but for their shape, which each value gets
+    "view squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
+    "_local_scalar_dense"
+)
+EMPTY = "empty.memory_format empty_strided.default _efficientzerotensor.default"
+OPERATIONS |= {(x if "." in x else f"{x}.default"): lambda x, *_, **__: x for x in SAME.split()}
+OPERATIONS |= dict.fromkeys(EMPTY.split(), lambda shape, *_, **__: jnp.zeros(shape))

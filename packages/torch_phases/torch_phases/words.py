@@ -14,13 +14,15 @@ class Refused(Exception):
         what: the method does, with a verb.
         advice: what to do.
         where: the function and its code.
-        again: whether the next step may be another one, as after the first of an optimizer.
     """
 
-    def __init__(self, what: str, advice: str = "", where: str = "", again: bool = False):
+    def __init__(self, what: str, advice: str = "", where: str = ""):
         place, rest = f", in {where}" if where else "", f": {advice}" if advice else ""
         super().__init__(f"{what}{place}{rest}")
-        self.again = again
+
+
+class Void(Exception):
+    """PyTorch computes this call, in which it raises its own error."""
 
 
 class Missing(ValueError):
@@ -84,8 +86,7 @@ def changed(source: str, attributes: Sequence[str], stack: Any) -> Refused:
     own = [x for x in attributes if x != "cell_contents"]
     names = " and ".join(f"{name}.{x}" if name else x for x in own) or name
     where = f"{stack[-1].name} ({stack[-1].line})" if stack else ""
-    is_state = bool(re.search(r"optimizer|\.state\b", name))
-    return Refused(f"changes {names}, which is no tensor", TENSORS, where, again=is_state)
+    return Refused(f"changes {names}, which is no tensor", TENSORS, where)
 
 
 def place_in(stack: str) -> str:
