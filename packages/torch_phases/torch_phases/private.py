@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -65,6 +66,7 @@ def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_g
 def settings() -> Iterator[None]:
     """A context in which Dynamo records as a phase needs it."""
     mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
+    CONSTANT_VARIABLE_NONE.source = None
     with dynamo.config.patch(SETTINGS), mended:
         yield
 
@@ -154,6 +156,28 @@ def is_random(operation: Any) -> bool:
 @functools.cache
 def decompositions() -> Mapping[Any, Callable]:
     """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
-    table = {**decomposition_table, **core_aten_decompositions()}
+    table = {**decomposition_table, **core_aten_decompositions(), **one_by_one()}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
     return {operation: f for operation, f in table.items() if not is_random(operation)}
+
+
+def one_by_one() -> dict[Any, Callable]:
+    """Operations on lists of tensors, by those on tensors."""
+
+    def listed(name: str) -> Callable:
+        def each(*args: Any, **kwargs: Any) -> list:
+            columns = (x if isinstance(x, (list, tuple)) else itertools.repeat(x) for x in args)
+            return [
+                getattr(torch.Tensor, name)(*row, **kwargs) for row in zip(*columns, strict=False)
+            ]
+
+        return each
+
+    names = [x for x in dir(torch) if x.startswith("_foreach_") and not x.endswith("_")]
+    return {
+        getattr(packet, overload): listed(name.removeprefix("_foreach_"))
+        for name in names
+        if (packet := getattr(torch.ops.aten, name, None))
+        for overload in packet.overloads()
+        if "out" not in overload
+    }
