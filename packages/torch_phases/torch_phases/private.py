@@ -167,9 +167,8 @@ def one_by_one() -> dict[Any, Callable]:
     def listed(name: str) -> Callable:
         def each(*args: Any, **kwargs: Any) -> list:
             columns = (x if isinstance(x, (list, tuple)) else itertools.repeat(x) for x in args)
-            return [
-                getattr(torch.Tensor, name)(*row, **kwargs) for row in zip(*columns, strict=False)
-            ]
+            rows = zip(*columns, strict=False)
+            return [getattr(torch.Tensor, name)(*row, **kwargs) for row in rows]
 
         return each
 
