@@ -26,9 +26,8 @@ from reacher_page.learn import (
 )
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
-from tutorial.notebook import extensions, learner_with
+from tutorial.notebook import learner_with
 
-BATCH = 64
 AGENT = script("physics.js", "learn.js")
 
 
@@ -36,57 +35,37 @@ def in_node(statements, **given):
     return node(f"{AGENT} {statements}", **given)
 
 
-def random_transitions(seed=0):
-    """Transitions: all observations differ, or some gradients are 0 but for rounding."""
-    generator = np.random.default_rng(seed)
-    parts = [generator.uniform(-1, 1, (BATCH, width)) for width in (33, 4, 1, 33)]
-    seen, actions, returns, following = (torch.from_numpy(np.float32(part)) for part in parts)
-    return Batch(seen, actions, returns[:, 0], torch.full((BATCH,), 0.97**3), following)
-
-
-@pytest.fixture(scope="module")
-def make(notebook):
-    """`make(name)`: a learner of the notebook or its extensions, and its settings."""
-
-    def make(name):
-        torch.manual_seed(0)
-        networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
-        if name in networks:
-            return notebook.PlainDDPG(*networks[name](), notebook.PlainSettings())
-        preset = "fast" if name == "fast" else "default"
-        settings = make_settings(notebook.Hyperparameters, preset, {})
-        kind = notebook.DDPG if name in ("default", "fast") else getattr(extensions(), name)
-        return kind(notebook.OBSERVATION_SCALE, 4, settings)
-
-    return make
-
-
-def calls_of(learner):
-    """act, td_errors and learn with random arguments, as many as they take."""
-    generator, size = np.random.default_rng(3), sum(getattr(learner.actor, "noise_sizes", ()))
-
-    def given(name, method):
-        batch = random_transitions(len(method))
-        if name == "noise":
-            shape = (20 if method == "act" else 1), size
-            return generator.standard_normal(shape).astype(np.float32) if size else None
-        weights = generator.uniform(0.1, 1, BATCH).astype(np.float32)
-        known = {"observations": batch.observations[:20].numpy(), "weights": weights}
-        return batch if name == "batch" else known[name]
-
-    calls = []
-    for method in (name for name in ("act", "td_errors", "learn") if hasattr(learner, name)):
-        names = inspect.signature(getattr(learner, method)).parameters
-        calls.append((method, tuple(given(name, method) for name in names)))
-    return calls
+def transitions(count):
+    """Random ones: all observations differ, or some gradients are 0 but for rounding."""
+    generator, shapes = np.random.default_rng(count), [(33,), (4,), (), (), (33,)]
+    parts = [generator.uniform(-1, 1, (count, *shape)).astype(np.float32) for shape in shapes]
+    return Batch(*parts)._replace(discounts=np.full(count, 0.97**3, np.float32))
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["plain", "mirrors", "default", "fast", "TD3", "D4PG", "CrossQ"])
-def test_a_learner_of_the_notebook_goes_on_in_node(make, name):
+@pytest.mark.parametrize("name", ["plain", "mirrors", "DDPG", "TD3", "D4PG", "CrossQ"])
+def test_a_learner_of_the_notebook_goes_on_in_node(notebook, name):
     """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
-    learner = make(name)
-    beside_pytorch(learner, calls_of(learner))
+    networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
+    torch.manual_seed(0)
+    if name in networks:
+        settings = notebook.PlainSettings()
+        learner = notebook.PlainDDPG(*networks[name](settings), settings)
+    else:
+        learner = learner_with("whole_networks", name)(notebook.Hyperparameters())
+    generator, size = np.random.default_rng(3), getattr(learner, "noise_size", 0)
+
+    def given(method, rows):
+        """Of what it takes: 64 transitions, or 20 observations."""
+        batch = transitions(64)
+        known = {"observations": transitions(20).observations, "batch": batch}
+        known["weights"] = generator.uniform(0.1, 1, 64).astype(np.float32)
+        known["noise"] = generator.standard_normal((rows, size), np.float32) if size else None
+        return tuple(known[name] for name in inspect.signature(method).parameters)
+
+    rows = {"act": 20, "td_errors": 1, "learn": 1}
+    methods = {name: getattr(learner, name) for name in rows if hasattr(learner, name)}
+    beside_pytorch(learner, [(name, given(x, rows[name])) for name, x in methods.items()])
 
 
 @pytest.fixture(scope="module")
