@@ -14,16 +14,7 @@ from test_machine import beside_pytorch, needs_node, node
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
 
 import helpers
-from reacher_page.learn import (
-    Batch,
-    check_noise,
-    learning,
-    learning_of,
-    learning_page,
-    random_batch,
-    settings_of,
-    untrained,
-)
+from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
 from tutorial.notebook import learner_with
@@ -221,7 +212,7 @@ def test_a_trained_agent_begins_from_nothing(notebook, kind):
     else:
         settings = notebook.NoisySettings(noisy_sigma=0.5)
         learner = notebook.NoisyDDPG(*notebook.noisy_networks(settings), settings)
-        agent = notebook.NoisyAgent(learner, None, None, settings)
+        agent = notebook.NoisyAgent(learner, None, np.random.default_rng(0), settings)
     before = learning_of(agent)["programs"]["first"]
     noise = {"noise": torch.ones(1, agent.learner.noise_size)} if kind != "plain" else {}
     agent.learner.learn(Batch(*map(torch.from_numpy, random_batch(8))), **noise)
@@ -237,14 +228,6 @@ def test_settings_count_in_the_page(notebook):
     assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.3
 
 
-def test_priorities_that_no_setting_names_count_in_the_page(notebook):
-    """Those of the workshop's agent: a page with 0 would show another agent."""
-    agent = make_plain_agent(agent=notebook.NStepAgent, n_step=3)
-    agent.memory = notebook.PrioritizedReplay(agent.settings, agent.generator)
-    settings = settings_of(agent)
-    assert settings["priority_exponent"] == 0.6 and settings["importance_exponent_start"] == 0.4
-
-
 def test_noise_that_a_page_does_not_draw_is_named(notebook):
     class OneNoise(notebook.PlainAgent):
         def torque_noise(self, shape):
@@ -257,7 +240,6 @@ def test_noise_that_a_page_does_not_draw_is_named(notebook):
     for kind in (OneNoise, Louder):
         with pytest.raises(ValueError, match=f"torque_noise of {kind.__name__} does something"):
             learning_of(make_plain_agent(agent=kind))
-    check_noise(make_plain_agent(), make_plain_agent().settings.gaussian_sigma)
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):

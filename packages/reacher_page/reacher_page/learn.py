@@ -94,7 +94,7 @@ def learning_of(agent: Any) -> dict:
     Raises:
         ValueError: as `learning`, or the noise on its torques is not what a page draws.
     """
-    settings = settings_of(agent)
+    settings = {name: getattr(agent.settings, name, x) for name, x in SETTINGS.items()}
     check_noise(agent, settings["gaussian_sigma"])
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
@@ -105,35 +105,19 @@ def learning_of(agent: Any) -> dict:
         torch.set_rng_state(chance[2])
 
 
-def settings_of(agent: Any) -> dict[str, Any]:
-    """Settings of an agent by the names of `SETTINGS`; those of priorities may be its memory's."""
-    settings = dict(SETTINGS)
-    if hasattr(agent.memory, "alpha"):
-        beta = inspect.signature(agent.memory.sample).parameters["beta"].default
-        settings |= {"priority_exponent": agent.memory.alpha, "importance_exponent_start": beta}
-        settings["importance_anneal_steps"] = 10**12  # beta stays
-    return {name: getattr(agent.settings, name, value) for name, value in settings.items()}
-
-
 def check_noise(agent: Any, sigma: float) -> None:
     """Raise ValueError unless it is normal, with this sigma, and new for each arm and decision."""
-    probe = copy.copy(agent)
-    probe.generator = copy.deepcopy(agent.generator)
+    probe, generator = copy.copy(agent), copy.deepcopy(agent.generator)
+    probe.generator = copy.deepcopy(generator)
     sigma *= agent.schedules.noise_factor() if hasattr(agent, "schedules") else 1.0
-    shape = 50 * ARMS, ACTION_SIZE
-    drawn = [np.asarray(probe.torque_noise(shape)) for _ in range(2)]
-    size = drawn[0].size
-    alike = all(noise.shape == shape for noise in drawn)
-    if alike and sigma:  # five standard errors of the mean square, and of what two have in common
-        squares = [np.mean(noise**2) / sigma**2 for noise in drawn]
-        common = np.mean(drawn[0] * drawn[1]) / sigma**2
-        alike = max(abs(x - 1) for x in squares) < 5 * (2 / size) ** 0.5
-        alike = alike and abs(common) < 5 * size**-0.5
-    if not alike:
-        raise ValueError(
-            "a page draws normal noise of gaussian_sigma for each arm and torque, and "
-            f"torque_noise of {type(agent).__name__} does something else"
-        )
+    for _ in range(2):
+        drawn = probe.torque_noise((ARMS, ACTION_SIZE))
+        expected = sigma * generator.standard_normal((ARMS, ACTION_SIZE), np.float32)
+        if not np.allclose(drawn, expected):
+            raise ValueError(
+                "a page draws normal noise of gaussian_sigma for each arm and torque, and "
+                f"torque_noise of {type(agent).__name__} does something else"
+            )
 
 
 def untrained(agent: Any) -> Any:
