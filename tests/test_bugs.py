@@ -53,6 +53,8 @@ def test_every_variant_begins_with_whole_networks(name):
 
 
 LEARNERS = [name for name, bug in BUGS.items() if bug.edits or {"DDPG"} & {*bug.classes}]
+REFUSED = pytest.mark.xfail(reason="the notebook refuses its shapes by now", strict=True)
+LEARNERS = [pytest.param(x, marks=REFUSED if x == "broadcast" else ()) for x in LEARNERS]
 
 
 @pytest.mark.parametrize("name", LEARNERS)
