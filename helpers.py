@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 # The engine
-import tapejit
+import torch_phases
 
 # The environment, and policies that play in it
 from reacher import DelayedRewards, columns

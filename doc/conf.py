@@ -25,7 +25,7 @@ CONTENTS = {  # of the sidebar
     "doc/unity",
     "The evidence": "doc/results, research/ingredients, research/comparisons, research/history, "
     "research/plans, checkpoints/README, research/results/README, doc/differences, "
-    "doc/reliability, tapejit/README",
+    "doc/reliability, packages/torch_phases/README",
     "The project": "doc/layout, CONTRIBUTING, research/README",
 }
 TOCTREE = "\n\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"
@@ -52,7 +52,7 @@ html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
 include_patterns = [
-    *"*.md Continuous_Control.ipynb doc/* checkpoints/*.md tapejit/*.md".split(),
+    *"*.md Continuous_Control.ipynb doc/* checkpoints/*.md".split(),
     *"research/*.md research/results/*.md packages/*/README.md".split(),
 ]
 root_doc = "README"

@@ -27,7 +27,7 @@ Job = TypeVar("Job")
 class OwnProcess(WorkerPlugin):
     """Does a worker's jobs in a process of their own.
 
-    Beside jobs, Dask's threads draw from `random`, and our engine would think that a learner does.
+    Beside jobs, Dask's threads draw from `random`, and a learner may draw from it, too.
     """
 
     def setup(self, worker: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import random
 import time
@@ -9,8 +10,8 @@ import time
 import numpy as np
 import pytest
 import torch
+from test_machine import beside_pytorch, needs_node, node
 from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
-from test_program import needs_node, node
 
 import helpers
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
@@ -23,6 +24,39 @@ AGENT = script("physics.js", "learn.js")
 
 def in_node(statements, **given):
     return node(f"{AGENT} {statements}", **given)
+
+
+def transitions(count):
+    """Random ones: all observations differ, or some gradients are 0 but for rounding."""
+    generator, shapes = np.random.default_rng(count), [(33,), (4,), (), (), (33,)]
+    parts = [generator.uniform(-1, 1, (count, *shape)).astype(np.float32) for shape in shapes]
+    return Batch(*parts)._replace(discounts=np.full(count, 0.97**3, np.float32))
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["plain", "mirrors", "DDPG", "TD3", "D4PG", "CrossQ"])
+def test_a_learner_of_the_notebook_goes_on_in_node(notebook, name):
+    """A gradient step, to 1e-5: rounding of some hundred operations in single precision."""
+    networks = {"plain": notebook.plain_networks, "mirrors": notebook.normalized_networks}
+    torch.manual_seed(0)
+    if name in networks:
+        settings = notebook.PlainSettings()
+        learner = notebook.PlainDDPG(*networks[name](settings), settings)
+    else:
+        learner = learner_with("whole_networks", name)(notebook.Hyperparameters())
+    generator, size = np.random.default_rng(3), getattr(learner, "noise_size", 0)
+
+    def given(method, rows):
+        """Of what it takes: 64 transitions, or 20 observations."""
+        batch = transitions(64)
+        known = {"observations": transitions(20).observations, "batch": batch}
+        known["weights"] = generator.uniform(0.1, 1, 64).astype(np.float32)
+        known["noise"] = generator.standard_normal((rows, size), np.float32) if size else None
+        return tuple(known[name] for name in inspect.signature(method).parameters)
+
+    rows = {"act": 20, "td_errors": 1, "learn": 1}
+    methods = {name: getattr(learner, name) for name in rows if hasattr(learner, name)}
+    beside_pytorch(learner, [(name, given(x, rows[name])) for name, x in methods.items()])
 
 
 @pytest.fixture(scope="module")
@@ -178,20 +212,42 @@ def test_a_trained_agent_begins_from_nothing(notebook, kind):
     else:
         settings = notebook.NoisySettings(noisy_sigma=0.5)
         learner = notebook.NoisyDDPG(*notebook.noisy_networks(settings), settings)
-        agent = notebook.NoisyAgent(learner, None, None, settings)
-    before = learning_of(agent)["programs"]["first"]
+        agent = notebook.NoisyAgent(learner, None, np.random.default_rng(0), settings)
+
+    def first_weights():
+        torch.manual_seed(0)
+        learner = untrained(agent)
+        networks = torch.nn.ModuleList([learner.actor, learner.critic])
+        return torch.nn.utils.parameters_to_vector(networks.parameters())
+
+    before = first_weights()
     noise = {"noise": torch.ones(1, agent.learner.noise_size)} if kind != "plain" else {}
     agent.learner.learn(Batch(*map(torch.from_numpy, random_batch(8))), **noise)
-    assert learning_of(agent)["programs"]["first"] == before
+    assert torch.equal(first_weights(), before)
 
 
-def test_settings_count_in_the_page(notebook):
+def test_settings_count_in_the_page(notebook, monkeypatch):
+    monkeypatch.setattr("torch_phases.export", lambda *_: {})  # which takes long
     options = {"n_step": 4, "gaussian_sigma": 0.7, "actor_learning_rate": 0.02}
     agent = make_plain_agent(agent=notebook.NStepAgent, **options)
     settings = learning_of(agent)["settings"]
     assert untrained(agent).actor_optimizer.param_groups[0]["lr"] == 0.02
     assert settings["n_step"] == 4 and settings["gaussian_sigma"] == 0.7
     assert learning_of(helpers.new_agent())["settings"]["gaussian_sigma"] == 0.3
+
+
+def test_noise_that_a_page_does_not_draw_is_named(notebook):
+    class OneNoise(notebook.PlainAgent):
+        def torque_noise(self, shape):
+            return super().torque_noise((1, shape[1]))
+
+    class Louder(notebook.PlainAgent):
+        def torque_noise(self, shape):
+            return 1.5 * super().torque_noise(shape)
+
+    for kind in (OneNoise, Louder):
+        with pytest.raises(ValueError, match=f"torque_noise of {kind.__name__} does something"):
+            learning_of(make_plain_agent(agent=kind))
 
 
 def test_a_training_goes_on_as_without_the_page(tmp_path):

@@ -14,11 +14,11 @@ from tutorial.paths import NOTEBOOK, PROJECT
 
 MAY_IMPORT = {  # of our own packages; research may import all, and nobody imports research
     "reacher": set(),
-    "tapejit": set(),
-    "reacher_page": {"reacher", "tapejit"},
-    "tutorial": {"reacher", "tapejit", "reacher_page"},
-    "helpers.py": {"reacher", "tapejit", "reacher_page", "tutorial"},
-    "research": {"reacher", "tapejit", "reacher_page", "tutorial", "helpers"},
+    "torch_phases": set(),
+    "reacher_page": {"reacher", "torch_phases"},
+    "tutorial": {"reacher", "torch_phases", "reacher_page"},
+    "helpers.py": {"reacher", "torch_phases", "reacher_page", "tutorial"},
+    "research": {"reacher", "torch_phases", "reacher_page", "tutorial", "helpers"},
 }
 
 

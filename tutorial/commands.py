@@ -35,7 +35,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller 
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
 COPY = PROJECT / "my_copy.ipynb"
 SITE = PROJECT / "_site" / "html"
-LONG = ["test_resume", "test_training", "test_tapejit_edits", "test_extensions", "test_site"]
+LONG = "test_edits test_resume test_training test_learning_page test_extensions test_site".split()
 
 
 def call(*command, **options):

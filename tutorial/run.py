@@ -20,7 +20,7 @@ import safetensors.torch
 import torch
 from tqdm import tqdm
 
-import tapejit
+import torch_phases
 from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
 from tutorial.files import write_whole
@@ -222,7 +222,7 @@ class TrainingRun:
             packed = torch.load(self.folder / "state.pt", weights_only=True)
             state = unpack(packed, {"agent": self.agent}, {})
             if state["engine"] == "torch":  # it may have given way
-                self.agent.fast = tapejit.compile(self.agent.learner, "torch")
+                self.agent.fast = torch_phases.compile(self.agent.learner, "torch")
             if state["environment"] is None:
                 print("this environment cannot be saved, so it begins anew: other scores follow")
             else:

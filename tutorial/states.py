@@ -18,14 +18,14 @@ import numpy as np
 import torch
 from pydantic import BaseModel
 
-import tapejit
+import torch_phases
 
 PLAIN = (type(None), bool, int, float, str)
 LIST = (list, collections.deque)
 CONTAINERS: dict[str, Any] = {"dict": dict, "tuple": tuple, "set": set, "list": LIST}
 # What the cells build again, and what does not change.
 BUILT: tuple[Any, ...] = (types.FunctionType, types.MethodType, types.ModuleType, type, Path)
-BUILT += (BaseModel, tapejit.Learner, torch.dtype, torch.device, np.dtype, range, slice)
+BUILT += (BaseModel, torch_phases.Phases, torch.dtype, torch.device, np.dtype, range, slice)
 
 
 def kind_of(value: Any) -> str:

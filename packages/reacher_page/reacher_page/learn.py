@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-import tapejit
+import torch_phases
+from reacher.task import ACTION_SIZE
 from reacher_page.page import page
-from tapejit.machine.build import HERE as MACHINE
-from tapejit.machine.build import VARIANTS
+from torch_phases.machine.build import HERE as MACHINE
+from torch_phases.machine.build import VARIANTS
 
 SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "reward_scale": 10.0,
@@ -77,7 +78,7 @@ def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
             raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
         calls[method] = tuple(known[name] for name in names)
     return {
-        "programs": tapejit.export(learner, calls),
+        "programs": torch_phases.export(learner, calls),
         "arms": ARMS,
         "settings": settings,
         "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],
@@ -89,9 +90,12 @@ def learning_of(agent: Any) -> dict:
     """`learning` of the notebook's agent, also of a plain one, with its settings.
 
     A training of the agent goes on afterwards as if nothing had been.
+
+    Raises:
+        ValueError: as `learning`, or the noise on its torques is not what a page draws.
     """
-    known = [name for name in SETTINGS if hasattr(agent.settings, name)]
-    settings = {name: getattr(agent.settings, name) for name in known}
+    settings = {name: getattr(agent.settings, name, x) for name, x in SETTINGS.items()}
+    check_noise(agent, settings["gaussian_sigma"])
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         return learning(untrained(agent), settings)
@@ -99,6 +103,21 @@ def learning_of(agent: Any) -> dict:
         random.setstate(chance[0])
         np.random.set_state(chance[1])
         torch.set_rng_state(chance[2])
+
+
+def check_noise(agent: Any, sigma: float) -> None:
+    """Raise ValueError unless it is normal, with this sigma, and new for each arm and decision."""
+    probe, generator = copy.copy(agent), copy.deepcopy(agent.generator)
+    probe.generator = copy.deepcopy(generator)
+    sigma *= agent.schedules.noise_factor() if hasattr(agent, "schedules") else 1.0
+    for _ in range(2):
+        drawn = probe.torque_noise((ARMS, ACTION_SIZE))
+        expected = sigma * generator.standard_normal((ARMS, ACTION_SIZE), np.float32)
+        if not np.allclose(drawn, expected):
+            raise ValueError(
+                "a page draws normal noise of gaussian_sigma for each arm and torque, and "
+                f"torque_noise of {type(agent).__name__} does something else"
+            )
 
 
 def untrained(agent: Any) -> Any:

@@ -53,7 +53,7 @@ def show_agent(agent: Any, scores: Sequence[float], arms: int) -> None:
     except ValueError as error:
         print(error)
         return
-    with contextlib.suppress(ValueError):  # after some edits it cannot learn in a page
+    with contextlib.suppress(ValueError, ImportError):  # some edits; or Dynamo is missing
         options["learning"] = learning_of(agent)
     told = newest_page(network, scores, arms, embedded=True, **options)
     display(HTML(inline(told, STILL.read_bytes(), "Arms to play with")))

@@ -1,0 +1,113 @@
+"""Now and then, PyTorch computes the first steps of a phase as well, and both must agree.
+
+That finds what no guard sees, mostly in the first phases after something new.
+
+How far may two float32 computations of the same formulas lie apart? What a step changes is compared
+with the change by PyTorch, as vectors: a true difference is of the size of the change itself, and
+rounding a ten-thousandth of it. But a gradient may consist of rounding, which Adam divides by its
+own size, and a number before a ReLU may be so close to 0 that the two lie on different sides. So
+where they lie apart, PyTorch computes again from neighbouring numbers, and what one rounding at the
+start grows to is how far rounding reaches.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torch_phases.step import Phase
+
+FIRST = 10  # phases after something new that are all checked; then it is the n-th with FIRST / n
+EVERY = 7000  # steps from one check to the next in the end, on average
+SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
+ROUNDING = 2.0**-24  # relative, of float32
+ROOM = 32  # roundings, one after the other in a step; and growths of one, as several meet
+NEIGHBOURS = 8  # about half of which lie on the other side of a kink that is met
+
+
+class Schedule:
+    """When to check the phases of a method."""
+
+    def __init__(self) -> None:
+        self.random, self.known, self.phases = random.Random(0), (0, 0), 0
+
+    def due(self, recording: int, steps: int) -> int:
+        """How many of the steps are checked in this phase, or 0."""
+        if (now := (recording, cells_run())) != self.known:
+            self.known, self.phases = now, 0
+        self.phases += 1
+        is_due = self.random.random() < max(FIRST / self.phases, steps / EVERY)
+        return min(steps, self.random.randint(1, 3)) if is_due else 0
+
+
+def cells_run() -> int:
+    """How many cells of a notebook have been run: each may have changed something."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "execution_count", 0)
+
+
+def difference(
+    phase: Phase, by_torch: Callable, tensors: Mapping[str, torch.Tensor], steps: int
+) -> str | None:
+    """The name of what is not PyTorch's after some steps, or None. Nothing else is left of it.
+
+    Args:
+        by_torch: computes these steps of the learner; it takes a function by which the arrays
+            that are given to the learner are changed before.
+        tensors: of the learner, by name.
+    """
+    known, chance = {*map(id, tensors.values())}, torch.get_rng_state()
+    others = [x for x in phase.state if id(x) not in known]
+    tensors = {**tensors, **{f"tensor {k} of {x.shape}": x for k, x in enumerate(others)}}
+    before = {name: x.detach().clone() for name, x in tensors.items()}
+
+    def after(run: Callable, change: Callable = lambda x: x) -> dict[str, np.ndarray]:
+        """All numbers of the results and of the learner, which begins as it was, but changed."""
+        torch.set_rng_state(chance)
+        for name, x in tensors.items():
+            x.data.copy_(change(before[name]))
+        found = {f"result {k}": x for k, x in enumerate(tree_leaves(run(change))) if x is not None}
+        found |= {name: x.detach().numpy() for name, x in tensors.items()}
+        return {name: np.array(x, np.float64).ravel() for name, x in found.items()}
+
+    try:
+        old, mine, right = after(lambda _: []), after(lambda _: phase.run(steps)), after(by_torch)
+        far = {}  # how far rounding reaches
+        for name, value in right.items():
+            nothing = np.zeros_like(value)
+            size, change = distance(value, nothing), distance(value, old.get(name, nothing))
+            if not distance(mine[name], value) <= SHARE * change + ROOM * ROUNDING * size:
+                far[name] = 0.0
+        for seed in range(NEIGHBOURS if far else 0):
+            generator = torch.Generator().manual_seed(seed)
+            other = after(by_torch, lambda x, generator=generator: beside(x, generator))
+            far = {x: max(size, distance(other[x], right[x])) for x, size in far.items()}
+    finally:
+        after(lambda _: [])
+    wrong = (name for name, x in far.items() if not distance(mine[name], right[name]) <= ROOM * x)
+    return next(wrong, None)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Length of the difference; equal infinities, and two that are no numbers, are alike."""
+    if one.shape != other.shape:
+        return math.inf
+    alike = (one == other) | (np.isnan(one) & np.isnan(other))
+    with np.errstate(invalid="ignore"):  # infinity minus infinity, where they are alike
+        length = float(np.linalg.norm(np.where(alike, 0.0, one - other)))
+    return math.inf if math.isnan(length) else length
+
+
+def beside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Each number moved to a neighbouring one; 0 stays, or a root of it could be none."""
+    if not x.is_floating_point():
+        return x
+    up = torch.rand(x.shape, generator=generator) < 0.5
+    near = torch.nextafter(x, torch.where(up, torch.inf, -torch.inf).to(x.dtype))
+    return torch.where(x == 0, x, near)

@@ -1,0 +1,131 @@
+// A machine for recorded learners: runs a program of operations on float32 numbers in its memory.
+// Every operand is a place, counted in floats, with strides; torch_phases/program.py writes programs.
+typedef float f4 __attribute__((vector_size(16), aligned(4)));
+typedef int i4 __attribute__((vector_size(16)));
+extern float math(int function, float x, float y);  // torch_phases/machine/machine.js
+
+#define SPLAT(x) ((f4){(x), (x), (x), (x)})
+#define LOAD(p) (*(const f4 *)(p))
+#define STORE(p, v) (*(f4 *)(p) = (v))
+#define SELECT(mask, a, b) ((f4)(((i4)(a) & (mask)) | ((i4)(b) & ~(mask))))
+#define MASK(condition) SELECT(condition, SPLAT(1), SPLAT(0))
+#define SQRT(x) __builtin_wasm_sqrt_f32x4(x)
+
+enum { LONGEST = 2048, WIDEST = 8192 };  // sum of a product; row of numbers that lie apart
+static float *const memory = 0;
+static float panel[8 * LONGEST] __attribute__((aligned(16)));  // 8 columns of a product's right side
+static float rows[4][WIDEST] __attribute__((aligned(16)));
+
+// ------------------------------------------------------------------------------- number by number
+#define ELEMENTWISE(OP) \
+  OP(0, x) OP(1, x + y) OP(2, x - y) OP(3, x * y) OP(4, x / y) OP(5, SQRT(x)) \
+  OP(6, x + z * (y - x)) OP(7, x + u * (y * z)) OP(8, x + u * (y / z)) \
+  OP(9, SELECT(x <= 0, SPLAT(0), x)) OP(10, SELECT(x != 0, y, z)) \
+  OP(11, SELECT(y <= z, SPLAT(0), x)) OP(12, -x) OP(13, y - x) OP(14, x * (1 - y * y)) \
+  OP(15, MASK(x > 0) - MASK(x < 0)) OP(16, SELECT(x < 0, -x, x)) OP(17, SELECT(y < x, y, x)) \
+  OP(18, SELECT(y > x, y, x)) OP(19, MASK(x < y)) OP(20, MASK(x <= y)) OP(21, MASK(x > y)) \
+  OP(22, MASK(x >= y)) OP(23, MASK(x == y)) OP(24, MASK(x != y)) OP(25, 1 / x) OP(26, 1 / SQRT(x))
+#define OTHER(k) ((f4){math(k, x[0], y[0]), math(k, x[1], y[1]), math(k, x[2], y[2]), math(k, x[3], y[3])})
+
+static void put(float *o, f4 v, int left) {  // what is left of a row
+  if (left >= 4) STORE(o, v);
+  else for (int j = 0; j < left; j++) o[j] = v[j];
+}
+
+static const int *elementwise(const int *p) {  // op, rows, columns, out, its stride, n, n x (in, strides)
+  int op = p[0], m = p[1], n = p[2], many = p[5];
+  for (int row = 0; row < m; row++) {
+    float *o = memory + p[3] + row * p[4];
+    const float *in[4] = {rows[0], rows[1], rows[2], rows[3]};
+    int step[4] = {0, 0, 0, 0};
+    for (int k = 0; k < many; k++) {
+      const int *q = p + 6 + 3 * k;
+      const float *from = memory + q[0] + row * q[1];
+      if (q[2] == 1) in[k] = from, step[k] = 1;
+      else if (!q[2]) STORE(rows[k], SPLAT(*from));
+      else { for (int i = 0; i < n; i++) rows[k][i] = from[i * q[2]]; step[k] = 1; }
+    }
+#define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), \
+      z = LOAD(in[2] + i * step[2]), u = LOAD(in[3] + i * step[3]);
+    int i = 0, whole = n & -4;
+    switch (op) {
+#define RUN(k, e) case k: \
+        for (; i < whole; i += 4) { OPERANDS STORE(o + i, e); } \
+        if (i < n) { OPERANDS put(o + i, e, n - i); } \
+        break;
+      ELEMENTWISE(RUN)
+      default: for (; i < n; i += 4) { OPERANDS put(o + i, OTHER(op), n - i); }
+    }
+  }
+  return p + 6 + 3 * many;
+}
+
+// --------------------------------------------------------------------------- product of matrices
+static void pack(const float *b, int bk, int bn, int K, int columns) {
+  int k = 0;
+  if (columns == 8) for (; k < K; k++) for (int j = 0; j < 8; j += 4) {
+    const float *s = b + k * bk + j * bn;
+    STORE(panel + 8 * k + j, bn == 1 ? LOAD(s) : ((f4){s[0], s[bn], s[2 * bn], s[3 * bn]}));
+  }
+  for (; k < K; k++)
+    for (int j = 0; j < 8; j++) panel[8 * k + j] = j < columns ? b[k * bk + j * bn] : 0;
+}
+
+#define BLOCK(R) { /* R rows and 8 columns of the product */ \
+  f4 c[R][2]; \
+  for (int r = 0; r < R; r++) c[r][0] = first[0], c[r][1] = first[1]; \
+  const float *x = a + i * am, *w = panel; \
+  for (int k = 0; k < K; k++, x += ak, w += 8) { \
+    f4 u = LOAD(w), v = LOAD(w + 4); \
+    _Pragma("unroll") for (int r = 0; r < R; r++) { \
+      f4 s = SPLAT(x[r * am]); \
+      c[r][0] += s * u; c[r][1] += s * v; } } \
+  for (int r = 0; r < R; r++) { float *o = out + (i + r) * N + j; \
+    if (columns == 8) STORE(o, c[r][0]), STORE(o + 4, c[r][1]); \
+    else for (int q = 0; q < columns; q++) o[q] = c[r][q / 4][q % 4]; } \
+  i += R; }
+
+static const int *product(const int *p) {  // out, M, N, K, a and its strides, b and its strides, bias or -1
+  float *out = memory + p[0];
+  int M = p[1], N = p[2], K = p[3], am = p[5], ak = p[6], bk = p[8], bn = p[9];
+  const float *a = memory + p[4], *b = memory + p[7], *bias = p[10] < 0 ? 0 : memory + p[10];
+  for (int j = 0; j < N; j += 8) {
+    int columns = N - j < 8 ? N - j : 8, i = 0;
+    f4 first[2] = {SPLAT(0), SPLAT(0)};
+    if (bias) for (int q = 0; q < columns; q++) first[q / 4][q % 4] = bias[j + q];
+    pack(b + j * bn, bk, bn, K, columns);
+    while (i + 4 <= M) BLOCK(4)
+    while (i < M) BLOCK(1)
+  }
+  return p + 11;
+}
+
+// -------------------------------------------------------------------------------------- sums
+static const int *sum(const int *p) {  // out, kept, summed, in, its strides, factor
+  float *out = memory + p[0], factor = *(const float *)(p + 6);
+  int kept = p[1], summed = p[2], ks = p[4], ss = p[5], j = 0;
+  const float *in = memory + p[3];
+  if (ks == 1) for (; j + 4 <= kept; j += 4) {
+    f4 s = SPLAT(0);
+    for (int i = 0; i < summed; i++) s += LOAD(in + j + i * ss);
+    STORE(out + j, s * factor);
+  }
+  for (; j < kept; j++) {
+    const float *x = in + j * ks;
+    f4 s = SPLAT(0);
+    int i = 0;
+    if (ss == 1) for (; i + 4 <= summed; i += 4) s += LOAD(x + i);
+    for (; i < summed; i++) s[0] += x[i * ss];
+    out[j] = factor * ((s[0] + s[1]) + (s[2] + s[3]));
+  }
+  return p + 7;
+}
+
+void run(const int *p, const int *end) {
+  while (p < end) switch (*p++) {
+    case 0: p = elementwise(p); break;
+    case 1: p = product(p); break;
+    case 2: p = sum(p); break;
+    default: __builtin_trap();
+  }
+}

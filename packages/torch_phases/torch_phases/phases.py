@@ -1,0 +1,163 @@
+"""What `torch_phases.compile` returns: it calls the methods of a learner with arrays.
+
+There is one truth, the tensors that the learner holds. A compiled phase reads their memory and
+writes what has changed back into them; it keeps no numbers of its own between two calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+
+from torch_phases.reading import Contents
+from torch_phases.words import Refused, Void, in_a_line
+
+LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
+
+
+class Given:
+    """Stacked arguments of several calls: the leaves of a structure."""
+
+    def __init__(self, arguments: tuple):
+        leaves, self.structure = tree_flatten(arguments)
+        self.leaves = [*map(as_tensor, leaves)]
+        shapes = [tuple(x.shape) for x in self.leaves if isinstance(x, torch.Tensor)]
+        lengths = {shape[0] if shape else 0 for shape in shapes}
+        if len(lengths) != 1 or 0 in lengths:
+            raise ValueError(
+                f"scan needs arrays with one number of steps, at least 1, not {shapes}"
+            )
+        self.steps = lengths.pop()
+
+    def row(self, step: int, change: Callable = lambda x: x) -> tuple:
+        """The arguments of a step."""
+        row = [change(x[step]) if isinstance(x, torch.Tensor) else x for x in self.leaves]
+        return tree_unflatten(row, self.structure)
+
+    def kind(self) -> tuple:
+        """What a recording depends on, and Dynamo would not keep apart."""
+        return str(self.structure), *(
+            (x.dtype, x.shape[1:]) if isinstance(x, torch.Tensor) else type(x) for x in self.leaves
+        )
+
+
+class Phases:
+    """Calls methods of a learner with arrays.
+
+    Attributes:
+        learner: the object whose methods are called. Its tensors always have the newest numbers.
+        engine: "compiled", or "torch" from the first phase on that cannot be compiled.
+        reason: why PyTorch computes, or None.
+    """
+
+    def __init__(self, learner: Any, engine: str = "auto"):
+        if engine not in ("auto", "compiled", "torch"):
+            raise ValueError(f"engine must be 'auto', 'compiled' or 'torch', not {engine!r}")
+        self.learner, self.strict = learner, engine == "compiled"
+        self.engine = "torch" if engine == "torch" else "compiled"
+        self.reason: str | None = None
+        self.schedules: dict[str, Any] = {}  # of checks, by method
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """What a method returns for arrays (NumPy's or tensors), numbers and None, by PyTorch.
+
+        Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
+        arrays. The method may change the learner, but not the arguments, of which it gets copies.
+        """
+        given = (each_of(lambda x: as_tensor(x, copy=True), x) for x in arguments)
+        return each_of(as_array, getattr(self.learner, method)(*given))
+
+    def scan(self, method: str, *arguments: Any) -> Any:
+        """The method called once for each row of the arguments' arrays, and the results stacked.
+
+        Numbers and None are the same in all calls.
+
+        Raises:
+            ValueError: the arrays differ in the length of their first axis, or it is 0; or the
+                engine is "compiled" and cannot be.
+        """
+        given, reason = Given(arguments), ""
+        if self.engine == "compiled":
+            try:
+                with LOCK:
+                    return self.phase(method, given)
+            except Void:
+                pass
+            except Exception as error:  # a broken or another installation fails in any way
+                reason = f"{method} {in_a_line(error)}"
+        # If it is an error of the learner's own, PyTorch raises it.
+        found = self.by_torch(method, given, given.steps)
+        if reason:
+            self.give_way(reason)
+        return found
+
+    def by_torch(
+        self, method: str, given: Given, steps: int, change: Callable = lambda x: x
+    ) -> Any:
+        """The stacked results of the first steps by PyTorch; it gets copies of what is given."""
+        found = []
+        for k in range(steps):
+            row = given.row(k, lambda x: change(x.clone()))
+            found.append(each_of(as_array, getattr(self.learner, method)(*row)))
+        return tree_map(lambda *each: stacked(each), *found)
+
+    def phase(self, method: str, given: Given) -> Any:
+        """All steps as one call, checked now and then."""
+        from torch_phases import check, recording  # which need Dynamo and JAX
+        from torch_phases.step import Phase
+
+        first, contents = given.row(0), Contents(self.learner)
+        rows = zip(tree_leaves(first), given.leaves, strict=True)
+        stacks = {id(row): x for row, x in rows if isinstance(x, torch.Tensor)}
+        schedule = self.schedules.setdefault(method, check.Schedule())
+        while True:
+            recorder = recording.recorder_of(self.learner, contents, (method, *given.kind()))
+            function = getattr(self.learner, method)
+            step, inputs, result = recorder.note(function, contents, first)
+            phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
+            tried = schedule.due(id(step), given.steps)
+            by_torch = functools.partial(self.by_torch, method, given, tried)
+            names = Contents(self.learner).names()
+            wrong = check.difference(phase, by_torch, names, tried) if tried else None
+            if wrong is None:
+                break
+            if recorder.is_new:
+                raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
+            recording.forget(recorder)
+            print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
+        return tree_unflatten(phase.run(given.steps), tree_structure(result))
+
+    def give_way(self, reason: str) -> None:
+        """Leave all to PyTorch from here on, and say why."""
+        self.engine, self.reason = "torch", reason
+        if self.strict:
+            raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
+        print(f"engine: torch, because {reason}. A compiled step is several times as fast")
+
+
+def as_tensor(x: Any, copy: bool = False) -> Any:
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x.copy() if copy or not x.flags.writeable else x)
+    if isinstance(x, torch.Tensor):
+        return x.detach().clone() if copy else x.detach()
+    return x
+
+
+def as_array(x: Any) -> Any:
+    return x.numpy(force=True).copy() if isinstance(x, torch.Tensor) else x
+
+
+def each_of(function: Callable, value: Any) -> Any:
+    """The function of each leaf of a structure. PyTorch's walk takes 20 us, even for one array."""
+    is_one = isinstance(value, (torch.Tensor, np.ndarray))
+    return function(value) if is_one else tree_map(function, value)
+
+
+def stacked(values: Any) -> Any:
+    return None if all(value is None for value in values) else np.stack(values)

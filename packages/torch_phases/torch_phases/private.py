@@ -1,0 +1,182 @@
+"""All that this package uses of PyTorch without a promise that it stays; 2.13 was run.
+
+Whatever is missing in another version makes the import of this file fail. Then PyTorch computes,
+and a line says so (`phases.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._dynamo as dynamo
+import torch.fx.traceback as traceback
+from torch._decomp import core_aten_decompositions, decomposition_table
+from torch._dynamo.side_effects import SideEffects
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.variables import TensorVariable
+from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
+
+__all__ = ["make_fx", "traceback"]
+
+SETTINGS = {
+    "trace_autograd_ops": True,  # backward() belongs to the graph
+    "trace_numpy": False,  # NumPy's random numbers would be PyTorch's
+    "specialize_int": True,  # whole numbers are looked at, not computed with
+    "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
+}
+for setting in SETTINGS:
+    getattr(dynamo.config, setting)
+if not dynamo.is_dynamo_supported():
+    raise ImportError("torch.compile does not run on this platform or Python")
+for place in (InstructionTranslator.current_tx, SideEffects._get_modified_vars):
+    assert callable(place)
+
+
+# Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
+logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
+    lambda record: "Profiler" not in record.getMessage()
+)
+
+
+@torch.no_grad()
+def copy(into: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
+    """Numbers of some tensors into others, in one call."""
+    if tensors:
+        torch._foreach_copy_(into, tensors)
+
+
+def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:
+    """Dynamo 2.13 notes at its only None of all recordings that it is this gradient, once it is."""
+    found = get(variable, *args)
+    CONSTANT_VARIABLE_NONE.source = None
+    return found
+
+
+@contextlib.contextmanager
+def settings() -> Iterator[None]:
+    """A context in which Dynamo records as a phase needs it."""
+    mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
+    CONSTANT_VARIABLE_NONE.source = None
+    with dynamo.config.patch(SETTINGS), mended:
+        yield
+
+
+def side_effects() -> Iterator[tuple[str, list[str], Any]]:
+    """What the method that is being recorded changes and is no tensor: where Dynamo has it from,
+    names of attributes, and a trace."""
+    effects = InstructionTranslator.current_tx().output.side_effects
+    for each in effects._get_modified_vars():
+        if hasattr(each, "has_new_items") and not each.has_new_items():
+            continue  # a dict that was given what it had
+        changes = effects.store_attr_mutations.get(each, {})
+        attributes = [name for name, new in changes.items() if not is_as_before(each, name, new)]
+        if changes and not attributes:
+            continue  # such as train() and eval() again
+        if each.source is None or each.python_type() in (torch.Tensor, torch.nn.Parameter):
+            if {*attributes} <= {"grad"}:
+                continue
+        stacks = effects.mutation_user_stacks.get(each)
+        source = each.source.name if each.source is not None else each.python_type().__name__
+        yield source, attributes, stacks and stacks[-1]
+
+
+def is_as_before(each: Any, name: str, new: Any) -> bool:
+    """Whether an attribute that was written has in the end the value that it had."""
+    known = vars(each.value).get(name) if hasattr(each.__dict__.get("value"), "__dict__") else None
+    return known is not None and new.is_python_constant() and new.as_python_constant() is known
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """What is the same for all tensors that share memory."""
+    return tensor.untyped_storage()._cdata
+
+
+def has_hooks(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and bool(
+        tensor._backward_hooks or tensor._post_accumulate_grad_hooks
+    )
+
+
+def optimizer_has_hooks(optimizer: torch.optim.Optimizer) -> bool:
+    own = optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks
+    return bool(own or _global_optimizer_pre_hooks or _global_optimizer_post_hooks)
+
+
+def begin(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """Make the zero state that a kind such as Adam makes in its first step; say of what."""
+    make: Any = getattr(optimizer, "_init_group", None)
+    state = optimizer.state
+    known = {*map(id, state)}
+    for group in optimizer.param_groups if make else ():
+        new = [x for x in group["params"] if x.grad is not None and id(x) not in known]
+        if new:
+            make(group, *([] for _ in [*inspect.signature(make).parameters][1:]))
+        if isinstance(optimizer, torch.optim.SGD) and group["momentum"] and not group["dampening"]:
+            for x in new:  # which begins with a gradient, and so with 0 times a buffer more
+                state[x]["momentum_buffer"] = torch.zeros_like(x)
+    return [x for x in state if id(x) not in known]
+
+
+@functools.cache
+def plain(kind: type) -> type:
+    """A kind of optimizer without what is wrapped around its methods, hiding it from Dynamo."""
+    names: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        names |= {
+            name: inspect.unwrap(x) if inspect.isfunction(x) else x
+            for name, x in vars(base).items()
+        }
+    for name in ("__dict__", "__weakref__"):
+        names.pop(name, None)
+    return type(kind.__name__, (), names | {"step": torch.no_grad()(names["step"])})
+
+
+def name_of(operation: Any) -> str:
+    """The name of an operation of ATen with its overload, such as "add.Tensor"."""
+    if not hasattr(operation, "_schema"):
+        return str(operation)
+    space, _, name = operation._schema.name.partition("::")
+    return f"{name}.{operation._overloadname}" if space == "aten" else f"{space}.{name}"
+
+
+def is_random(operation: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
+
+
+@functools.cache
+def decompositions() -> Mapping[Any, Callable]:
+    """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
+    table = {**decomposition_table, **core_aten_decompositions(), **one_by_one()}
+    table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
+    return {operation: f for operation, f in table.items() if not is_random(operation)}
+
+
+def one_by_one() -> dict[Any, Callable]:
+    """Operations on lists of tensors, by those on tensors."""
+
+    def listed(name: str) -> Callable:
+        def each(*args: Any, **kwargs: Any) -> list:
+            columns = (x if isinstance(x, (list, tuple)) else itertools.repeat(x) for x in args)
+            rows = zip(*columns, strict=False)
+            return [getattr(torch.Tensor, name)(*row, **kwargs) for row in rows]
+
+        return each
+
+    names = [x for x in dir(torch) if x.startswith("_foreach_") and not x.endswith("_")]
+    return {
+        getattr(packet, overload): listed(name.removeprefix("_foreach_"))
+        for name in names
+        if (packet := getattr(torch.ops.aten, name, None))
+        for overload in packet.overloads()
+        if "out" not in overload
+    }

@@ -1,0 +1,140 @@
+"""Methods as `torch.compile` sees them: it takes a call into one graph, or says why it cannot.
+
+Before each phase it looks whether its graph still holds. What it then runs is not a step, but this
+back end, which only notes the tensors that the graph wants; a phase is computed from them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from torch_phases import private
+from torch_phases.reading import Contents
+from torch_phases.step import Step
+from torch_phases.to_jax import OPERATIONS
+from torch_phases.words import GRADIENT, HOOKS, SIZES, Refused, changed
+
+RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
+COUNT = itertools.count()
+RECORDERS: dict[tuple, Recorder] = {}
+
+
+def recorder_of(learner: Any, contents: Contents, key: tuple) -> Recorder:
+    """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
+    shapes = [x.shape for x in contents.tensors]  # Dynamo may compute with sizes that change
+    key = type(learner), *key, *shapes
+    known = RECORDERS.get(key)
+    if known is None or any(f.__code__ is not code for f, code in known.codes.items()):
+        known = RECORDERS[key] = Recorder(type(learner).__name__)
+    return known
+
+
+def forget(recorder: Recorder) -> None:
+    """Record anew from here on."""
+    for key in [key for key, known in RECORDERS.items() if known is recorder]:
+        del RECORDERS[key]
+
+
+class Recorder:
+    """Recordings of one method of a class."""
+
+    rates: Sequence = ()  # tensors that stood for learning rates, and their groups
+
+    def __init__(self, name: str, has: Callable[[str], bool] = OPERATIONS.__contains__):
+        self.has = has
+        self.wanted: Any = None  # the step, and the inputs of its graph
+        self.is_new = False  # whether the call before was recorded
+        self.codes: dict = {}  # of functions, as they were recorded
+        self.more: list[torch.Tensor] = []  # that get gradients and hang nowhere on the learner
+
+        def one(function: Any, *arguments: Any) -> Any:
+            return function(*arguments)
+
+        # Dynamo knows its recordings, and which shapes have changed, by this name.
+        one.__code__ = one.__code__.replace(co_name=f"{name}_{next(COUNT)}")
+        options: Any = {"backend": self.backend, "recompile_limit": RECORDINGS}
+        self.recorded = torch.compile(one, fullgraph=True, **options)
+
+    def backend(self, module: Any, examples: list) -> Any:
+        for change in private.side_effects():
+            raise changed(*change)
+        if not all(isinstance(x, torch.Tensor) for x in examples):  # a size that has changed
+            raise Refused(*SIZES)
+        step = Step(module, examples, self.has)
+        grads = {id(x.grad) for x in examples if x.is_leaf and x.grad is not None}
+        if any(id(examples[k]) in grads for k in step.used):
+            raise Refused(*GRADIENT)
+        self.is_new = True
+
+        def note(*inputs: torch.Tensor) -> list:
+            self.wanted = step, inputs
+            return [*step.outputs]
+
+        return note
+
+    def note(self, function: Any, contents: Contents, arguments: Any) -> tuple:
+        """The step, the inputs of its graph, and what the call returned."""
+        self.is_new = False
+        learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf] + self.more
+        before, begun = [(x, x.grad) for x in learn], []
+        try:
+            for x in learn:  # as after a step: whether a graph uses them shows in its inputs
+                x.grad = torch.empty_like(x)
+            begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
+            with private.settings(), opened(contents.optimizers) as self.rates:
+                result = self.recorded(function, *arguments)
+            if any(map(private.has_hooks, self.wanted[1])):
+                raise Refused(*HOOKS)
+        except BaseException:
+            for state, x in begun:
+                del state[x]
+            for x, grad in before:
+                x.grad = grad
+            raise
+        if self.is_new:
+            self.codes |= contents.codes()
+        (step, inputs), self.wanted = self.wanted, None
+        known, used = {*map(id, learn)}, {*map(id, inputs)}
+        for state, x in begun:
+            if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
+                del state[x]
+        graded = [x for x in inputs if x.requires_grad and x.is_leaf and x.grad is not None]
+        for x in (*learn, *graded):  # gradients stay inside
+            x.grad = None
+        if more := [x for x in graded if id(x) not in known]:
+            self.more += more
+            return self.note(function, contents, arguments)
+        return step, inputs, result
+
+
+@contextlib.contextmanager
+def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[list]:
+    """Optimizers as objects like any other: PyTorch's hide their steps from Dynamo.
+
+    Yields pairs of a tensor and of the group of parameters that has it as its learning rate.
+    """
+    with contextlib.ExitStack() as undone:
+        rates = []
+        for each in optimizers:
+            if private.optimizer_has_hooks(each):
+                raise Refused(*HOOKS)
+            undone.callback(setattr, each, "__class__", type(each))
+            if step := vars(each).pop("step", None):  # a schedule's, which notes that it was called
+                undone.callback(vars(each).update, step=step)
+            for group in each.param_groups:
+                others: dict[str, Any] = {
+                    name: False for name in ("foreach", "fused") if name in group
+                }
+                if isinstance(group.get("lr"), float):
+                    others["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
+                    rates.append((others["lr"], group))
+                undone.callback(group.update, {name: group[name] for name in others})
+                group.update(others)
+            kind: Any = type(each)
+            each.__class__ = private.plain(kind)
+        yield rates

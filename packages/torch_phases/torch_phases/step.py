@@ -1,0 +1,323 @@
+"""A recorded step as a function of JAX's arrays, and many steps as one call."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functionalize
+from torch.fx import Interpreter, Node
+
+from torch_phases import private, to_jax, words
+from torch_phases.phases import stacked
+from torch_phases.private import make_fx, memory_of, name_of, traceback
+from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
+from torch_phases.words import Refused, Void
+
+ROOM = 64  # steps for which a phase has room, or a power of two above
+DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
+    "randn.default rand.default randint.default randint.low randperm.default randn_like.default "
+    "rand_like.default randint_like.default randint_like.low_dtype normal_functional.default "
+    "normal.float_float bernoulli.p uniform.default exponential.default random.to "
+    "random.from".split()
+)
+
+
+class Step:
+    """A graph of Dynamo without backward passes, operations in place and rare operations.
+
+    Args:
+        module: the graph.
+        examples: its inputs.
+        has: whether an operation, by its name, stays; others are made of these where PyTorch knows
+            how.
+
+    Attributes:
+        inputs, results: nodes; a result may be None.
+        changed: which inputs the step writes into, by number.
+        draws: nodes of random numbers, in their order.
+        outputs: tensors that stand for the results, to find out what a method returns.
+    """
+
+    def __init__(self, module: Any, examples: Sequence[torch.Tensor], has: Callable[[str], bool]):
+        numbers_to_tensors(module.graph)
+        module.recompile()
+        table = {
+            operation: f
+            for operation, f in private.decompositions().items()
+            if not has(name_of(operation))
+        }
+        copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
+        with torch.random.fork_rng(devices=()), traceback.preserve_node_meta():
+            with torch.enable_grad():  # the backward passes become operations
+                whole = make_fx(Interpreter(module).run)(*copies)
+            with torch.no_grad():  # and those in place become pure
+                pure = functionalize(Interpreter(whole).run, remove="mutations")
+                self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
+        nodes = self.graph.graph.nodes
+        self.calls = [n for n in nodes if n.op == "call_function"]
+        self.inputs = [n for n in nodes if n.op == "placeholder"]
+        self.draws = [n for n in self.calls if private.is_random(n.target)]
+        for n in self.draws:
+            if name_of(n.target) not in DRAWS or n.kwargs.get("generator"):
+                raise Refused(*words.RANDOM, code_of(n))
+        others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
+        if missing := [n for n in others if not has(name_of(n.target))]:
+            names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
+            what = (
+                words.SIZES if "_assert_scalar" in names else (f"uses {names}, not translated", "")
+            )
+            raise Refused(*what, code_of(missing[0]))
+        written = {n.args[0] for n in self.calls if is_written(n)}
+        self.changed = [k for k, n in enumerate(self.inputs) if n in written]
+        end = next(iter(reversed(nodes)))
+        self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
+        (results,) = end.args
+        self.results = [results] if isinstance(results, Node) else [*results]
+        values = [x.meta["val"] if isinstance(x, Node) else x for x in self.results]
+        self.outputs: list[Any] = [
+            x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in values
+        ]
+        self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
+        self.phases: dict[tuple, Any] = {}
+
+    def needed(self, wanted: Sequence[int]) -> list[Any]:
+        """The nodes that tensors and these results need, each after those that it needs itself."""
+        kept = {self.results[k] for k in wanted} | {n for n in self.calls if is_written(n)}
+        for n in reversed(self.graph.graph.nodes):
+            if n in kept:
+                kept |= {*n.all_input_nodes}
+        return [n for n in self.graph.graph.nodes if n in kept]
+
+    def run(self, inputs: dict, draws: Sequence, wanted: Sequence[int]) -> tuple[list, list]:
+        """One step: what is written into the inputs, and those of the results that are wanted."""
+        values, new = {self.inputs[k]: x for k, x in inputs.items()}, {}
+        values |= zip(self.draws, draws, strict=True)
+        for n in self.needed(wanted):
+            if n.op == "get_attr":
+                values[n] = jnp.asarray(getattr(self.graph, n.target).numpy())
+            elif n.op == "call_function" and n not in values:
+                values[n] = value_of(n, values)
+                if is_written(n):
+                    new[n.args[0]] = values[n]
+        after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
+        return after, [values[self.results[k]] for k in wanted]
+
+    def compiled(self, given: Sequence[int], wanted: list[int], packed: Packed, room: int) -> Any:
+        """The phase with some inputs as rows, and with some results; `room` steps at most."""
+        state = [k for k in self.changed if k not in given]
+        fixed = [k for k in self.used if k not in (*given, *state)]
+
+        def phase(before, others, stacks, draws, steps):
+            def body(k, carried):
+                before, results, failed = carried
+                row = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
+                inputs = dict(zip(state, before, strict=True))
+                inputs |= zip((*fixed, *given), (*others, *row[: len(given)]), strict=True)
+                to_jax.FAULTS.clear()
+                after, found = self.run(inputs, row[len(given) :], wanted)
+                after = [x for k, x in zip(self.changed, after, strict=True) if k not in given]
+                failed = functools.reduce(jnp.logical_or, to_jax.FAULTS, failed)
+                results = [
+                    jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
+                    for x, y in zip(results, found, strict=True)
+                ]
+                return after, results, failed
+
+            empty = [self.outputs[k] for k in wanted]
+            results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]
+            carried = packed.split(before), results, jnp.bool_(False)
+            after, *others = jax.lax.fori_loop(0, steps, body, carried)
+            return packed.join(after), *others
+
+        return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
+
+
+class Packed:
+    """Room for the numbers of several tensors side by side, one row for each type of numbers.
+
+    JAX takes some 20 us for each array that it is given or gives back.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        self.views, self.rows, self.own = [*tensors], list[np.ndarray](), list[list[int]]()
+        for kind in dict.fromkeys(x.dtype for x in tensors):
+            own = [k for k, x in enumerate(tensors) if x.dtype is kind]
+            row = torch.zeros(sum(tensors[k].numel() for k in own), dtype=kind)
+            for k, part in zip(own, row.split([tensors[k].numel() for k in own]), strict=True):
+                self.views[k] = part.view(tensors[k].shape)
+            self.rows.append(row.numpy())
+            self.own.append(own)
+
+    def split(self, rows: Sequence) -> list:
+        """Arrays of JAX, one for each tensor."""
+        found: list[Any] = [*self.views]
+        for row, own in zip(rows, self.own, strict=True):
+            ends = np.cumsum([self.views[k].numel() for k in own])[:-1]
+            for k, part in zip(own, jnp.split(row, ends), strict=True):
+                found[k] = part.reshape(self.views[k].shape)
+        return found
+
+    def join(self, arrays: Sequence) -> list:
+        """And their rows."""
+        return [jnp.concatenate([arrays[k].ravel() for k in own]) for own in self.own]
+
+
+class Phase:
+    """Steps of a recorded method for some tensors.
+
+    Args:
+        step: of which there are many.
+        inputs: the tensors that the graph takes.
+        stacks: rows of those of them that each step has its own of, by their id.
+        leaves: what the recorded call returned.
+
+    Attributes:
+        state: tensors that the phase changes.
+    """
+
+    def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
+        self.step, self.stacks, self.leaves = step, stacks, leaves
+        given = [k for k, x in enumerate(inputs) if id(x) in stacks]
+        for x in leaves:
+            if isinstance(x, torch.Tensor) and not {id(x)} & {*step.places, *stacks}:
+                raise Refused(*words.RETURNED)
+        wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
+        if any(step.results[k] in step.inputs for k in wanted):
+            raise Refused(*words.RETURNED)
+        state = [k for k in step.changed if k not in given]
+        self.state, known = [inputs[k] for k in state], {*given, *state}
+        self.fixed = [inputs[k] for k in step.used if k not in known]
+        written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
+        if len(written) < len(state) or written & read:  # no guard of Dynamo sees that
+            raise Refused(*words.SHARED)
+        room = max(ROOM, 1 << (steps - 1).bit_length())
+        key = *given, None, *wanted, None, room
+        if key not in step.phases:
+            packed = Packed(self.state)
+            rows = [room_for(stacks[id(inputs[k])], room) for k in given]
+            step.phases[key] = step.compiled(given, wanted, packed, room), packed, rows
+        self.function, self.packed, self.rows = step.phases[key]
+        self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
+
+    def run(self, steps: int) -> list:
+        """Compute the first steps; what the method returns in them, leaf by leaf.
+
+        Raises:
+            Void: PyTorch would have raised an error, such as for an index beyond an axis. The
+                learner and PyTorch's generator are as they were.
+        """
+        for memory, stack in zip(self.rows, self.given, strict=True):
+            memory[:steps] = stack[:steps].numpy()
+        chance = torch.get_rng_state() if self.step.draws else None
+        drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
+        draws = [room_for(torch.stack(each), self.room) for each in drawn]
+        private.copy(self.packed.views, self.state)
+        fixed = [x.detach().numpy() for x in self.fixed]
+        with jax.enable_x64(True):
+            given = self.packed.rows, fixed, self.rows, draws, np.int32(steps)
+            after, found, failed = self.function(*given)
+        if failed:
+            if chance is not None:
+                torch.set_rng_state(chance)
+            raise Void
+        for row, new in zip(self.packed.rows, after, strict=True):
+            row[...] = np.asarray(new)
+        private.copy(self.state, self.packed.views)
+        results = dict(zip(self.wanted, found, strict=True))
+
+        def leaf(x: Any) -> Any:
+            if id(x) in self.step.places:
+                return np.array(np.asarray(results[self.step.places[id(x)]])[:steps])
+            stack = self.stacks.get(id(x))
+            return stacked([x] * steps) if stack is None else stack[:steps].numpy().copy()
+
+        return [*map(leaf, self.leaves)]
+
+
+def value_of(n: Any, values: dict) -> Any:
+    """The value of an operation.
+
+    What PyTorch's optimizers do with single numbers, they do in double precision, such as
+    1 - beta**t. So does this, until a number meets an array.
+    """
+    kind = n.meta.get("val")
+    alone = is_number(kind) and all(is_number(x.meta.get("val")) for x in n.all_input_nodes)
+
+    def argument(x: Any) -> Any:
+        known = x.meta.get("val")
+        if not is_number(known):
+            return values[x]
+        met = kind if isinstance(kind, torch.Tensor) and kind.is_floating_point() else known
+        return values[x].astype(np.float64 if alone else number_type(met.dtype))
+
+    args, kwargs = torch.fx.map_arg((n.args, n.kwargs), argument)
+    if is_of_python(n):
+        return n.target(*args)
+    try:
+        found = OPERATIONS[name_of(n.target)](*args, **kwargs)
+    except Refused:
+        raise
+    except Exception as error:
+        told = str(error).strip().partition("\n")[0]
+        what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"
+        raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
+    if not isinstance(kind, torch.Tensor):
+        return found
+    return found.reshape(kind.shape).astype(np.float64 if alone else number_type(kind.dtype))
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.ndim == 0 and x.is_floating_point()
+
+
+def is_of_python(n: Node) -> bool:
+    """Whether a node only takes a value of several, or computes with numbers of Python."""
+    return isinstance(n.target, type(len))
+
+
+def is_written(n: Node) -> bool:
+    """Whether it is what is written into an input."""
+    return name_of(n.target) == "copy_.default"
+
+
+def shape_of(n: Node) -> Any:
+    return getattr(n.meta.get("val"), "shape", None)
+
+
+def code_of(n: Node) -> str:
+    """The function and the line of code of a node, as far as they are known."""
+    return words.place_in(n.meta.get("stack_trace") or "")
+
+
+def numbers_to_tensors(graph: Any) -> None:
+    """Numbers of Python that have changed, such as learning rates, are inputs of a graph."""
+    for n in graph.find_nodes(op="call_method", target="item"):
+        if n.args[0].op != "placeholder":
+            raise Refused(*words.LOOKS, code_of(n))
+        with graph.inserting_before(n):
+            n.replace_all_uses_with(graph.call_method("to", (n.args[0], torch.float32)))
+        graph.erase_node(n)
+    for n in graph.nodes:  # x.add_(y, alpha=rate) takes no tensor as a rate
+        if isinstance(factor := n.kwargs.get("alpha"), Node):
+            with graph.inserting_before(n):
+                product = graph.call_function(torch.mul, (n.args[1], factor))
+            n.args, n.kwargs = (n.args[0], product), {}
+
+
+def draw(n: Any) -> torch.Tensor:
+    """New random numbers of a node, from PyTorch's generator."""
+    args = torch.fx.map_arg(
+        n.args, lambda x: torch.empty(x.meta["val"].shape, dtype=x.meta["val"].dtype)
+    )
+    return n.target(*args, **{k: v for k, v in n.kwargs.items() if k != "device"})
+
+
+def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
+    """Rows and room for more, from a multiple of 64 bytes on, so that JAX takes it as it is."""
+    memory = torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype)
+    memory[: len(stack)] = stack[:room]
+    return memory.numpy()

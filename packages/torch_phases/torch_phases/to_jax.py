@@ -1,0 +1,282 @@
+"""PyTorch's operations in JAX, by their names with the overload, such as "add.Tensor".
+
+JAX is imported with this module: on the processor, in one thread.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from typing import Any
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from platformdirs import user_cache_dir
+
+from torch_phases.words import Refused
+
+# `jit` takes these.
+COMPILER_OPTIONS: dict[str, Any] = {
+    "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
+    # One operation after the other, in the thread that calls: up to a quarter faster in a training.
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+}
+
+
+def set_up(config: Any) -> None:
+    if not config.jax_platforms:  # networks this small learn faster here than on a GPU
+        config.update("jax_platforms", "cpu")
+    config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
+    if not config.jax_compilation_cache_dir:  # where compiled phases outlive the process
+        config.update("jax_compilation_cache_dir", user_cache_dir("torch_phases"))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+    with mock.patch.dict(os.environ, NPROC=os.environ.get("NPROC", "1")):  # XLA's threads
+        jax.devices()
+
+
+set_up(jax.config)
+
+NUMBERS = {
+    getattr(torch, name): np.dtype(name)
+    for name in "float32 float64 int8 int16 int32 int64 uint8 bool".split()
+}
+
+
+def number_type(dtype: torch.dtype | None) -> Any:
+    if dtype is not None and dtype not in NUMBERS:
+        raise Refused(f"has numbers of the type {dtype}, which are not compiled")
+    return NUMBERS[dtype or torch.float32]
+
+
+# ----------------------------------------------------------------------------- operations by name
+
+
+FAULTS: list[Any] = []  # where PyTorch would have raised an error: of the evaluation under way
+
+
+def index_of(index: Any, size: int, least: int = 0) -> Any:
+    """An index that must be from `least` up to a size."""
+    FAULTS.append(jnp.any((index < least) | (index >= size)))
+    return index
+
+
+def remainder(a, b):
+    FAULTS.append(jnp.any(jnp.equal(b, 0)))  # an error for whole numbers
+    return jnp.remainder(a, b)
+
+
+def sign(x):
+    """By a division, which XLA does once. What is cheap it does again for each row of a product."""
+    y = jnp.where(abs(x) > 0, jnp.clip(x, -1, 1), 0)
+    return y / jnp.where(y == 0, 1, abs(y))
+
+
+def times(a, b):
+    """A product. XLA makes a choice of one with what is true or false, and loses 0 * infinity."""
+    a, b = (b, a) if is_bool(a) else (a, b)
+    return jnp.where(b, a, a * 0) if is_bool(b) and not is_bool(a) else a * b
+
+
+def is_bool(x):
+    return getattr(x, "dtype", None) is not None and jnp.issubdtype(x.dtype, jnp.bool_)
+
+
+def elu_backward(g, alpha, scale, input_scale, is_result, x):
+    below = x + alpha * scale if is_result else jnp.exp(x * input_scale) * alpha * scale
+    slope = jnp.where(x <= 0, input_scale * below, scale)
+    return g * jnp.where(jnp.isnan(x), x, slope)  # as PyTorch's vectorized loops have it
+
+
+def smooth_l1_loss_backward(g, x, y, reduction, beta):
+    """Of Huber's loss: PyTorch's own decomposition has a slope of 1 where nothing is a number."""
+    share, away = 1 / x.size if reduction == 1 else 1.0, x - y
+    return g * share * jnp.clip(away / beta if beta else jnp.sign(away), -1, 1)
+
+
+def product(a, b):
+    """Of matrices. XLA takes up to half as long again where it turns the second one within it."""
+    return a @ jax.lax.optimization_barrier(b)
+
+
+def mean_column(x):
+    """With it a mean over rows is a product: a sum in a fixed order is one addition at a time."""
+    return jnp.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)
+
+
+def layer_norm(x, shape, weight, bias, epsilon):
+    """Normalized x, its means and 1 / its standard deviations (Ba et al., 2016)."""
+    if len(shape) > 1:
+        raise Refused("normalizes layers over several axes, which is not compiled")
+    mean = x @ mean_column(x)
+    centered = x - mean
+    scale = jax.lax.rsqrt(centered**2 @ mean_column(x) + epsilon)
+    y = centered * scale
+    y = y if weight is None else y * weight
+    return (y if bias is None else y + bias), mean, scale
+
+
+def layer_norm_backward(g, x, shape, mean, scale, weight, bias, wanted):
+    normal = (x - mean) * scale
+    inner = g if weight is None else g * weight
+    column = mean_column(x)
+    grad = scale * (inner - inner @ column - normal * ((inner * normal) @ column))
+    rows = tuple(range(g.ndim - 1))
+    return (
+        grad,
+        jnp.sum(g * normal, rows) if wanted[1] else None,
+        jnp.sum(g, rows) if wanted[2] else None,
+    )
+
+
+def over(function, **options):
+    """A function of all elements, or of those along some axes."""
+
+    def reduced(x, dims=None, keepdim=False, **_):
+        axes = dims if isinstance(dims, int) else tuple(dims or ()) or None
+        return function(x, axis=axes, keepdims=keepdim, **options)
+
+    return reduced
+
+
+def variance(x, dims=None, correction=1, keepdim=False):
+    return over(jnp.var, ddof=correction)(x, dims, keepdim)
+
+
+def both(one, other):
+    return lambda *args, **options: (one(*args, **options), other(*args, **options))
+
+
+def part(x, dim, start=None, end=None, step=1):
+    return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
+
+
+def expand(x, shape, **_):
+    """Broadcast; -1 stands for a size of x."""
+    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(map(abs, shape))))
+
+
+def places(x, indices):
+    return tuple(
+        slice(None) if index is None else index_of(index, size, -size)
+        for size, index in zip(x.shape, indices, strict=False)
+    )
+
+
+def index_put(x, indices, values, accumulate=False):
+    at = x.at[places(x, indices)]
+    return at.add(values) if accumulate else at.set(values)
+
+
+def along(x, index, dim):
+    """Places for an index along one axis (gather, scatter): the others as far as it reaches."""
+    at = list(jnp.indices(index.shape))
+    at[dim] = index_of(index, x.shape[dim])
+    return tuple(at)
+
+
+def typed(x, dtype=None, **_):
+    new = x.dtype if dtype is None else number_type(dtype)
+    if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
+        FAULTS.append(jnp.any(~(jnp.abs(x) < float(jnp.iinfo(new).max))))
+    return x.astype(new)
+
+
+OPERATIONS = {
+    f"{name}.default": getattr(jnp, name)
+    for name in (
+        "abs exp exp2 expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh "
+        "asinh acosh atanh floor ceil trunc round reciprocal isnan maximum minimum atan2 hypot "
+        "logical_and logical_or logical_not flip max min"
+    ).split()
+}
+for name, function in {
+    "add": lambda a, b, alpha=1: a + alpha * b,
+    "sub": lambda a, b, alpha=1: a - alpha * b,
+    "div": jnp.divide,
+    "remainder": remainder,
+    "bitwise_and": jnp.bitwise_and,
+    "bitwise_or": jnp.bitwise_or,
+    "mul": times,
+    "lerp": lambda a, b, weight: a + weight * (b - a),
+    **{name: getattr(operator, name) for name in "gt ge lt le eq ne".split()},
+}.items():
+    OPERATIONS |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
+OPERATIONS |= {
+    "elu_backward.default": elu_backward,
+    "smooth_l1_loss_backward.default": smooth_l1_loss_backward,
+    "hardtanh_backward.default": lambda g, x, low, high: jnp.where((x > low) & (x < high), g, 0),
+    "neg.default": lambda x: -x,
+    "rsqrt.default": jax.lax.rsqrt,
+    "erf.default": jax.lax.erf,
+    "sigmoid.default": jax.nn.sigmoid,
+    "sign.default": sign,
+    "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
+    "pow.Tensor_Tensor": jnp.power,
+    "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
+    "clamp.default": jnp.clip,
+    "clamp.Tensor": jnp.clip,
+    "where.self": jnp.where,
+    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
+    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
+    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
+    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
+    "copy_.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape),
+    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
+    "_to_copy.default": typed,
+    "mm.default": product,
+    "bmm.default": jnp.matmul,
+    "addmm.default": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b),
+    "native_layer_norm.default": layer_norm,
+    "native_layer_norm_backward.default": layer_norm_backward,
+    "sum.default": over(jnp.sum),
+    "sum.dim_IntList": over(jnp.sum),
+    "mean.default": over(jnp.mean),
+    "mean.dim": over(jnp.mean),
+    "var.correction": variance,
+    "var_mean.correction": both(variance, over(jnp.mean)),
+    "amax.default": over(jnp.max),
+    "amin.default": over(jnp.min),
+    "max.dim": both(over(jnp.max), over(jnp.argmax)),
+    "min.dim": both(over(jnp.min), over(jnp.argmin)),
+    "argmax.default": over(jnp.argmax),
+    "scatter.src": lambda x, dim, index, y: x.at[along(x, index, dim)].set(
+        y[tuple(map(slice, index.shape))]
+    ),
+    "cumsum.default": lambda x, dim, **_: jnp.cumsum(x, dim),
+    "sort.default": lambda x, dim=-1, descending=False: (
+        jnp.sort(x, dim, descending=descending),
+        jnp.argsort(x, dim, descending=descending),
+    ),
+    "permute.default": jnp.transpose,
+    "expand.default": expand,
+    "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
+    "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
+    "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
+    "slice_scatter.default": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
+    "split_with_sizes.default": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
+    "cat.default": jnp.concatenate,
+    "index.Tensor": lambda x, indices: x[places(x, indices)],
+    "index_put.default": index_put,
+    "gather.default": lambda x, dim, index, **_: x[along(x, index, dim)],
+    "scatter.value": lambda x, dim, index, value: x.at[along(x, index, dim)].set(value),
+    "scatter_add.default": lambda x, dim, index, y: x.at[along(x, index, dim)].add(
+        y[tuple(map(slice, index.shape))]
+    ),
+    "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
+    "full.default": lambda shape, value, **_: jnp.full(shape, value),
+    "scalar_tensor.default": lambda value, **_: jnp.asarray(value),
+    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
+    "new_empty_strided.default": lambda x, shape, *_, **__: jnp.zeros(shape, x.dtype),
+}
+SAME = (  # but for their shape, which each value gets
+    "view squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
+    "_local_scalar_dense"
+)
+EMPTY = "empty.memory_format empty_strided.default _efficientzerotensor.default"
+OPERATIONS |= {(x if "." in x else f"{x}.default"): lambda x, *_, **__: x for x in SAME.split()}
+OPERATIONS |= dict.fromkeys(EMPTY.split(), lambda shape, *_, **__: jnp.zeros(shape))
