@@ -94,7 +94,9 @@ def learning_of(agent: Any) -> dict:
     Raises:
         ValueError: as `learning`, or the noise on its torques is not what a page draws.
     """
-    settings = {name: getattr(agent.settings, name, x) for name, x in SETTINGS.items()}
+    settings: dict[str, Any] = {
+        name: getattr(agent.settings, name, x) for name, x in SETTINGS.items()
+    }
     check_noise(agent, settings["gaussian_sigma"])
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
