@@ -28,7 +28,7 @@ HEADER = "episode,score,min,max,seconds\n"
         ("max_episodes", 0, "greater than or equal to 1"),
         ("out_dir", "", "at least 1 character"),
         ("out_dir", "x" * 300, "File name too long"),
-        ("out_dir", f"{NOTEBOOK}/x", "is a file, and should be a folder"),
+        ("out_dir", f"{NOTEBOOK}/x", "(Not a directory|File exists)"),
         ("out_dir", "~nobody-of-this-name/x", "home directory"),
         ("overrides", '{"n_step": 5}', "write -y '{overrides: {n_step: 5}}'"),
         ("overrides", "n_step=5", "valid dictionary"),

@@ -172,7 +172,7 @@ COMMANDS = {
     "lab": lab,
     "watch": watch,
     "site": site,
-    "pictures": lambda *options: module("tutorial.pictures", *options),
+    "pictures": lambda *options: module("doc.pictures", *options),
     "test": test,
     "test-extras": test_extras,
     "lint": lint,

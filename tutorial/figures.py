@@ -131,12 +131,17 @@ class GrowingCurve:
 def show_swing(environment: Any, policy: Policy) -> None:
     """Show the first three seconds of an episode, of five arms at most, in real time.
 
-    The picture moves without any script, and begins late, because at first all arms hang.
+    The picture moves without any script, and begins late, because at first all arms hang. Where
+    OpenGL is missing, a line says so instead.
     """
     episode = itertools.islice(rollout(environment, policy), 0, 38, 2)  # every second decision
     frames = [observations[:5] for observations, _, _ in episode]
-    picture = moving_arms(frames, width=600, first=len(frames) * 4 // 5)
-    display(Image(picture, format="png"))
+    try:
+        picture = moving_arms(frames, width=600, first=len(frames) * 4 // 5)
+    except RuntimeError as error:
+        print(f"no moving picture: {error}")
+    else:
+        display(Image(picture, format="png"))
 
 
 def plot_gains(

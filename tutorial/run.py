@@ -25,8 +25,7 @@ import tapejit
 from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
 from tutorial.files import write_whole
-from tutorial.machine import processor
-from tutorial.randomness import random_states, restore_random_states, versions
+from tutorial.randomness import processor, random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
 
 
