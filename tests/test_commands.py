@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tutorial import commands, execute
 from tutorial.notebook import parameters_of
-from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.paths import DOC, NOTEBOOK, PROJECT
 from tutorial.settings import check_parameters
 
 
@@ -56,14 +56,12 @@ def make_run(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------- run
 
 
-def test_a_run_shows_the_cells_that_matter_and_names_its_files(make_run, tmp_path, capsys):
-    shown = new_code_cell("print('trained', seed)", metadata={"tags": ["training"]})
-    assert make_run(["print('an exercise')", shown], "mine", "-p", "seed", "3") == 0
+def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, capsys):
+    assert make_run(["print('trained', seed)"], "mine", "-p", "seed", "3") == 0
     said = capsys.readouterr().out
-    assert "trained 3" in said and "an exercise" not in said
+    assert "trained 3" in said
     assert (tmp_path / "runs" / "mine.html").as_uri() in said
     assert str(tmp_path / "trained" / "default" / "seed3") in said
-    assert "an exercise" in printed(tmp_path / "runs" / "mine.ipynb")
 
 
 def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
@@ -71,7 +69,7 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
     assert make_run(["print('second')"], "mine") == 0
     assert "the earlier" in capsys.readouterr().out
     [aside] = (tmp_path / "runs").glob("mine_*.ipynb")
-    assert printed(aside) == "first\n" and aside.with_suffix(".html").exists()
+    assert printed(aside) == "first\n"
     assert printed(tmp_path / "runs" / "mine.ipynb") == "second\n"
 
 
@@ -99,14 +97,9 @@ def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, c
     settings = "{max_episodes: 1, overrides: {engine: torch}}"
     assert execute.main([*options.split(), "-y", settings]) == 0
     cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
-    assert cells[0].source.startswith("# Pendulum-v1\n")
-    told = capsys.readouterr().out + "".join(
-        cell.source if cell.cell_type == "markdown" else str(cell.outputs) for cell in cells
-    )
+    told = capsys.readouterr().out + str([cell.get("outputs") for cell in cells])
     assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
     assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
-    page = (tmp_path / NOTEBOOK.name).with_suffix(".html").read_text()
-    assert 'alt="Figure 1: scores of this run' in page
 
 
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
@@ -118,18 +111,17 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
-    """Pictures that are nowhere, formulas that are wrong; links of doc/; and solutions closed."""
+    """Pictures that are nowhere, formulas that are wrong; and those of doc/ are in it."""
     texts = (
         "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](doc/gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/arm.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
+        "![map](doc/arm.svg)",
     )
-    solved = new_code_cell("print(6 * 7)", metadata={"tags": ["solution"]})
-    assert make_run([*map(new_markdown_cell, texts), solved, "print('the end')"], "mine") == 0
+    (tmp_path / "doc").mkdir()
+    shutil.copy(DOC / "arm.svg", tmp_path / "doc")
+    assert make_run([*map(new_markdown_cell, texts), "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
-    assert "Solution</summary><pre>print(6 * 7)</pre></details>" in page and ">42" not in page
-    assert "../doc/install.md" in page.split("Why?</summary>")[1].split("</details>")[0]
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
     assert any("](../doc/arm.svg)" in cell.source for cell in copy.cells)
 
