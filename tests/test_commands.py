@@ -149,22 +149,6 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
 # ------------------------------------------------------------------------------------- the others
 
 
-def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
-    called = []
-    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
-    monkeypatch.setattr(commands, "COPY", tmp_path / "copy.ipynb")
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    commands.lab()
-    assert (tmp_path / "copy.ipynb").read_bytes() == NOTEBOOK.read_bytes()
-    (tmp_path / "copy.ipynb").write_text("mine")
-    commands.lab("--no-browser")
-    assert (tmp_path / "copy.ipynb").read_text() == "mine"
-    assert "as it was left" in capsys.readouterr().out
-    opened = [words for words in called if words[0] == "jupyterlab"]
-    assert len(opened) == 2 and "--no-browser" in opened[1]
-    assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
-
-
 def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "VENV", tmp_path)
     for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):

@@ -103,14 +103,6 @@ def test_each_step_moves_its_own_network_only(notebook, defaults):
     assert same(actor, weights_of(learner.actor)) and not same(critic, weights_of(learner.critic))
 
 
-def test_a_step_descends_by_its_own_gradient_alone(notebook):
-    """Plain gradient descent with rate 1 moves by the gradient itself: (3, 4)."""
-    x = torch.zeros(2, requires_grad=True)
-    x.grad, loss = torch.ones(2), 3 * x[0] + 4 * x[1]  # what an earlier step left
-    notebook.descend(loss, torch.optim.SGD([x], lr=1.0))
-    assert x.tolist() == [-3, -4]
-
-
 def test_gradient_steps_are_those_of_algorithm_1(notebook):
     """Of Lillicrap et al. (2016), in plain PyTorch, to the last bit."""
     settings = notebook.PlainSettings(hidden_units=8)

@@ -110,26 +110,6 @@ def test_after_an_end_for_good_nothing_follows(notebook, agent, options):
     assert stored.discounts.tolist() == [np.float32(0.97)] * 2 + [0.0]
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        "PlainAgent ActorCritic UniformReplay",
-        "NStepAgent PlainDDPG UniformReplay",
-        "PrioritizedAgent WeightedDDPG PrioritizedReplay",
-        "NoisyAgent NoisyDDPG PrioritizedReplay",
-    ],
-)
-def test_smaller_agents_learn_on_their_own(notebook, defaults, parts):
-    generator, settings = seed_everything(0), defaults(**SMALL)
-    agent, learner, memory = (getattr(notebook, part) for part in parts.split())
-    learner = learner(*notebook.normalized_networks(settings), settings)
-    made = agent(learner, memory(settings, generator), generator, settings)
-    before = [weights.clone() for weights in learner.actor.parameters()]
-    notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
-    after = list(learner.actor.parameters())
-    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
-
-
 def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
     agent = make_agent(notebook, defaults, n_step=3, train_freq=1_000)
     environment = ShortEnvironment([1, 1], interrupt=(1, 4))
