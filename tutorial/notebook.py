@@ -1,10 +1,8 @@
-"""The notebook as a file: its definitions as a module, its parameters, its pictures."""
+"""The notebook as a file: its definitions as a module, and its parameters."""
 
 import ast
 import functools
-import itertools
 import linecache
-import re
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
@@ -157,18 +155,3 @@ def learner_with(networks: str, learner: str = "DDPG") -> type:
     """
     kind = getattr(definitions() if learner == "DDPG" else extensions(), learner)
     return type(learner, (kind,), {"make_networks": staticmethod(getattr(definitions(), networks))})
-
-
-def describe_pictures(notebook: nbformat.NotebookNode) -> None:
-    """Give every picture in the outputs words for whoever cannot see it.
-
-    They are the first sentence of its caption, *Figure N: ...*, in the next Markdown cell.
-    """
-    for cell, following in itertools.pairwise(notebook.cells):
-        found = re.search(
-            r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
-        )
-        for output in cell.get("outputs", []):
-            if found and "image/png" in output.get("data", {}):
-                words = re.sub(r"[`*]", "", found[1])
-                output.metadata.setdefault("image/png", {})["alt"] = words
