@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tutorial import commands, execute
 from tutorial.notebook import parameters_of
-from tutorial.paths import DOC, NOTEBOOK, PROJECT
+from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.settings import check_parameters
 
 
@@ -117,8 +117,6 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
         "![map](doc/arm.svg)",
     )
-    (tmp_path / "doc").mkdir()
-    shutil.copy(DOC / "arm.svg", tmp_path / "doc")
     assert make_run([*map(new_markdown_cell, texts), "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import signal
 import sys
@@ -86,7 +87,11 @@ def move_aside(output: Path) -> None:
 
 def write_html(notebook: Path) -> Path:
     """Write a notebook of `runs/` as one HTML file with its pictures."""
-    page, _ = HTMLExporter(embed_images=True).from_filename(str(notebook))
+    content = nbformat.read(notebook, as_version=4)
+    for cell in content.cells:  # nbconvert embeds only what is below a folder
+        cell.source = re.sub(r"(!\[[^]]*\]\()\.\./doc/", r"\1doc/", cell.source)
+    about = {"metadata": {"name": notebook.stem, "path": str(PROJECT)}}
+    page, _ = HTMLExporter(embed_images=True).from_notebook_node(content, about)
     path = notebook.with_suffix(".html")
     path.write_text(page, encoding="utf-8")
     return path
