@@ -4,6 +4,7 @@ The site works without a network. Formulas become MathML, because the usual scri
 """
 
 import html
+import itertools
 import os
 import posixpath
 import re
@@ -14,8 +15,6 @@ from pathlib import Path
 import nbformat
 from docutils import nodes
 from latex2mathml.converter import convert
-
-from tutorial.notebook import describe_pictures
 
 FOLDED = {"plumbing": "Show the code", "solution": "Show the solution"}  # by their cells' tags
 CONTENTS = {  # of the sidebar
@@ -90,6 +89,21 @@ def write_formula(translator, node):
     formula = formula.replace("<math ", f'<math alttext="{html.escape(tex)}" ', 1)
     translator.body.append(f'<div class="formula">{formula}</div>' if displayed else formula)
     raise nodes.SkipNode
+
+
+def describe_pictures(notebook):
+    """Give every picture in the outputs words for whoever cannot see it.
+
+    They are the first sentence of its caption, *Figure N: ...*, in the next Markdown cell.
+    """
+    for cell, following in itertools.pairwise(notebook.cells):
+        found = re.search(
+            r"^\*(Figure \d+.*?[.:])(?=\*?\s+[A-Z]|\*$)", following.source, re.MULTILINE | re.DOTALL
+        )
+        for output in cell.get("outputs", []):
+            if found and "image/png" in output.get("data", {}):
+                words = re.sub(r"[`*]", "", found[1])
+                output.metadata.setdefault("image/png", {})["alt"] = words
 
 
 def prepare_notebook(text):

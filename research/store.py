@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from research.machine import hash_of, this_machine
 from research.training import COLUMNS, Row
 from tutorial.files import write_whole
-from tutorial.machine import hash_of, this_machine
 
 
 def stored_seeds(path: Path) -> set[int]:
@@ -31,7 +31,7 @@ def store(path: Path, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> 
 
 
 def note_machine(folder: Path, runs: Iterable[str]) -> None:
-    """Add runs to the file that says on which kind of machine they ran; see `tutorial.machine`."""
+    """Add runs to the file that says on which kind of machine they ran; see `research.machine`."""
     machine = this_machine()
     path = folder / f"machine-{hash_of(json.dumps(machine))}.json"
     known = json.loads(path.read_text())["runs"] if path.exists() else []

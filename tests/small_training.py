@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from reacher import task
-from reacher.episode import evaluate_policy
 from tutorial.environments import open_environment
 from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions
 from tutorial.randomness import seed_everything
-from tutorial.states import pack
 
 ARMS, DECISIONS = 2, 14  # of an episode
 SMALL = {
@@ -111,62 +106,3 @@ def outcome(observations, rewards, done=False, by_time_limit=True):
     done = np.full(len(rewards), done)
     terminated = done & ~np.array(by_time_limit)
     return observations, np.array(rewards), terminated, done & ~terminated, {}
-
-
-class KilledAt:
-    """The real environment; some time after a decision the system ends its process.
-
-    The clock counts the processor's time, so a kill cannot come too early or too late, however busy
-    the machine is. Nothing in the process handles the signal, which ends it as SIGKILL does.
-    """
-
-    def __init__(self, decision, seconds):
-        self.environment = open_environment("", ARMS, 0)
-        self.left, self.seconds = decision, seconds
-
-    def __getattr__(self, name):
-        return getattr(self.environment, name)
-
-    def step(self, actions):
-        self.left -= 1
-        if not self.left:
-            signal.setitimer(signal.ITIMER_VIRTUAL, self.seconds)
-        return self.environment.step(actions)
-
-
-def train_apart(folder, killed_at=None, file_limit=None, **options) -> None:
-    """What a process of a test does: a small training.
-
-    Args:
-        killed_at: decision and seconds of `KilledAt`, or None.
-        file_limit: bytes to which a file may grow, as on a disk that is full.
-    """
-    torch.set_num_threads(1)
-    shrink()
-    if file_limit:
-        import resource  # which only Unix has
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    environment = KilledAt(*killed_at) if killed_at else None
-    with open(f"{folder}.log", "a") as log, contextlib.redirect_stdout(log):
-        try:
-            train(folder, environment=environment, **options)
-        except OSError as error:
-            print(error, *getattr(error, "__notes__", []), file=log)
-            raise SystemExit(3) from None
-
-
-def warm_up() -> None:
-    """Load and compile once, for all processes that begin as copies of this one.
-
-    Gradients would start threads, which such a copy loses.
-    """
-    agent = make_agent()
-    agent.learner.actor_optimizer.step()
-    evaluate_policy(open_environment("", ARMS, 0), agent.policy)
-    torch.save(pack(agent, "", {}, []), io.BytesIO())
-
-
-if "WARM_UP" in os.environ:
-    warm_up()

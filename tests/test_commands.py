@@ -56,14 +56,12 @@ def make_run(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------- run
 
 
-def test_a_run_shows_the_cells_that_matter_and_names_its_files(make_run, tmp_path, capsys):
-    shown = new_code_cell("print('trained', seed)", metadata={"tags": ["training"]})
-    assert make_run(["print('an exercise')", shown], "mine", "-p", "seed", "3") == 0
+def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, capsys):
+    assert make_run(["print('trained', seed)"], "mine", "-p", "seed", "3") == 0
     said = capsys.readouterr().out
-    assert "trained 3" in said and "an exercise" not in said
+    assert "trained 3" in said
     assert (tmp_path / "runs" / "mine.html").as_uri() in said
     assert str(tmp_path / "trained" / "default" / "seed3") in said
-    assert "an exercise" in printed(tmp_path / "runs" / "mine.ipynb")
 
 
 def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
@@ -71,7 +69,7 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
     assert make_run(["print('second')"], "mine") == 0
     assert "the earlier" in capsys.readouterr().out
     [aside] = (tmp_path / "runs").glob("mine_*.ipynb")
-    assert printed(aside) == "first\n" and aside.with_suffix(".html").exists()
+    assert printed(aside) == "first\n"
     assert printed(tmp_path / "runs" / "mine.ipynb") == "second\n"
 
 
@@ -99,14 +97,9 @@ def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, c
     settings = "{max_episodes: 1, overrides: {engine: torch}}"
     assert execute.main([*options.split(), "-y", settings]) == 0
     cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
-    assert cells[0].source.startswith("# Pendulum-v1\n")
-    told = capsys.readouterr().out + "".join(
-        cell.source if cell.cell_type == "markdown" else str(cell.outputs) for cell in cells
-    )
+    told = capsys.readouterr().out + str([cell.get("outputs") for cell in cells])
     assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
     assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
-    page = (tmp_path / NOTEBOOK.name).with_suffix(".html").read_text()
-    assert 'alt="Figure 1: scores of this run' in page
 
 
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
@@ -118,18 +111,15 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
-    """Pictures that are nowhere, formulas that are wrong; links of doc/; and solutions closed."""
+    """Pictures that are nowhere, formulas that are wrong; and those of doc/ are in it."""
     texts = (
         "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](doc/gone.png)",
         "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/arm.svg)\n\n<details>\n<summary>Why?</summary>\n\n[page](doc/install.md)\n</details>",
+        "![map](doc/arm.svg)",
     )
-    solved = new_code_cell("print(6 * 7)", metadata={"tags": ["solution"]})
-    assert make_run([*map(new_markdown_cell, texts), solved, "print('the end')"], "mine") == 0
+    assert make_run([*map(new_markdown_cell, texts), "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
-    assert "Solution</summary><pre>print(6 * 7)</pre></details>" in page and ">42" not in page
-    assert "../doc/install.md" in page.split("Why?</summary>")[1].split("</details>")[0]
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
     assert any("](../doc/arm.svg)" in cell.source for cell in copy.cells)
 
@@ -157,22 +147,6 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
 # ------------------------------------------------------------------------------------- the others
 
 
-def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
-    called = []
-    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
-    monkeypatch.setattr(commands, "COPY", tmp_path / "copy.ipynb")
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    commands.lab()
-    assert (tmp_path / "copy.ipynb").read_bytes() == NOTEBOOK.read_bytes()
-    (tmp_path / "copy.ipynb").write_text("mine")
-    commands.lab("--no-browser")
-    assert (tmp_path / "copy.ipynb").read_text() == "mine"
-    assert "as it was left" in capsys.readouterr().out
-    opened = [words for words in called if words[0] == "jupyterlab"]
-    assert len(opened) == 2 and "--no-browser" in opened[1]
-    assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
-
-
 def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "VENV", tmp_path)
     for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
@@ -189,7 +163,7 @@ def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypa
     commands.check_environment("python3.11", (3, 11))
     commands.check_environment(None, (3, 10))  # only make is asked by name
     for other in ((3, 10), (3, 12)):
-        with pytest.raises(SystemExit, match="has Python 3.11: make clean removes it"):
+        with pytest.raises(SystemExit, match="has Python 3.11: remove that folder"):
             commands.check_environment("python", other)
 
 
@@ -199,7 +173,7 @@ def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
     monkeypatch.setattr(commands, "PROJECT", tmp_path)
     monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
-    monkeypatch.setattr(commands, "install", lambda *words: installed.append(words))
+    monkeypatch.setattr(commands, "module", lambda *words: installed.append(words))
     monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
     for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
         folder.mkdir(parents=True)
@@ -213,9 +187,8 @@ def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
         commands.main("wach")
-    for words in (("clean", "--help"), ("run", "test")):
-        with pytest.raises(SystemExit, match="one command at a time"):
-            commands.main(*words)
+    with pytest.raises(SystemExit, match="one command at a time"):
+        commands.main("run", "test")
     commands.main()
     told = capsys.readouterr().out
     assert all(f"\n    {name} " in told for name in commands.COMMANDS)

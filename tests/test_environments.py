@@ -111,8 +111,8 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
     ("spaces", "message"),
     [
         ({"action_space": gymnasium.spaces.Discrete(2)}, r"Discrete\(2\); only continuous actions"),
-        ({"action_space": gymnasium.spaces.Box(-np.inf, 1, (1,))}, "with finite bounds"),
-        ({"observation_space": gymnasium.spaces.Box(0, 1, (4, 4))}, "a Box of one axis"),
+        ({"action_space": gymnasium.spaces.Box(-np.inf, 1, (1,))}, r"\(1,\), float32\); only"),
+        ({"observation_space": gymnasium.spaces.Box(0, 1, (4, 4))}, r"\(4, 4\), float32\); only"),
     ],
 )
 def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, spaces, message):
@@ -123,17 +123,11 @@ def test_an_unknown_environment_or_spaces_that_do_not_fit_are_named(register, sp
 
 
 @pytest.mark.parametrize(
-    ("what", "part", "value", "at"),
-    [
-        ("observation", 0, np.nan, 2),
-        ("observation", 0, 1e39, 2),  # infinite in float32
-        ("last observation", 0, np.nan, 3),
-        ("reward", 1, np.inf, 2),
-    ],
-)
-def test_numbers_that_are_none_name_the_environment_and_the_copy(
-    register, monkeypatch, what, part, value, at
-):
+    ("what", "part", "value"),
+    [("observation", 0, np.nan), ("observation", 0, 1e39), ("reward", 1, np.inf)],
+)  # 1e39 is infinite in float32
+@pytest.mark.parametrize("at", [2, 3])  # the last step of an episode is the third
+def test_numbers_that_are_none_name_the_environment(register, monkeypatch, what, part, value, at):
     step = Line.step
 
     def spoiled(line, action):
@@ -144,8 +138,6 @@ def test_numbers_that_are_none_name_the_environment_and_the_copy(
 
     monkeypatch.setattr(Line, "step", spoiled)
     env = opened(register(end=3), copies=2)
-    with pytest.raises(
-        FloatingPointError, match=rf"test/Line-v3: the {what} of copy 1 is .*(inf|nan)"
-    ):
+    with pytest.raises(FloatingPointError, match=rf"test/Line-v3: the {what} is .*(inf|nan)"):
         answers(env, at)
     assert len(Line.made[1].actions) == at

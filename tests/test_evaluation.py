@@ -1,4 +1,4 @@
-"""Evaluation beside a training, and playing an episode with a policy."""
+"""What a reader sees beside a training's table: evaluation, and TensorBoard's scalars."""
 
 from __future__ import annotations
 
@@ -52,3 +52,14 @@ def test_a_unity_build_and_nothing_wanted_give_no_evaluation(capsys):
     assert open_evaluation("", 2, every=0) is None and not capsys.readouterr().out
     assert open_evaluation("some/Reacher.x86_64", 2) is None
     assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out
+
+
+def test_tensorboard_shows_the_scores_of_a_resumed_training_once(tmp_path):
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for episodes in 2, 3:
+        small_training.train(tmp_path / "run", episodes=episodes)
+    found = reading.EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    shown = {one.step: one.value for one in found.Scalars("score")}
+    scores = read_scores(tmp_path / "run" / "scores.csv")["score"]
+    assert [*shown] == [1, 2, 3] and [*shown.values()] == pytest.approx([*scores], rel=1e-6)
+    assert {"score", "average", "Q", "TD error"} <= {*found.Tags()["scalars"]}

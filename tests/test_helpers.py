@@ -5,11 +5,8 @@ from __future__ import annotations
 import nbformat
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save_file
-from torch import nn
 
 import helpers
 from tutorial.notebook import parameters_of
@@ -28,7 +25,7 @@ HEADER = "episode,score,min,max,seconds\n"
         ("max_episodes", 0, "greater than or equal to 1"),
         ("out_dir", "", "at least 1 character"),
         ("out_dir", "x" * 300, "File name too long"),
-        ("out_dir", f"{NOTEBOOK}/x", "is a file, and should be a folder"),
+        ("out_dir", f"{NOTEBOOK}/x", "(Not a directory|File exists)"),
         ("out_dir", "~nobody-of-this-name/x", "home directory"),
         ("overrides", '{"n_step": 5}', "write -y '{overrides: {n_step: 5}}'"),
         ("overrides", "n_step=5", "valid dictionary"),
@@ -114,29 +111,3 @@ def test_solved_by_the_threshold_of_an_environment():
     assert helpers.solved_at([-150.0] * 100, -150.0) == 100
     assert helpers.solved_at([-150.01] * 300, -150.0) is None
     assert helpers.solved_at([1e9] * 200, None) is None
-
-
-def test_networks_come_back_bit_for_bit_or_with_a_clear_error(tmp_path):
-    path, saved, loaded = tmp_path / "actor.safetensors", nn.Linear(2, 3), nn.Linear(2, 3)
-    save_file(saved.state_dict(), path)
-    helpers.load_network(path, loaded)
-    assert all(map(torch.equal, loaded.state_dict().values(), saved.state_dict().values()))
-    refused = r"actor\.safetensors holds no weights of this network"
-    for other in (nn.Linear(2, 5), nn.Sequential(nn.Linear(2, 3))):
-        with pytest.raises(ValueError, match=refused):
-            helpers.load_network(path, other)
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(ValueError, match=refused):
-        helpers.load_network(path, loaded)
-    with pytest.raises(FileNotFoundError):
-        helpers.load_network(tmp_path / "critic.safetensors", loaded)
-
-
-def test_stored_runs_are_in_the_present_format(notebook):
-    folder = helpers.run_folder(helpers.CHECKPOINTS, "default", 0)
-    settings = notebook.Hyperparameters(**helpers.load_run(folder)["hyperparameters"])
-    agent = notebook.Agent(settings, np.random.default_rng(0))
-    helpers.load_network(folder / "actor_best.safetensors", agent.learner.actor)
-    helpers.load_network(folder / "critic_best.safetensors", agent.learner.critic)
-    environment = helpers.open_environment("", 20, 1)
-    assert helpers.evaluate_policy(environment, agent.policy).mean() > 39

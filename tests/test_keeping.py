@@ -54,16 +54,20 @@ def test_an_agent_that_was_kept_acts_the_same_in_a_new_session(tmp_path, monkeyp
         (lambda weight: weight.double(), "layers.0.weight has the type torch.float64"),
         (lambda weight: weight.int(), "layers.0.weight has the type torch.int32"),
         (lambda weight: weight[:3].clone(), "size mismatch"),
+        (lambda weight: weight, "incomplete metadata"),  # with the end of the file cut off
     ],
 )
 def test_weights_that_are_none_are_refused_by_name(notebook, tmp_path, change, told):
+    path = tmp_path / "actor.safetensors"
     actor, _ = notebook.plain_networks(notebook.PlainSettings())
     weights = {name: tensor.clone() for name, tensor in actor.state_dict().items()}
     weights["layers.0.weight"] = change(weights["layers.0.weight"])
-    safetensors.torch.save_file(weights, tmp_path / "actor.safetensors")
+    safetensors.torch.save_file(weights, path)
+    if "incomplete" in told:
+        path.write_bytes(path.read_bytes()[:-10])
     before = {name: tensor.clone() for name, tensor in actor.state_dict().items()}
     with pytest.raises(ValueError, match=rf"actor.safetensors holds no weights(?s:.*){told}"):
-        load_network(tmp_path / "actor.safetensors", actor)
+        load_network(path, actor)
     if "size" not in told:  # PyTorch has copied what fits by then
         assert all(torch.equal(before[name], now) for name, now in actor.state_dict().items())
 

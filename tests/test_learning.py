@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 
 import numpy as np
 import pytest
@@ -102,24 +103,35 @@ def test_each_step_moves_its_own_network_only(notebook, defaults):
     assert same(actor, weights_of(learner.actor)) and not same(critic, weights_of(learner.critic))
 
 
-def test_a_step_descends_by_its_own_gradient_alone(notebook):
-    """Plain gradient descent with rate 1 moves by the gradient itself: (3, 4)."""
-    x = torch.zeros(2, requires_grad=True)
-    x.grad, loss = torch.ones(2), 3 * x[0] + 4 * x[1]  # what an earlier step left
-    notebook.descend(loss, torch.optim.SGD([x], lr=1.0))
-    assert x.tolist() == [-3, -4]
-
-
-def test_targets_of_slow_copies_that_follow_at_once_are_those_of_the_first_attempt(notebook):
-    """With tau = 1 both learners do the same, to the last bit."""
-    settings, after = notebook.PlainSettings(tau=1.0), []
-    for kind in (notebook.ActorCritic, notebook.PlainDDPG):
-        torch.manual_seed(0)
-        learner = kind(*notebook.plain_networks(settings), settings)
-        for _ in range(3):
-            learner.learn(small_training.split_rows(torch.rand(8, 72)))
-        after.append(weights_of(learner.actor, learner.critic))
-    assert same(*after)
+def test_gradient_steps_are_those_of_algorithm_1(notebook):
+    """Of Lillicrap et al. (2016), in plain PyTorch, to the last bit."""
+    settings = notebook.PlainSettings(hidden_units=8)
+    learner = notebook.PlainDDPG(*notebook.plain_networks(settings), settings)
+    actor, critic, slow_actor, slow_critic = copy.deepcopy(
+        (learner.actor, learner.critic, learner.target_actor, learner.target_critic)
+    )
+    steps = [torch.optim.Adam(network.parameters(), 1e-3) for network in (critic, actor)]
+    for seed in range(3):
+        batch = small_training.split_rows(np.random.default_rng(seed).random((8, 72), np.float32))
+        learner.learn(batch)
+        seen, actions, rewards, discounts, following = batch
+        with torch.no_grad():
+            targets = rewards + discounts * slow_critic(following, slow_actor(following))
+        losses = (
+            lambda: (targets - critic(seen, actions)).square().mean(),
+            lambda: -critic(seen, actor(seen)).mean(),
+        )
+        for loss, step in zip(losses, steps, strict=True):
+            step.zero_grad()
+            loss().backward()
+            step.step()
+        with torch.no_grad():
+            for target, online in (slow_critic, critic), (slow_actor, actor):
+                for old, new in zip(target.parameters(), online.parameters(), strict=True):
+                    old.lerp_(new, settings.tau)
+    by_hand = weights_of(actor, critic, slow_actor, slow_critic)
+    own = learner.actor, learner.critic, learner.target_actor, learner.target_critic
+    assert same(by_hand, weights_of(*own))
 
 
 # ----------------------------------------------------------------------------------------- learner

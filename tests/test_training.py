@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import sys
@@ -16,7 +15,6 @@ from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
 from small_training import joined, make_plain_agent, outcome
-from tutorial import ddpg
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
@@ -110,43 +108,6 @@ def test_after_an_end_for_good_nothing_follows(notebook, agent, options):
     stored = agent.memory.at(slice(agent.memory.size))
     assert stored.rewards.tolist() == [10.0, 10.0, 20.0]  # scaled
     assert stored.discounts.tolist() == [np.float32(0.97)] * 2 + [0.0]
-
-
-@pytest.mark.parametrize("agent, every, steps", [("PlainAgent", 1, 1), ("FastAgent", 2, 3)])
-def test_an_agent_learns_as_the_single_file(notebook, monkeypatch, agent, every, steps):
-    """Uncompiled to the last bit, with several gradient steps an update, too."""
-    for name, value in {"EVERY": every, "STEPS": steps, "STARTS": 20}.items():
-        monkeypatch.setattr(ddpg, name, value)
-    _, actor = next(ddpg.train(ShortEnvironment([1.0], arms=8, decisions=12)))
-    expected = torch.nn.utils.parameters_to_vector(actor.parameters())
-    often = {"train_freq": every, "gradient_steps": steps} if every > 1 else {}
-    kind = notebook.PlainAgent
-    if agent == "FastAgent":
-        kind = functools.partial(notebook.FastAgent, engine="torch")
-    made = make_plain_agent(notebook.normalized_networks, agent=kind, learning_starts=20, **often)
-    notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
-    learned = torch.nn.utils.parameters_to_vector(made.learner.actor.parameters())
-    assert torch.equal(learned, expected)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        "PlainAgent ActorCritic UniformReplay",
-        "NStepAgent PlainDDPG UniformReplay",
-        "PrioritizedAgent WeightedDDPG PrioritizedReplay",
-        "NoisyAgent NoisyDDPG PrioritizedReplay",
-    ],
-)
-def test_smaller_agents_learn_on_their_own(notebook, defaults, parts):
-    generator, settings = seed_everything(0), defaults(**SMALL)
-    agent, learner, memory = (getattr(notebook, part) for part in parts.split())
-    learner = learner(*notebook.normalized_networks(settings), settings)
-    made = agent(learner, memory(settings, generator), generator, settings)
-    before = [weights.clone() for weights in learner.actor.parameters()]
-    notebook.run_episode(ShortEnvironment([1.0], arms=8, decisions=12), made)
-    after = list(learner.actor.parameters())
-    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
@@ -274,7 +235,7 @@ def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
     told = run_notebook(
         tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
     )
-    assert not (tmp_path / "runs").exists()
+    assert not [*(tmp_path / "runs").iterdir()]
     assert re.search(r"solved at episode: 100\b", told)
     assert re.search(r"an episode without noise: mean 3\d\.", told)
 

@@ -4,16 +4,14 @@ Each first makes `.venv` and installs into it, unless that is done. What follows
 the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make stands in between,
 options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
 
-    run          run the whole notebook, and say where the results are
-    demo         the same without training, and the page of watch, in half a minute
-    lab          open a copy of the notebook in JupyterLab, my_copy.ipynb
-    watch        write runs/watch.html, in which an agent learns: watch runs/default/seed0
-    site         write README, notebooks and pages of doc/ as a web site into _site/html/
-    pictures     draw the pictures of README and notebook from stored weights and scores
-    test         the tests and the notebook's checked outputs; says why one is skipped
-    test-extras  install Selenium too, and run the same with the tests that need a browser
-    lint         check the style of code and notebook, and the types
-    clean        remove .venv
+    run       run the whole notebook, and say where the results are
+    demo      the same without training, and the page of watch, in half a minute
+    lab       open a copy of the notebook in JupyterLab, my_copy.ipynb
+    watch     write runs/watch.html, in which an agent learns: watch runs/default/seed0
+    site      write README, notebooks and pages of doc/ as a web site into _site/html/
+    pictures  draw the pictures of README and notebook from stored weights and scores
+    test      the tests and the notebook's checked outputs; says why one is skipped
+    lint      check the style of code and notebook, and the types
 """
 
 import os
@@ -35,24 +33,11 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # its torch is 3 GB smaller 
 UNITY_CLIENT = "unityagents==0.4.0"  # without its pins, which are of 2018
 COPY = PROJECT / "my_copy.ipynb"
 SITE = PROJECT / "_site" / "html"
-LONG = "test_edits test_resume test_training test_learning_page test_extensions test_site".split()
 
 
 def call(*command, **options):
-    """Run a program in the project's folder; stop with its exit status if that is not 0.
-
-    A SIGTERM is handed on, so that the program can end what it has started.
-    """
-    with subprocess.Popen([*map(str, command)], cwd=PROJECT, **options) as process:
-        before = signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
-        while True:
-            try:
-                status = process.wait()
-                break
-            except KeyboardInterrupt:  # the program has heard it, too, and says what is kept
-                pass
-        signal.signal(signal.SIGTERM, before)
-    if status:
+    """Run a program in the project's folder; stop with its exit status if that is not 0."""
+    if status := subprocess.call([*map(str, command)], cwd=PROJECT, **options):
         sys.exit(status)
 
 
@@ -67,12 +52,7 @@ def check_environment(asked, version=sys.version_info[:2]):
     if asked and about.exists():
         found = re.search(r"^version\w* = (\d+\.\d+)", about.read_text(), re.MULTILINE)[1]
         if found != "{}.{}".format(*version):
-            sys.exit(f".venv has Python {found}: make clean removes it, before PYTHON={asked}")
-
-
-def install(*words):
-    """Let pip install into `.venv`; where it cannot, it says why."""
-    module(*"pip --disable-pip-version-check install".split(), *words)
+            sys.exit(f".venv has Python {found}: remove that folder, before PYTHON={asked}")
 
 
 def make_environment(requirements=REQUIREMENTS):
@@ -95,8 +75,8 @@ def make_environment(requirements=REQUIREMENTS):
         subprocess.call(
             [PYTHON, "-m", "pip", "install", *options, CPU_INDEX, torch], stderr=subprocess.DEVNULL
         )
-    install("-r", requirements)
-    install("--no-deps", UNITY_CLIENT)
+    for words in (["-r", requirements], ["--no-deps", UNITY_CLIENT]):  # pip says what it cannot
+        module("pip", "--disable-pip-version-check", "install", *words)
     ready.write_text(wanted)
 
 
@@ -144,19 +124,11 @@ def site(*options):
 
 
 def test(*options):
-    """All tests but those of research, on all cores, each file on one; the long ones first."""
-    files = [*PROJECT.glob("tests/test_*.py"), *PROJECT.glob("packages/*/tests/test_*.py")]
-    files.sort(key=lambda path: (path.stem not in LONG, path.stem))
+    """All tests but those of research, on all cores, each file on one; the notebook first."""
     how = "-q -rs -n logical --dist loadfile --no-loadscope-reorder".split()
-    cells = "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
-    tests = [NOTEBOOK.name, *(path.relative_to(PROJECT) for path in files)]
+    how += "--nbval-lax --nbval-current-env --nbval-cell-timeout=600".split()
     alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads of tests side by side would only wait
-    module("pytest", *how, *cells, *tests, *options, env=alone)
-
-
-def test_extras(*options):
-    install("selenium>=4.20")
-    test(*options)
+    module("pytest", *how, NOTEBOOK.name, "tests", "packages", *options, env=alone)
 
 
 def lint(*options):
@@ -165,18 +137,16 @@ def lint(*options):
     module("mypy")
 
 
-DEVELOPERS = "site", "test", "test-extras", "lint"
+DEVELOPERS = "site", "test", "lint"
 COMMANDS = {
     "run": lambda *options: module("tutorial.execute", *options),
     "demo": demo,
     "lab": lab,
     "watch": watch,
     "site": site,
-    "pictures": lambda *options: module("tutorial.pictures", *options),
+    "pictures": lambda *options: module("doc.pictures", *options),
     "test": test,
-    "test-extras": test_extras,
     "lint": lint,
-    "clean": lambda: shutil.rmtree(VENV, ignore_errors=True),
 }
 
 
@@ -186,10 +156,11 @@ def main(name="help", *options):
         return
     if name not in COMMANDS:
         sys.exit(f"no command {name!r}: there are {', '.join(COMMANDS)}; make help says more")
-    if options and (name == "clean" or options[0] in COMMANDS):
+    if options and options[0] in COMMANDS:
         sys.exit(f"one command at a time: {name} does not take {options[0]}")
-    if name != "clean":
-        make_environment(FOR_DEVELOPERS if name in DEVELOPERS else REQUIREMENTS)
+    # The program hears Ctrl-C, too, and says what is kept.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    make_environment(FOR_DEVELOPERS if name in DEVELOPERS else REQUIREMENTS)
     COMMANDS[name](*options)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import DtypeObservation, RescaleAction
 
 from reacher import ReacherVectorEnv
@@ -65,7 +65,8 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
 
     def fitting(env: Any) -> Any:
         require_spaces(env_id, env.action_space, env.observation_space)
-        return RescaleAction(DtypeObservation(env, np.float32), np.float32(-1), np.float32(1))
+        env = Finite(DtypeObservation(env, np.float32))
+        return RescaleAction(env, np.float32(-1), np.float32(1))
 
     try:
         copies = gymnasium.make_vec(
@@ -83,52 +84,38 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     # Gymnasium's own, seed + k, would overlap with those of the next seed.
     seeds = np.random.SeedSequence(seed).generate_state(num_envs)
     copies.reset(seed=seeds.tolist())
-    return Finite(copies)
+    return copies
 
 
-class Finite(VectorWrapper):
-    """Stops at once where an environment's own numbers are no numbers, before anything learns.
-
-    Raises FloatingPointError with the environment, the copy and the number that is NaN or infinite.
-    """
+class Finite(gymnasium.Wrapper):
+    """Raises FloatingPointError where an environment's own numbers are NaN or infinite."""
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        observations, infos = self.env.reset(**options)
-        self.require("observation", observations)
-        return observations, infos
+        observation, info = self.env.reset(**options)
+        self.require("observation", observation)
+        return observation, info
 
-    def step(self, actions: Any) -> Any:
-        answer = observations, rewards, _, _, infos = self.env.step(actions)
-        self.require("observation", observations)
-        self.require("reward", rewards)
-        if (ended := infos.get("_final_obs", np.zeros(0, bool))).any():
-            self.require(
-                "last observation", np.stack(infos["final_obs"][ended]), ended.nonzero()[0]
-            )
+    def step(self, action: Any) -> Any:
+        answer = self.env.step(action)
+        self.require("observation", answer[0])
+        self.require("reward", answer[1])
         return answer
 
-    def require(self, what: str, values: np.ndarray, copies: Any = None) -> None:
-        """That values (copies,) or (copies, n) are finite, of all copies or of those named."""
-        if not np.isfinite(values).all():
-            place = np.argwhere(~np.isfinite(values))[0][0]
-            copy = place if copies is None else copies[place]
-            spec: Any = self.env.spec
-            raise FloatingPointError(
-                f"{spec.id}: the {what} of copy {copy} is {values[place]}, not finite"
-            )
+    def require(self, what: str, value: Any) -> None:
+        if not np.isfinite(value).all():
+            name = getattr(self.spec, "id", "")
+            raise FloatingPointError(f"{name}: the {what} is {value}, not finite")
 
 
 def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
     """Raise ValueError for spaces that an agent with continuous actions cannot use."""
-    box = gymnasium.spaces.Box
-    one = isinstance(actions, box) and len(actions.shape) == 1 and actions.low.size
-    if not one or actions.dtype.kind != "f" or not actions.is_bounded():
-        wanted, found = "continuous actions, a Box of one axis with finite bounds,", actions
-    elif not isinstance(observations, box) or len(observations.shape) != 1:
-        wanted, found = "observations in a Box of one axis", observations
-    else:
-        return
-    raise ValueError(f"{env_id} has {found}; only {wanted} work, such as Pendulum-v1's")
+    for space in actions, observations:
+        is_box = isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1
+        if not is_box or (space is actions and not space.is_bounded()):
+            raise ValueError(
+                f"{env_id} has {space}; only continuous actions with finite bounds work, and "
+                "observations in a Box of one axis, such as Pendulum-v1's"
+            )
 
 
 def require_environment(location: str | os.PathLike) -> str | os.PathLike:

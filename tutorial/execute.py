@@ -10,41 +10,30 @@ code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so 
 
 from __future__ import annotations
 
-import base64
-import functools
-import html
 import logging
-import mimetypes
 import os
 import re
 import shlex
 import signal
 import sys
 import time
-import types
 from pathlib import Path
 
 import click
 import nbformat
 from nbconvert import HTMLExporter
-from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbformat.v4 import new_code_cell
 from papermill.cli import papermill
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from tutorial.environments import GYMNASIUM
-from tutorial.files import write_whole
-from tutorial.notebook import definitions, describe_pictures, parameters_of
-from tutorial.paths import CHECKPOINTS, DOC, NOTEBOOK, PROJECT, RUNS
+from tutorial.notebook import definitions, parameters_of
+from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
 from tutorial.run import run_folder
 from tutorial.settings import check_parameters, make_settings, require_known
 
-LOGGED = {"training", "log"}  # tags of the cells whose lines a reader sees while they run
-SAVE_EVERY = 10.0  # s between two times that the notebook is written
-ANOTHER = """# {name}
-
-The agent of [Continuous_Control](../Continuous_Control.ipynb) learned {name}, an environment of \
-[Gymnasium](https://gymnasium.farama.org), from `num_agents` copies of it."""
+PARAMETERS = "parameters", "injected-parameters"  # tags
 SETUP = """import helpers
 helpers.definitions()  # those of the notebook, whose name can be imported now
 from Continuous_Control import *
@@ -52,14 +41,11 @@ torch.set_num_threads(1)
 helpers.check_parameters(globals())
 folder = helpers.run_folder(out_dir if train else helpers.CHECKPOINTS, preset, seed)
 environment = helpers.open_environment(env_location, num_agents, seed)"""
-CAPTION = """*Figure 1: scores of this run, which include exploration noise until learning ends. \
-The band shows the worst and the best copy, and a dashed line a score that counts as solved.*"""
-QUIET = ["--IPKernelApp.log_level=50"]  # the kernel's own messages, of its sockets
-OPTIONS = "--engine watched --kernel python3 --stdout-file - --no-progress-bar --log-level ERROR"
+OPTIONS = "--engine checked --kernel python3 --stdout-file - --progress-bar --log-level ERROR"
 
 
-class Watched(NBClientEngine):
-    """Papermill's engine, which knows the parameters' names, writes seldom and prints little."""
+class Checked(NBClientEngine):
+    """Papermill's engine, which knows the parameters' names and values."""
 
     @classmethod
     def execute_notebook(cls, nb, kernel_name, output_path=None, **options):
@@ -74,93 +60,38 @@ class Watched(NBClientEngine):
         values = known | given
         check_parameters(values)
         make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
-        if values["env_location"].startswith(GYMNASIUM):
-            tell_another(nb, values["env_location"].removeprefix(GYMNASIUM))
-        move_aside(Path(output_path))
+        if values["env_location"].startswith(GYMNASIUM):  # the rest is of arms
+            setup = new_code_cell(SETUP)
+            nb.cells = [*tagged(nb, *PARAMETERS), setup, *tagged(nb, "training", "log")]
         for cell in nb.cells:
             if cell.cell_type == "markdown":  # `runs/` lies beside `doc/`
                 cell.source = cell.source.replace("](doc/", "](../doc/")
-        return super().execute_notebook(nb, kernel_name, output_path, **options)
-
-    @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, stdout_file=None, **options):
-        """As papermill's; it prints the headings, and what the cells LOGGED print."""
-        start, due, log = nb_man.cell_start, 0.0, types.SimpleNamespace(flush=lambda: None)
-
-        def cell_start(cell, *arguments, **keywords):
-            is_shown = LOGGED & set(cell.metadata.get("tags", ()))
-            log.write = functools.partial(print, end="", flush=True) if is_shown else len
-            if heading := re.match(r"## (.+)", cell.source):
-                print(heading[1], flush=True)
-            start(cell, *arguments, **keywords)
-
-        def save(**_):  # before and after each cell it would take longer than the cells
-            nonlocal due
-            if time.monotonic() >= due:
-                write_whole(Path(nb_man.output_path), nbformat.writes(nb_man.nb).encode())
-                due = time.monotonic() + SAVE_EVERY
-
-        nb_man.cell_start, nb_man.save = cell_start, save
-        try:
-            super().execute_managed_notebook(
-                nb_man, kernel_name, stdout_file=log, extra_arguments=QUIET, **options
-            )
-        finally:
-            due = 0.0
-            save()
+        move_aside(Path(output_path))
+        return super().execute_notebook(
+            nb, kernel_name, output_path, extra_arguments=["--IPKernelApp.log_level=50"], **options
+        )
 
 
-def tell_another(notebook: nbformat.NotebookNode, name: str) -> None:
-    """Keep of a notebook on arms what trains on another environment, and say at its top which."""
-
-    def tagged(*tags: str) -> list[nbformat.NotebookNode]:
-        return [cell for cell in notebook.cells if {*tags} & {*cell.metadata.get("tags", ())}]
-
-    training, scores, *others = tagged(*LOGGED)
-    told = [new_markdown_cell(ANOTHER.format(name=name))]
-    told += [*tagged("parameters", "injected-parameters"), new_code_cell(SETUP), training, scores]
-    notebook.cells = [*told, new_markdown_cell(CAPTION), *others]
+def tagged(notebook: nbformat.NotebookNode, *tags: str) -> list[nbformat.NotebookNode]:
+    """Its cells that have one of these tags."""
+    return [cell for cell in notebook.cells if {*tags} & {*cell.metadata.get("tags", ())}]
 
 
 def move_aside(output: Path) -> None:
     """Give an earlier result of the same name another one: a reader may have worked in it."""
     if output.exists():
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(output.stat().st_mtime))
-        for path in (output, output.with_suffix(".html")):
-            if path.exists():
-                path.replace(path.with_stem(f"{path.stem}_{stamp}"))
-        print(f"the earlier {shown(output)} is now {output.stem}_{stamp}.ipynb")
-
-
-def closed(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A solution as text that a click opens, in one line, because a blank one ends HTML."""
-    if "solution" not in cell.metadata.get("tags", ()):
-        return cell
-    code = html.escape(cell.source).replace("\n", "&#10;")
-    return new_markdown_cell(f"<details><summary>Solution</summary><pre>{code}</pre></details>")
+        aside = output.replace(output.with_stem(f"{output.stem}_{stamp}"))
+        print(f"the earlier {shown(output)} is now {aside.name}")
 
 
 def write_html(notebook: Path) -> Path:
-    """Write a notebook of `runs/` as one HTML file.
-
-    Pictures are in it; its formulas come from the network.
-    """
-
-    def picture(found: re.Match) -> str:
-        if not (file := DOC / found[1]).is_file():
-            return found[0]
-        content = base64.b64encode(file.read_bytes()).decode()
-        return f'src="data:{mimetypes.guess_type(file)[0]};base64,{content}"'
-
+    """Write a notebook of `runs/` as one HTML file with its pictures."""
     content = nbformat.read(notebook, as_version=4)
-    describe_pictures(content)
-    content.cells = [closed(cell) for cell in content.cells]
-    for output in (one for cell in content.cells for one in cell.get("outputs", [])):
-        if words := output.get("metadata", {}).get("image/png", {}).get("alt"):  # lost otherwise
-            address = f"data:image/png;base64,{output.data['image/png']}"
-            output.data["text/html"] = f'<img alt="{html.escape(words)}" src="{address}">'
-    page, _ = HTMLExporter().from_notebook_node(content, {"metadata": {"name": notebook.stem}})
-    page = re.sub(r'src="\.\./doc/([^"]+)"', picture, page)
+    for cell in content.cells:  # nbconvert embeds only what is below a folder
+        cell.source = re.sub(r"(!\[[^]]*\]\()\.\./doc/", r"\1doc/", cell.source)
+    about = {"metadata": {"name": notebook.stem, "path": str(PROJECT)}}
+    page, _ = HTMLExporter(embed_images=True).from_notebook_node(content, about)
     path = notebook.with_suffix(".html")
     path.write_text(page, encoding="utf-8")
     return path
@@ -179,35 +110,29 @@ def main(arguments: list[str]) -> int:
     name = Path(arguments.pop(0) if is_named else NOTEBOOK).stem
     output = RUNS / f"{name}.ipynb"
     RUNS.mkdir(exist_ok=True)
-    papermill_engines.register("watched", Watched)
+    papermill_engines.register("checked", Checked)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # of tasks that Ctrl-C cuts off
     command = [str(NOTEBOOK), str(output), *OPTIONS.split(), "--cwd", str(PROJECT), *arguments]
-    status, stopped, started = 0, "", time.time()
+    status, stopped = 0, ""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does
     try:
         papermill(command, standalone_mode=False)
     except click.exceptions.Abort:
         status, stopped = 130, "Stopped."
     except PapermillExecutionError as error:
-        stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
-        status = 1
+        status, stopped = 1, f"It stopped at an error, {error.ename}: {error.evalue}"
     except (click.ClickException, ImportError, OSError, ValueError) as error:
         print(f"make run: {getattr(error, 'message', None) or error}", file=sys.stderr)
         return 2
-    if not output.exists() or output.stat().st_mtime < started:  # papermill's version, say
-        return status
     notebook = nbformat.read(output, as_version=4)
     given = parameters_of(notebook) | notebook.metadata.papermill.get("parameters", {})
     place = PROJECT / given["out_dir"] if given["train"] else CHECKPOINTS
     folder = run_folder(place, given["preset"], given["seed"])
     print(f"\nexecuted notebook    {shown(output)}")
     print(f"the same as a page   {write_html(output).as_uri()}")
-    if stopped:
-        print(f"\n{stopped}")
-    elif given["env_location"].startswith(GYMNASIUM):
-        print(f"scores, weights      {shown(folder)}")
-    else:
-        print(f"scores, weights      {shown(folder)} (make watch {shown(folder)}: play with them)")
+    print(stopped or f"scores, weights      {shown(folder)}")
+    if not stopped and not given["env_location"].startswith(GYMNASIUM):
+        print(f"to play with them    make watch {shown(folder)}")
     if stopped and (folder / "state.pt").exists():
         python = "py" if os.name == "nt" else "python3"
         words = [python, "-m", "tutorial.commands", "run", name, *arguments, "-p", "train"]

@@ -2,8 +2,7 @@
 
 A function that returns `None` or `...`, as the notebook's gaps do, counts as not written yet. A
 wrong answer is told the first case in which it differs. The likeliest mistakes are known: an answer
-that differs as one of them does gets that mistake's hint. Any other gets a direction, and from the
-second try on more.
+that differs as one of them does gets that mistake's hint. Any other gets a direction.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from reacher.columns import ANGULAR_VELOCITY, EARNINGS, FOREARM, GOAL
 from reacher.episode import evaluate_policy
@@ -24,12 +24,9 @@ EXERCISES = (  # in the notebook's order, which numbers them
     "policy losses soft_update n_step step_down noise mirrored_critic noise_probe networks"
 ).split()
 IN_USE = [name for name in EXERCISES if name not in ("policy", "noise_probe")]  # agents call them
-WRONG_TRIES: collections.Counter = collections.Counter()  # of an exercise, since it was right
 # On six seeds, policies that look have at least 3.07 points, and others at most 2.44: the middle.
 ENOUGH_POINTS = 2.75
 TURNING_Z = ANGULAR_VELOCITY.stop - 1  # of a body: about z
-
-Mistakes = Sequence[tuple[str, Callable]]  # hints, each with an answer that makes the mistake
 
 
 def check(
@@ -37,8 +34,8 @@ def check(
     answer: Callable,
     right: Callable,
     cases: Mapping[str, Sequence],
-    mistakes: Mistakes,
-    hints: tuple[str, str],
+    mistakes: Sequence[tuple[str, Callable]],
+    direction: str,
     praise: str,
     idle: str = "",
 ) -> bool:
@@ -46,55 +43,38 @@ def check(
 
     Args:
         cases: arguments of an answer, by words for them.
-        hints: for other mistakes, one for the first try and one for later ones.
+        mistakes: hints, each with an answer that makes the mistake.
+        direction: the hint for other mistakes.
         idle: what to add to the line about an answer that is still to be written.
 
     Returns:
         Whether it is right. If so, its solution gives way to it.
     """
-    passed: list[Sequence] = []
     for case, given in cases.items():
-        before, expected, hint = repr(given), numbers(right(*given)), ""
+        before, expected = repr(given), numbers(right(*given))
         try:
             found = answer(*given)
             if found is None or found is ...:
                 needed = "The agents need it: until your lines are right, run the solution below."
                 parts = f"{title(name)} is still to be written.", idle, needed * (name in IN_USE)
-                say(" ".join(filter(None, parts)))
-                return False
+                return say(" ".join(filter(None, parts)))
             found = numbers(found)
         except Exception as error:
-            say(f"{title(name)}: for {case} {told_of(error)}.")
-            return False
+            return say(f"{title(name)}: for {case} {told_of(error)}.")
+        told = f"the answer should be {shown(expected)}, and it is {shown(found)}"
         if repr(given) != before:
             told, hint = "your function changes what it is given", "the agent still needs it."
         elif alike(found, expected):
-            passed.append(given)
             continue
         else:
-            told = f"the answer should be {shown(expected)}, and it is {shown(found)}"
             if found.shape != expected.shape:
                 told = f"the shape should be {expected.shape}, and it is {found.shape}"
-            hint = hint_for(found, given, right, passed, mistakes)
-            hint = hint or hints[min(1, WRONG_TRIES[name])]
-        WRONG_TRIES[name] += 1
-        say(f"{title(name)}: for {case} {told}. Hint: {hint}")
-        return False
-    WRONG_TRIES[name] = 0
+            with np.errstate(all="ignore"):
+                known = (x for x, other in mistakes if alike(found, numbers(other(*given))))
+                hint = next(known, direction)
+        return say(f"{title(name)}: for {case} {told}. Hint: {hint}")
     say(f"{title(name)} is right. {praise}")
     return True
-
-
-def hint_for(
-    found: np.ndarray, given: Sequence, right: Callable, passed: list[Sequence], known: Mistakes
-) -> str:
-    """The hint for the known mistake that passes the same cases and finds the same, or none."""
-    with np.errstate(all="ignore"):
-        for hint, other in known:
-            is_right = all(alike(numbers(other(*one)), numbers(right(*one))) for one in passed)
-            if is_right and alike(found, numbers(other(*given))):
-                return hint
-    return ""
 
 
 def title(name: str) -> str:
@@ -128,40 +108,37 @@ def told_of(error: Exception) -> str:
     return f"your function raised {type(error).__name__}: {str(error).rstrip('.')}{where}"
 
 
-def say(text: str) -> None:
-    """Print, in lines that fit into a page."""
+def say(text: str) -> bool:
+    """Print, in lines that fit into a page, what is not right."""
     print(textwrap.fill(text, 88))
+    return False
 
 
 def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -> bool:
     """A policy by hand that moves arms to their goals along both axes."""
-    exercise = title("policy")
+    exercise, score = title("policy"), 0.0
     seen = np.zeros((20, OBSERVATION_SIZE), np.float32)
     for row, column in enumerate((GOAL.start, GOAL.start + 1, FOREARM.start + TURNING_Z), 1):
         seen[row, column] = 0.5  # the goal's x, its height, and the forearm's turning about z
-    wanted, score = (len(seen), ACTION_SIZE), 0.0
+    wanted = len(seen), ACTION_SIZE
     try:
         found = policy(seen.copy())
         if found is None or found is ...:
-            say(f"{exercise} is still to be written.")
-            return False
+            return say(f"{exercise} is still to be written.")
         torques = numbers(found)
         if is_whole := torques.shape == wanted and bool(np.isfinite(torques).all()):
             score = float(evaluate_policy(environment, policy).mean())
     except Exception as error:
-        say(f"{exercise}: {told_of(error)}.")
-        return False
+        return say(f"{exercise}: {told_of(error)}.")
     if not is_whole:
-        say(
+        return say(
             f"{exercise}: for observations of the shape {seen.shape} your policy returns the shape "
             f"{torques.shape}{' with NaN or infinity' * (torques.shape == wanted)}, and it should "
             f"be finite numbers of {wanted}: an arm has {ACTION_SIZE} torques."
         )
-        return False
     about_z = torques.astype(float)[:, 1]
     if not about_z.any():
-        say(f"{exercise} is still to be written: your torque about z is always 0.")
-        return False
+        return say(f"{exercise} is still to be written: your torque about z is always 0.")
     points = f"Your policy scores {score:.1f}"
     if score >= ENOUGH_POINTS:
         say(f"{exercise} is right. {points}. Random torques earn about 0.1.")
@@ -176,69 +153,11 @@ def check_policy(environment: Any, policy: Callable[[np.ndarray], np.ndarray]) -
         "compare your line with the one about x: an axis and signs differ": True,
     }  # fmt: skip
     hint = next(hint for hint, is_so in hints.items() if is_so)
-    say(f"{exercise}: {points}, and the exercise asks for {ENOUGH_POINTS}. Hint: {hint}.")
-    return False
+    return say(f"{exercise}: {points}, and the exercise asks for {ENOUGH_POINTS}. Hint: {hint}.")
 
 
 def check_losses(targets: Callable, actor_loss: Callable) -> bool:
     """Targets, and minus the mean value of the actor's actions."""
-    import torch
-
-    def targets_by(b: Any, discounts: Any, observations: Any, *both: Callable) -> Any:
-        actor, critic = both
-        return b.rewards + discounts * critic(observations, actor(observations))
-
-    def flowing(b: Any, *both: Callable) -> Any:
-        return targets_by(b, b.discounts, b.next_observations, *both)
-
-    def loss(observations: Any, actor: Callable, critic: Callable) -> Any:
-        return -critic(observations, actor(observations)).mean()
-
-    def asked(targets: Callable = lambda *a: flowing(*a).detach(), loss: Callable = loss) -> Any:
-        return lambda part: part_of_losses(part, targets, loss)
-
-    networks = "mu(s) = 2s and Q(s, a) = s + a s"
-    batch = "rewards 1, -1, discounts 0.5, 0, next observations 1, 2"
-    cases = {
-        f"the targets of {batch}, {networks},": ["targets"],
-        "whether a gradient flows through the targets,": ["targets, gradient"],
-        f"the actor's loss on the observations 1, 2, {networks},": ["loss"],
-        "whether the actor's loss has a gradient,": ["loss, gradient"],
-        "the slope of the loss for the 2 in mu(s) = 2s, which a step descends,": ["loss, slope"],
-    }
-    mistakes = [
-        (
-            "where does the discount go? The batch has it, and 0 where nothing can follow.",
-            asked(lambda b, *both, x=share: targets_by(b, x, b.next_observations, *both)),
-        )
-        for share in (1, 0.97)
-    ]
-    mistakes += [
-        (
-            "what follows begins at the next observations, and these are the first ones.",
-            asked(lambda b, *both: targets_by(b, b.discounts, b.observations, *both)),
-        ),
-        ("a target stands still while the critic moves to it: torch.no_grad.", asked(flowing)),
-        ("a step goes downhill, so the actor gets worse.", asked(loss=lambda *a: -loss(*a))),
-        ("no step can change the actor then.", asked(loss=torch.no_grad()(loss))),
-        (
-            "nothing flows back to the actor, so it never learns. Who has detached its actions?",
-            asked(loss=lambda seen, actor, critic: loss(seen, torch.no_grad()(actor), critic)),
-        ),
-    ]
-    hints = (
-        "a target adds what the actor would earn next. The loss falls as actions get better.",
-        "critic(s, actor(s)) values the actor's action: in targets at the next observations, in "
-        "the loss at the observations, as a mean and with a minus.",
-    )
-    praise = "Descending your loss climbs the critic's hill."
-    return check("losses", asked(targets, actor_loss), asked(), cases, mistakes, hints, praise)
-
-
-def part_of_losses(part: str, targets: Callable, actor_loss: Callable) -> Any:
-    """What two functions answer for small networks, whose parameters show the way of gradients."""
-    import torch
-
     Batch = collections.namedtuple(
         "Batch", "observations actions rewards discounts next_observations"
     )
@@ -252,21 +171,64 @@ def part_of_losses(part: str, targets: Callable, actor_loss: Callable) -> Any:
     def critic(observations: Any, actions: Any) -> Any:
         return (weight * (observations + actions * observations))[:, 0]
 
-    is_loss = part.startswith("loss")
-    found = actor_loss(following, actor, critic) if is_loss else targets(batch, actor, critic)
-    if found is None or found is ...:
-        return None
-    if part.endswith("gradient"):
-        return getattr(found, "requires_grad", False)
-    if part.endswith("slope"):
+    def flowing(b: Any, *_: Any, discounts: Any = batch.discounts, seen: Any = following) -> Any:
+        return b.rewards + discounts * critic(seen, actor(seen))
+
+    def loss(observations: Any, actor: Callable, critic: Callable) -> Any:
+        return -critic(observations, actor(observations)).mean()
+
+    still = torch.no_grad()(flowing)
+
+    def asked(targets: Callable = still, loss: Callable = loss) -> Callable:
+        return lambda part: part(targets, loss)
+
+    def value(targets: Callable, _: Callable) -> Any:
+        return targets(batch, actor, critic)
+
+    def flows(*both: Callable) -> Any:
+        return getattr(value(*both), "requires_grad", False)
+
+    def cost(_: Callable, loss: Callable) -> Any:
+        return loss(following, actor, critic)
+
+    def slope(*both: Callable) -> Any:
+        found = cost(*both)
+        if not getattr(found, "requires_grad", False):
+            return 0.0
         (slope,) = torch.autograd.grad(found, [gain], allow_unused=True)
         return 0.0 if slope is None else slope
-    return found
+
+    networks = "mu(s) = 2s and Q(s, a) = s + a s"
+    numbers_of = "rewards 1, -1, discounts 0.5, 0, next observations 1, 2"
+    cases: dict[str, Sequence] = {
+        f"the targets of {numbers_of}, {networks},": [value],
+        "whether a gradient flows through the targets,": [flows],
+        f"the actor's loss on the observations 1, 2, {networks},": [cost],
+        "the slope of the loss for the 2 in mu(s) = 2s, which a step descends,": [slope],
+    }
+    share = "where does the discount go? The batch has it, and 0 where nothing can follow."
+    mistakes = [
+        (share, asked(lambda *given: still(*given, discounts=1))),
+        (share, asked(lambda *given: still(*given, discounts=0.97))),
+        (
+            "what follows begins at the next observations, and these are the first ones.",
+            asked(lambda *given: still(*given, seen=seen)),
+        ),
+        ("a target stands still while the critic moves to it: torch.no_grad.", asked(flowing)),
+        ("a step goes downhill, so the actor gets worse.", asked(loss=lambda *a: -loss(*a))),
+        (
+            "nothing flows back to the actor, so it never learns. Are its actions detached?",
+            asked(loss=torch.no_grad()(loss)),
+        ),
+    ]
+    direction = "critic(s, actor(s)) values the actor's action, in targets as in the loss."
+    praise = "Descending your loss climbs the critic's hill."
+    answer = asked(targets, actor_loss)
+    return check("losses", answer, asked(), cases, mistakes, direction, praise)
 
 
 def check_soft_update(soft_update: Callable) -> bool:
     """A soft update of a network, in place."""
-    import torch
 
     def by(update: Callable) -> Callable:
         """Both networks' parameters after this update of one, or None: nothing has moved."""
@@ -290,132 +252,24 @@ def check_soft_update(soft_update: Callable) -> bool:
         return update
 
     right = each(torch.lerp)
-
-    def both_move(target: Any, online: Any, tau: float) -> None:
-        right(target, online, tau)
-        right(online, target, tau)
-
     mistakes = [
         ("tau is how far to go, not how much to keep.", by(each(lambda o, n, t: n.lerp(o, t)))),
         ("this copies at once, and the target is to be slow.", by(each(lambda o, n, t: n))),
         ("what comes in has to replace something.", by(each(lambda o, n, t: o + t * n))),
         ("the online network moves instead.", by(lambda o, n, t: right(n, o, t))),
-        ("the online network should stay as it is.", by(both_move)),
+        (
+            "the online network should stay as it is.",
+            by(lambda o, n, t: (right(o, n, t), right(n, o, t))),
+        ),
     ]
-    hints = (
-        "each parameter of the target goes the fraction tau of its way to the online network's.",
-        "the new value is old + tau * (new - old), for each pair of parameters.",
-    )
+    direction = "each parameter goes the fraction tau of its way to the online network's."
     old, new = [2.0, 4.0], [1.0, -2.0]
     words = f"a target with the parameters {old}, an online network with {new} and tau = 0.25,"
     praise = "After 100 steps with tau = 0.01, 37% of the gap is left."
     cases, idle = {words: (old, new, 0.25)}, "Nothing has moved."
-    return check("soft_update", by(soft_update), by(right), cases, mistakes, hints, praise, idle)
-
-
-def check_mirrored_critic(critic_class: Any, mirrors: Any) -> bool:
-    """An arm and its mirror images have one value; mirrors (images, 37): their signs."""
-    import torch
-
-    weights = torch.arange(1.0, 1 + mirrors.shape[1])
-
-    def layers(inputs: Any) -> Any:
-        return (inputs * weights).sum(1, True)
-
-    def plain(observations: Any, actions: Any) -> Any:
-        return critic_class.__mro__[1].forward(critic, observations, actions)
-
-    def split(both: Any) -> Any:
-        return both.split([OBSERVATION_SIZE, ACTION_SIZE], dim=1)
-
-    try:
-        critic = critic_class(np.ones(OBSERVATION_SIZE, np.float32), layers)
-    except Exception as error:
-        say(f"{title('mirrored_critic')}: {told_of(error)}.")
-        return False
-    arm = torch.linspace(-1, 1, mirrors.shape[1])  # of both signs, its goal at x >= 0 and z >= 0
-    signs, action_signs = split(mirrors)
-
-    def right(observations: Any, actions: Any) -> Any:
-        return plain(signs * observations, action_signs * actions)
-
-    mistakes = [
-        ("a torque points the other way in a mirror, too.", lambda o, a: plain(signs * o, a)),
-        ("the arm has to be reflected, too.", lambda o, a: plain(o, action_signs * a)),
-        ("the size of a number forgets its side.", lambda o, a: plain(o.abs(), a.abs())),
-    ]
-    for side in range(mirrors.shape[1]):
-        with_side = lambda *both, side=side: mirrors[:, side] * right(*both)  # noqa: E731
-        mistakes.append(("the inputs are right. And has a value got a side?", with_side))
-    hints = (
-        "compare the actor: what goes in reflected, and does a critic need its last step?",
-        "observations and actions have signs of their own, and super().forward takes both.",
+    return check(
+        "soft_update", by(soft_update), by(right), cases, mistakes, direction, praise, idle
     )
-    praise = "Whatever it learns on one side now holds on the other."
-    cases = {"an arm and its mirror images, with mirrored torques,": split(mirrors * arm)}
-    return check("mirrored_critic", critic, right, cases, mistakes, hints, praise)
-
-
-def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> bool:
-    """Whether arms that see the same thing act differently; two agents."""
-
-    def judge(*agents: Any) -> list | None:
-        found = [probe(agent) for agent in agents]
-        return None if any(one is None or one is ... for one in found) else found
-
-    mistakes = [
-        (
-            "it finds noise in both. Arms that see different things act differently without any "
-            "noise, and one arm does so from call to call.",
-            lambda *agents: [True, True],
-        ),
-        (
-            "it finds noise in neither. Compare the arms with each other, in one call.",
-            lambda *agents: [False, False],
-        ),
-        ("it is the wrong way round.", lambda *agents: [False, True]),
-    ]
-    hints = (
-        "the answer for an agent is True or False.",
-        "give agent.act observations that are all alike, and compare the rows of its actions.",
-    )
-    cases = {"a sound agent and the one with one noise for all arms": (sound, one_noise)}
-    praise = "It caught what no curve showed."
-    return check("noise_probe", judge, lambda *_: [True, False], cases, mistakes, hints, praise)
-
-
-def check_networks(networks: Callable, settings: Any) -> bool:
-    """An actor that is blind to the earnings alone, and a critic that sees all."""
-    import torch
-
-    def sees() -> list | None:
-        """Whether the actor sees the earnings, and the critic; and whether both see all else."""
-        actor, critic = networks(settings)
-        nothing, one_each = torch.zeros(1, OBSERVATION_SIZE), torch.eye(OBSERVATION_SIZE)
-        action = actor(nothing).detach()
-        answers = actor, lambda seen: critic(seen, action)[:, None]
-        by_actor, by_critic = (
-            torch.cat([(one(seen[None]) != one(nothing)).any(1) for seen in one_each]).numpy()
-            for one in answers
-        )
-        others = np.delete(by_actor, EARNINGS), np.delete(by_critic, EARNINGS)
-        is_same = np.array_equal(*others) and bool(by_critic.any())
-        answer = [bool(by_actor[EARNINGS]), bool(by_critic[EARNINGS]), is_same]
-        return None if all(answer) else answer
-
-    mistakes = [
-        ("it is the actor that should not see them.", lambda: [True, False, True]),
-        ("the critic should still see them.", lambda: [False, False, True]),
-        ("the actor needs all the rest.", lambda: [False, True, False]),
-    ]
-    hints = (
-        "a network does not see a number that is multiplied by 0.",
-        "one number of actor.factor becomes 0, and the critic stays as it is.",
-    )
-    cases = {"whether the actor and the critic see the earnings, and both the rest,": ()}
-    praise, idle = "Only the critic sees the earnings.", "Both see everything."
-    right = [False, True, True]
-    return check("networks", sees, lambda: right, cases, mistakes, hints, praise, idle)
 
 
 def check_n_step(n_step_return: Callable) -> bool:
@@ -439,44 +293,14 @@ def check_n_step(n_step_return: Callable) -> bool:
         ("each reward has a power of its own.", by(lambda gamma, k, n: gamma**n)),
         ("it is a sum and no mean.", by(lambda gamma, k, n: gamma**k / n)),
     ]
-    hints = (
-        "the formula's k counts from 0 to n - 1, and n is how many rewards are given.",
-        "multiply reward k by discount**k, for each k, and add the arrays.",
-    )
     rewards = [np.array(arms) for arms in ([1.0, 0.0], [2.0, 1.0], [4.0, -1.0])]
     cases = {
         f"the rewards {[*map(shown, given)]} of two arms and a discount of 0.5": (given, 0.5)
         for given in (rewards, rewards[:2], rewards[:1])  # an episode's end leaves shorter windows
     }
+    direction = "the formula's k counts from 0 to n - 1, and n is how many rewards are given."
     praise = "The value of what follows comes behind it, with the factor gamma^n."
-    return check("n_step", n_step_return, right, cases, mistakes, hints, praise)
-
-
-def check_noise(noise_matrix: Callable) -> bool:
-    """Factorized noise (outputs, inputs) of two tensors, (inputs,) and (outputs,)."""
-    import torch
-
-    def by(scale: Callable) -> Callable:
-        return lambda *noise: np.outer(*(scale(np.asarray(one)) for one in reversed(noise)))
-
-    def scaled(noise: Any) -> np.ndarray:
-        return np.sign(noise) * np.abs(noise) ** 0.5
-
-    right = by(scaled)
-    mistakes = [
-        ("outputs are the rows, and inputs the columns.", lambda *given: right(*given).T),
-        ("half of the noise is negative: where is the sign?", by(lambda x: np.abs(x) ** 0.5)),
-        ("a negative number has no root. Its size has.", by(np.sqrt)),
-        ("f takes a root.", by(lambda x: x)),
-    ]
-    hints = (
-        "apply f to both vectors. Then each output's number meets each input's.",
-        "f(x) is the sign of x times the root of its size, and the matrix is an outer product.",
-    )
-    noise = torch.tensor([4.0, -9.0, 1.0]), torch.tensor([1.0, -4.0])
-    cases = {"noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs": noise}
-    praise = "Five numbers made the noise of six weights."
-    return check("noise", noise_matrix, right, cases, mistakes, hints, praise)
+    return check("n_step", n_step_return, right, cases, mistakes, direction, praise)
 
 
 def check_step_down(step_down: Callable) -> bool:
@@ -494,34 +318,129 @@ def check_step_down(step_down: Callable) -> bool:
 
         return step
 
-    right = by(np.greater_equal)
+    right, to_right = by(np.greater_equal), np.greater_equal
     mistakes = [
-        (
-            "on the way to the right, the left sum is left behind.",
-            by(np.greater_equal, lambda *_: 0),
-        ),
-        ("what lies to the left is left behind.", by(np.greater_equal, lambda left, right: right)),
+        ("on the way to the right, the left sum is left behind.", by(to_right, lambda *_: 0)),
+        ("what lies to the left is left behind.", by(to_right, lambda left, right: right)),
         ("a small number lies to the left.", by(np.less)),
-        (
-            "a share has its lower end and not its upper one. Otherwise a leaf that is never to be "
-            "sampled can be found.",
-            by(np.greater),
-        ),
+        ("a share has its lower end and not its upper one.", by(np.greater)),
         ("first the children, then what is left.", lambda *given: right(*given)[::-1]),
     ]
-    hints = (
-        "does the number fall into the left child's sum, or behind it?",
-        "values >= tree[2 * nodes] says who goes right, as 0 or 1. Add that to 2 * nodes, and "
-        "subtract that share of tree[2 * nodes].",
-    )
     tree = np.array([0.0, 6.0, 4.0, 2.0, 3.0, 1.0, 0.0, 2.0])
+    walks = ([1, 1, 1], [4.5, 0.5, 4.0]), ([3, 2, 3, 2], [0.5, 3.5, 0.0, 3.0])
     cases = {
-        f"the leaves 3, 1, 0, 2, the nodes {nodes} and the numbers {values}": (
-            tree.copy(),
-            np.array(nodes),
-            np.array(values),
-        )
-        for nodes, values in (([1, 1, 1], [4.5, 0.5, 4.0]), ([3, 2, 3, 2], [0.5, 3.5, 0.0, 3.0]))
-    }
+        f"the leaves 3, 1, 0, 2, the nodes {nodes} and the numbers {values}":
+            (tree.copy(), np.array(nodes), np.array(values))
+        for nodes, values in walks
+    }  # fmt: skip
+    direction = "does the number fall into the left child's sum, or behind it?"
     praise = "A million leaves need twenty such steps."
-    return check("step_down", step_down, right, cases, mistakes, hints, praise)
+    return check("step_down", step_down, right, cases, mistakes, direction, praise)
+
+
+def check_noise(noise_matrix: Callable) -> bool:
+    """Factorized noise (outputs, inputs) of two tensors, (inputs,) and (outputs,)."""
+
+    def by(scale: Callable) -> Callable:
+        return lambda *noise: np.outer(*(scale(np.asarray(one)) for one in reversed(noise)))
+
+    right = by(lambda x: np.sign(x) * np.abs(x) ** 0.5)
+    mistakes = [
+        ("outputs are the rows, and inputs the columns.", lambda *given: right(*given).T),
+        ("half of the noise is negative: where is the sign?", by(lambda x: np.abs(x) ** 0.5)),
+        ("a negative number has no root. Its size has.", by(np.sqrt)),
+        ("f takes a root.", by(lambda x: x)),
+    ]
+    noise = torch.tensor([4.0, -9.0, 1.0]), torch.tensor([1.0, -4.0])
+    cases = {"noise of 4, -9, 1 for the inputs and of 1, -4 for the outputs": noise}
+    direction = "apply f to both vectors. Then each output's number meets each input's."
+    praise = "Five numbers made the noise of six weights."
+    return check("noise", noise_matrix, right, cases, mistakes, direction, praise)
+
+
+def check_mirrored_critic(critic_class: Any, mirrors: Any) -> bool:
+    """An arm and its mirror images have one value; mirrors (images, 37): their signs."""
+    weights = torch.arange(1.0, 1 + mirrors.shape[1])
+    try:
+        scale = np.ones(OBSERVATION_SIZE, np.float32)
+        critic = critic_class(scale, lambda inputs: (inputs * weights).sum(1, True))
+    except Exception as error:
+        return say(f"{title('mirrored_critic')}: {told_of(error)}.")
+
+    def plain(observations: Any, actions: Any) -> Any:
+        return critic_class.__mro__[1].forward(critic, observations, actions)
+
+    def right(observations: Any, actions: Any) -> Any:
+        return plain(signs * observations, action_signs * actions)
+
+    sizes = OBSERVATION_SIZE, ACTION_SIZE
+    arm = torch.linspace(-1, 1, mirrors.shape[1])  # of both signs, its goal at x >= 0 and z >= 0
+    signs, action_signs = mirrors.split(sizes, dim=1)
+    mistakes = [
+        ("a torque points the other way in a mirror, too.", lambda o, a: plain(signs * o, a)),
+        ("the arm has to be reflected, too.", lambda o, a: plain(o, action_signs * a)),
+        ("the size of a number forgets its side.", lambda o, a: plain(o.abs(), a.abs())),
+    ]
+    told = "the inputs are right. And has a value got a side?"
+    mistakes += [(told, lambda *both, side=side: side * right(*both)) for side in mirrors.T]
+    direction = "compare the actor: what goes in reflected, and does a critic need its last step?"
+    praise = "Whatever it learns on one side now holds on the other."
+    images = (mirrors * arm).split(sizes, dim=1)
+    cases = {"an arm and its mirror images, with mirrored torques,": images}
+    return check("mirrored_critic", critic, right, cases, mistakes, direction, praise)
+
+
+def check_noise_probe(probe: Callable, sound: Any, one_noise: Any) -> bool:
+    """Whether arms that see the same thing act differently; two agents."""
+
+    def judge(*agents: Any) -> list | None:
+        found = [probe(agent) for agent in agents]
+        return None if any(one is None or one is ... for one in found) else found
+
+    mistakes = [
+        (
+            "it finds noise in both. Arms that see different things act differently without any "
+            "noise, and one arm does so from call to call.",
+            lambda *_: [True, True],
+        ),
+        (
+            "it finds noise in neither. Compare the arms with each other, in one call.",
+            lambda *_: [False, False],
+        ),
+        ("it is the wrong way round.", lambda *_: [False, True]),
+    ]
+    direction = "the answer for an agent is True or False."
+    cases = {"a sound agent and the one with one noise for all arms": (sound, one_noise)}
+    praise = "It caught what no curve showed."
+    right = lambda *_: [True, False]  # noqa: E731
+    return check("noise_probe", judge, right, cases, mistakes, direction, praise)
+
+
+def check_networks(networks: Callable, settings: Any) -> bool:
+    """An actor that is blind to the earnings alone, and a critic that sees all."""
+
+    def sees() -> list | None:
+        """Whether the actor sees the earnings, and the critic; and whether both see all else."""
+        actor, critic = networks(settings)
+        nothing, one_each = torch.zeros(1, OBSERVATION_SIZE), torch.eye(OBSERVATION_SIZE)
+        action = actor(nothing).detach()
+        answers = actor, lambda seen: critic(seen, action)[:, None]
+        by_actor, by_critic = (
+            torch.cat([(one(seen[None]) != one(nothing)).any(1) for seen in one_each]).numpy()
+            for one in answers
+        )
+        others = np.delete(by_actor, EARNINGS), np.delete(by_critic, EARNINGS)
+        is_same = np.array_equal(*others) and bool(by_critic.any())
+        answer = [bool(by_actor[EARNINGS]), bool(by_critic[EARNINGS]), is_same]
+        return None if all(answer) else answer
+
+    mistakes = [
+        ("it is the actor that should not see them.", lambda: [True, False, True]),
+        ("the critic should still see them.", lambda: [False, False, True]),
+        ("the actor needs all the rest.", lambda: [False, True, False]),
+    ]
+    direction = "a network does not see a number that is multiplied by 0."
+    cases = {"whether the actor and the critic see the earnings, and both the rest,": ()}
+    praise, idle = "Only the critic sees the earnings.", "Both see everything."
+    right = lambda: [False, True, True]  # noqa: E731
+    return check("networks", sees, right, cases, mistakes, direction, praise, idle)

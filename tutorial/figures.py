@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 BLUE, ORANGE = PALETTE[:2]
+SCORE = "score (sum of rewards)"
 
 
 def plot_scores(
@@ -48,7 +49,7 @@ def plot_scores(
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
-    axes.set(xlabel="episode", ylabel="score (sum of rewards)", title=title)
+    axes.set(xlabel="episode", ylabel=SCORE, title=title)
     axes.set(xlim=(1, max(episode[-1], 2)), ylim=limits)
     axes.legend(loc="lower right", frameon=False)
     return figure
@@ -67,6 +68,12 @@ def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
     """The dashed line of the score that counts as solved, with a name for a legend."""
     label = f"solved: an average of {reward_threshold:g}"
     axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1, label=label)
+
+
+def name_curves(axes: Axes) -> None:
+    """A legend beside the plot, where it hides nothing; and whole numbers of episodes."""
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def plot_with_and_without(
@@ -90,8 +97,7 @@ def plot_with_and_without(
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
     axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    name_curves(axes)
     return figure
 
 
@@ -119,10 +125,9 @@ class GrowingCurve:
             style = {"marker": "o"} if name == self.name else {"linewidth": 1}
             axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, **style)
         if self.earlier:
-            axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+            name_curves(axes)
         longest = max([self.episodes, *map(len, self.earlier.values())])
-        axes.set(xlim=(0, longest + 1), ylim=(0, 41))
-        axes.set(xlabel="episode", ylabel="score (sum of rewards)")
+        axes.set(xlim=(0, longest + 1), ylim=(0, 41), xlabel="episode", ylabel=SCORE)
         if self.output:
             self.output.update(figure)
         plt.close(figure)
@@ -131,12 +136,17 @@ class GrowingCurve:
 def show_swing(environment: Any, policy: Policy) -> None:
     """Show the first three seconds of an episode, of five arms at most, in real time.
 
-    The picture moves without any script, and begins late, because at first all arms hang.
+    The picture moves without any script, and begins late, because at first all arms hang. Where
+    OpenGL is missing, a line says so instead.
     """
     episode = itertools.islice(rollout(environment, policy), 0, 38, 2)  # every second decision
     frames = [observations[:5] for observations, _, _ in episode]
-    picture = moving_arms(frames, width=600, first=len(frames) * 4 // 5)
-    display(Image(picture, format="png"))
+    try:
+        picture = moving_arms(frames, width=600, first=len(frames) * 4 // 5)
+    except RuntimeError as error:
+        print(f"no moving picture: {error}")
+    else:
+        display(Image(picture, format="png"))
 
 
 def plot_gains(
@@ -171,10 +181,8 @@ def plot_curves(
         axes.plot(range(1, len(values) + 1), values, "o-", color=color, markersize=4, label=name)
     if best is not None:
         axes.axhline(best, color="0.4", linestyle="--", linewidth=1)
-    if len(curves) > 1:
-        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    name_curves(axes)
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale=yscale)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 

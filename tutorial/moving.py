@@ -1,15 +1,12 @@
 """Moving pictures of arms as animated PNG, which Jupyter, GitHub and browsers show as pictures."""
 
 import io
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
-from reacher.points import arm_points
 from reacher.render import ArmRenderer
 
 COLORS = 100  # of a moving picture, at most
@@ -22,18 +19,14 @@ def moving_arms(
     width: int = 900,
     first: int = 0,
 ) -> bytes:
-    """Recorded arms as a moving picture; where OpenGL is missing, a warning and a plain still.
+    """Recorded arms as a moving picture.
 
     Args:
         frames: observations (arms, 33), one per frame, which shows for so many milliseconds.
         width: pixels.
         first: the frame that shows first; frame 0 follows the last one.
     """
-    try:
-        pictures = drawn_arms(frames, width)
-    except RuntimeError as error:
-        warnings.warn(str(error), stacklevel=3)
-        return plain_still(frames[first])
+    pictures = drawn_arms(frames, width)
     return animated_png(pictures[first:] + pictures[:first], milliseconds)
 
 
@@ -44,21 +37,6 @@ def drawn_arms(frames: Sequence[np.ndarray], width: int) -> list[np.ndarray]:
     pictures = [renderer.frame(observations) for observations in frames]
     renderer.close()
     return pictures
-
-
-def plain_still(observations: np.ndarray) -> bytes:
-    """Arms (arms, 33) from the front, side by side, by matplotlib, as PNG."""
-    figure, axes = plt.subplots(figsize=(8, 2))
-    for arm, observation in enumerate(observations):
-        points: list = [point[:2] + [24 * arm, 0] for point in arm_points(observation).values()]
-        axes.plot(*np.transpose(points[:3]), color="0.4", linewidth=3)  # base, elbow, hand
-        axes.add_patch(plt.Circle(points[3], GOAL_SIZE / 2, color="C6", alpha=0.4))
-        axes.add_patch(plt.Circle(points[2], 1, color="C0"))
-    axes.set(aspect="equal", xlim=(-15, 24 * len(observations) - 9), ylim=(-15, 15))
-    axes.axis("off")
-    figure.savefig(file := io.BytesIO())
-    plt.close(figure)
-    return file.getvalue()
 
 
 def animated_png(pictures: Sequence[np.ndarray], milliseconds: int = 160) -> bytes:

@@ -1,12 +1,14 @@
-"""Seeds, random states, and the versions that numbers depend on."""
+"""Seeds, random states, and what numbers depend on: versions, and the processor."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
 import random
+import re
 from collections.abc import Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,10 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):  # JAX may be missing
             found[name] = metadata.version(name)
     return found
+
+
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", cpuinfo.read_text() if cpuinfo.exists() else "")
+    return found[1] if found else platform.processor() or platform.machine()

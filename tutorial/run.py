@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import pickle
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -24,10 +25,8 @@ import torch_phases
 from tutorial.environments import restore_state, state_of
 from tutorial.evaluation import Evaluation
 from tutorial.files import write_whole
-from tutorial.machine import processor
-from tutorial.randomness import random_states, restore_random_states, versions
+from tutorial.randomness import processor, random_states, restore_random_states, versions
 from tutorial.scores import moving_average, solved_at
-from tutorial.states import pack, require_sound, unpack
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -91,7 +90,7 @@ class TrainingRun:
             "scores.csv": ["episode,score,min,max,seconds"],  # and a line for each episode
             "evaluation.csv": ["episode,score,min,max,decisions,seconds"],
         }
-        self.left_out: list[str] = []
+        self.can_resume = True
         self.bar: Any = tqdm(disable=True)
         self.scalars: Any = None
 
@@ -188,49 +187,50 @@ class TrainingRun:
 
     def save_state(self) -> None:
         """Write all that the future depends on, between two episodes, into `state.pt`."""
+        about = self.about() | {"engine": self.agent.fast.engine, "versions": versions()}
+        about["processor"] = processor()
+        write_whole(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
         state = {
-            "agent": self.agent,
-            "engine": self.agent.fast.engine,
+            "agent": {name: part for name, part in vars(self.agent).items() if name != "fast"},
             "environment": state_of(self.environment),
             "randomness": random_states(),
             "scores": self.scores,
             "tables": self.tables,
             "seconds": time.perf_counter() - self.start,
         }
-        left_out, file = list[str](), io.BytesIO()
-        torch.save(pack(state, "", {}, left_out), file)
-        about = self.about() | {"engine": state["engine"], "versions": versions()}
-        about["processor"] = processor()
-        write_whole(self.folder / "hyperparameters.json", json.dumps(about, indent=2).encode())
-        write_whole(self.folder / "state.pt", file.getbuffer())
-        if left_out != self.left_out:
-            print(f"a resumed training may differ, because not saved is: {', '.join(left_out)}")
-            self.left_out = left_out
+        try:
+            torch.save(state, file := io.BytesIO())
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            if self.can_resume:
+                print(
+                    f"no training can go on from here, because the agent cannot be saved: {error}"
+                )
+            self.can_resume = False
+        else:
+            write_whole(self.folder / "state.pt", file.getbuffer())
 
     def go_on(self) -> None:
         """Begin where `state.pt` was saved; a ValueError says why that cannot be."""
         try:
-            now, before = (
-                {**run, **run["hyperparameters"]} for run in (self.about(), load_run(self.folder))
-            )
-            for name in now.keys() - {"hyperparameters"}:
-                if now[name] != before.get(name):
-                    raise ValueError(f"{name} is {now[name]!r} and was {before.get(name)!r}")
+            before = load_run(self.folder)
+            known = before | before["hyperparameters"]
+            for name, value in (self.about() | self.about()["hyperparameters"]).items():
+                if name != "hyperparameters" and value != known.get(name):
+                    raise ValueError(f"{name} is {value!r} and was {known.get(name)!r}")
             with zipfile.ZipFile(self.folder / "state.pt") as file:
                 if damaged := file.testzip():  # by checksums, which PyTorch does not compare
                     raise ValueError(f"state.pt is damaged in {damaged}")
-            packed = torch.load(self.folder / "state.pt", weights_only=True)
-            state = unpack(packed, {"agent": self.agent}, {})
-            if state["engine"] == "torch":  # it may have given way
-                self.agent.fast = torch_phases.compile(self.agent.learner, "torch")
+            state = torch.load(self.folder / "state.pt", weights_only=False)
+            require_alike("agent", vars(self.agent), state["agent"] | {"fast": None})
+            vars(self.agent).update(state["agent"])
+            engine = self.agent.settings.engine if before["engine"] != "torch" else "torch"
+            self.agent.fast = torch_phases.compile(self.agent.learner, engine)
             if state["environment"] is None:
                 print("this environment cannot be saved, so it begins anew: other scores follow")
             else:
                 restore_state(self.environment, state["environment"])
             restore_random_states(state["randomness"])
-            self.scores[:] = [float(score) for score in state["scores"]]
-            require_sound(self.agent, len(self.scores))
-            self.tables = {name: [*map(str, state["tables"][name])] for name in self.tables}
+            self.scores, self.tables = state["scores"], state["tables"]
             self.start = time.perf_counter() - state["seconds"]
         except Exception as error:  # PyTorch's, and what a damaged or foreign file leads to
             told = f"{type(error).__name__}: {error}".partition("\n")[0]
@@ -238,6 +238,17 @@ class TrainingRun:
             raise ValueError(f"{self.folder} {again} ({told})") from error
         if self.is_over:
             print(f"nothing is left to train after {len(self.scores)} episodes of {self.folder}")
+
+
+def require_alike(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Raise ValueError if edited cells build an agent of other parts than the saved one's."""
+    for key, part in now.items():
+        if key not in before:
+            raise ValueError(f"the {name} had no {key}")
+        if isinstance(part, torch.nn.Module) and str(part) != str(before[key]):
+            raise ValueError(f"the {key} is another network now")
+        if key in ("learner", "memory"):
+            require_alike(key, vars(part), vars(before[key]))
 
 
 @contextlib.contextmanager

@@ -41,19 +41,12 @@ def require_known(kind: str, name: Any, known: Iterable[str]) -> Any:
 
 
 def require_folder(location: str | os.PathLike) -> str | os.PathLike:
-    """The location, if it is a folder or one can be made there.
-
-    Raises:
-        ValueError: a name in it is too long, or a file is in its way.
-    """
+    """The location, if it is a folder or one can be made there; otherwise ValueError."""
     try:
-        path = Path(location).expanduser().absolute()
-        nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+        Path(location).expanduser().mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # the latter: ~ of an unknown user
-        told = getattr(error, "strerror", error)
+        told = getattr(error, "strerror", None) or error
         raise ValueError(f"no folder can be made there: {told}") from None
-    if not nearest.is_dir():
-        raise ValueError(f"{nearest} is a file, and should be a folder")
     return location
 
 

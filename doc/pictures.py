@@ -1,9 +1,12 @@
-"""The pictures of README and notebook, from kept weights and scores: python -m tutorial.pictures"""
+"""The pictures of README and notebook, from kept weights and scores: python -m doc.pictures"""
 
+import base64
 import contextlib
+import io
 import re
 
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -11,7 +14,7 @@ from reacher.episode import play_episode
 from reacher_page.page import STILL
 from tutorial.moving import animated_png, drawn_arms, moving_arms
 from tutorial.notebook import definitions, learner_with
-from tutorial.paths import CHECKPOINTS, DOC, PROJECT
+from tutorial.paths import CHECKPOINTS, DOC, NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
 from tutorial.run import load_network
 from tutorial.settings import make_settings
@@ -68,6 +71,21 @@ def learning_curves():
         exec(snippet.replace("show()", 'savefig("doc/scores.png", metadata={"Software": None})'))
 
 
+def small_figures():
+    """Give the notebook's figures a palette of 128 colors: a quarter of the bytes."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    for output in (one for cell in notebook.cells for one in cell.get("outputs", [])):
+        data = output.get("data", {})
+        if "image/png" in data:
+            picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+            if picture.mode == "P":  # as moving pictures are
+                continue
+            small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            small.save(file := io.BytesIO(), "PNG", optimize=True)
+            data["image/png"] = base64.b64encode(file.getvalue()).decode()
+    nbformat.write(notebook, NOTEBOOK)
+
+
 if __name__ == "__main__":
-    for draw in (trained_arms, early_actors, learning_curves):
+    for draw in (trained_arms, early_actors, learning_curves, small_figures):
         draw()

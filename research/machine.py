@@ -1,7 +1,5 @@
 """What a machine computes, part by part, so that two of them can be compared.
 
-python -m tutorial.machine [folder ...]    compares this machine with those of stored runs
-
 The same seed gives the same numbers where all parts agree. Random numbers and physics have agreed
 on all machines so far; matrix products differ between kinds of processors.
 """
@@ -10,31 +8,18 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
-import platform
-import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from tutorial.environments import open_environment
-from tutorial.paths import CHECKPOINTS
-from tutorial.randomness import versions
+from tutorial.randomness import processor, versions
 
 
 def hash_of(*arrays: Any) -> str:
     """Eight digits that change with any bit of arrays, or of a text."""
     return hashlib.sha256(b"".join(np.asarray(one).tobytes() for one in arrays)).hexdigest()[:8]
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", cpuinfo.read_text() if cpuinfo.exists() else "")
-    return found[1] if found else platform.processor() or platform.machine()
 
 
 @functools.cache
@@ -59,25 +44,3 @@ def this_machine() -> dict[str, Any]:
     except ImportError:  # then PyTorch computes all
         parts["JAX"] = "not installed"
     return {"processor": processor(), "versions": versions(), "parts": parts}
-
-
-def differences(stored: dict[str, Any]) -> list[str]:
-    """A line for each part in which this machine differs from a stored one."""
-    here, lines = this_machine(), []
-    for kind in ("parts", "versions"):
-        for name, value in here[kind].items():
-            if value != (was := stored[kind].get(name)):
-                lines.append(f"{name}: {was} there, {value} here")
-    return lines
-
-
-def main(folders: list[str]) -> None:
-    for folder in [Path(one) for one in folders] or [CHECKPOINTS]:
-        for file in sorted(folder.glob("**/machine-*.json")):
-            stored = json.loads(file.read_text())
-            told = differences(stored) or ["computes the same, so a seed gives the same numbers"]
-            print(f"{file}, {stored['processor']}:", *told, sep="\n  ")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
