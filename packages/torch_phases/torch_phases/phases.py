@@ -121,10 +121,10 @@ class Phases:
             function = getattr(self.learner, method)
             step, inputs, result = recorder.note(function, contents, first)
             phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
-            tried = schedule.due(id(step), given.steps)
-            by_torch = functools.partial(self.by_torch, method, given, tried)
-            names = Contents(self.learner).names()
-            wrong = check.difference(phase, by_torch, names, tried) if tried else None
+            wrong = None
+            if tried := schedule.due(id(step), given.steps):
+                by_torch = functools.partial(self.by_torch, method, given, tried)
+                wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
             if wrong is None:
                 break
             if recorder.is_new:

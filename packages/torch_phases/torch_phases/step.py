@@ -83,6 +83,7 @@ class Step:
         ]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
+        self.apart: list[int] = []  # places of tensors that are known to share no memory
 
     def needed(self, wanted: Sequence[int]) -> list[Any]:
         """The nodes that tensors and these results need, each after those that it needs itself."""
@@ -191,9 +192,12 @@ class Phase:
         state = [k for k in step.changed if k not in given]
         self.state, known = [inputs[k] for k in state], {*given, *state}
         self.fixed = [inputs[k] for k in step.used if k not in known]
-        written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
-        if len(written) < len(state) or written & read:  # no guard of Dynamo sees that
-            raise Refused(*words.SHARED)
+        places = [x.data_ptr() for x in (*self.state, *self.fixed)]
+        if places != step.apart:  # two that share memory: no guard of Dynamo sees that
+            written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
+            if len(written) < len(state) or written & read:
+                raise Refused(*words.SHARED)
+            step.apart = places
         room = max(ROOM, 1 << (steps - 1).bit_length())
         key = *given, None, *wanted, None, room
         if key not in step.phases:
