@@ -459,9 +459,12 @@ def scale_of(name):
 
 
 class Settings(DDPG):
-    """All kinds of places for a number, one of which changes before each phase."""
+    """All kinds of places for a number, one of which changes before each phase.
 
-    phases, scale_of_critic = 14, 1.0
+    At least one of them is seen by the check alone; which one was not looked for.
+    """
+
+    phases, note, scale_of_critic = 14, True, 1.0
 
     def begin(self):
         self.options, self.list = {"scale": 1.0, None: 1.0}, [1.0]
