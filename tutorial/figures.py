@@ -79,7 +79,6 @@ def name_curves(axes: Axes) -> None:
 def plot_with_and_without(
     curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
     label: str,
-    title: str = "",
     reward_threshold: float | None = None,
 ) -> Figure:
     """Learning curves of agents with and without something, with 95 % intervals.
@@ -87,7 +86,6 @@ def plot_with_and_without(
     Args:
         curves: by name the episodes (k,) and the scores (seeds, k).
         label: of the axis of scores.
-        title: of the task.
         reward_threshold: the score that counts as solved; None: no line.
     """
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
@@ -96,7 +94,7 @@ def plot_with_and_without(
         band(axes, episodes, scores, color, name)
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
-    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
+    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41))
     name_curves(axes)
     return figure
 
@@ -107,27 +105,21 @@ class GrowingCurve:
     Args:
         episodes: of the whole training.
         name: of this training.
-        earlier: scores of earlier trainings by name, for thin lines.
+        earlier: scores of earlier trainings by name.
     """
 
     def __init__(self, episodes: int, name: str, earlier: Mapping[str, Sequence[float]]) -> None:
         self.episodes, self.scores, self.name = episodes, list[float](), name
-        self.earlier = dict(earlier)
+        self.curves = {**earlier, name: self.scores}  # an agent keeps its color
         in_notebook = hasattr(get_ipython(), "kernel")
         self.output = display(Markdown("..."), display_id=True) if in_notebook else None
 
     def add(self, score: float) -> None:
         """Draw the curve with the score of one more episode."""
         self.scores.append(score)
-        figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-        curves = self.earlier | {self.name: self.scores}  # an agent keeps its color
-        for (name, scores), color in zip(curves.items(), PALETTE, strict=False):
-            style = {"marker": "o"} if name == self.name else {"linewidth": 1}
-            axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, **style)
-        if self.earlier:
-            name_curves(axes)
-        longest = max([self.episodes, *map(len, self.earlier.values())])
-        axes.set(xlim=(0, longest + 1), ylim=(0, 41), xlabel="episode", ylabel=SCORE)
+        figure = plot_curves(self.curves, "episode", SCORE)
+        longest = max(self.episodes, *map(len, self.curves.values()))
+        figure.axes[0].set(xlim=(0, longest + 1), ylim=(0, 41))
         if self.output:
             self.output.update(figure)
         plt.close(figure)
