@@ -19,7 +19,7 @@ from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
-from tutorial.evaluation import Evaluation, open_evaluation
+from tutorial.evaluation import SEED, Evaluation
 from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings, require_known
 
@@ -162,9 +162,10 @@ def delayed(environment: Any, training: Training) -> DelayedRewards:
 
 def make_evaluation(training: Training) -> Evaluation | None:
     """Of the agent without noise, in the environment of a training; None: none is wanted."""
+    if not training.evaluate_every:
+        return None
     judges = training.arms if training.location else EVALUATION_ARMS
-    place = training.location, judges, training.goals
-    evaluation = open_evaluation(*place, training.evaluate_every)
-    if evaluation is not None and (training.clock or training.earnings):
-        evaluation.environment = delayed(evaluation.environment, training)
-    return evaluation
+    environment = open_environment(training.location, judges, SEED, training.goals)
+    if training.clock or training.earnings:
+        environment = delayed(environment, training)
+    return Evaluation(environment, training.evaluate_every)
