@@ -37,8 +37,6 @@ def maker(
 ) -> Make:
     """How the notebook makes an agent: cells, by name or changed, and settings of its own."""
     cells = notebook.definitions()
-    if agent == "PlainAgent":
-        settings = "PlainSettings"
 
     def cell(one: Any) -> Any:
         return getattr(cells, one) if isinstance(one, str) else one
