@@ -10,13 +10,8 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import (
-    DtypeObservation,
-    RescaleAction,
-    TransformObservation,
-    TransformReward,
-)
 
 from reacher import ReacherVectorEnv
 from reacher.checks import MAX_SEED, integer
@@ -77,8 +72,9 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     def fitting(env: Any) -> Any:
         require_spaces(env_id, env.action_space, env.observation_space)
         seen, earned = partial(finite, "observation"), partial(finite, "reward")
-        env = TransformObservation(DtypeObservation(env, np.float32), seen, None)
-        return RescaleAction(TransformReward(env, earned), np.float32(-1), np.float32(1))
+        env = wrappers.DtypeObservation(env, np.float32)
+        env = wrappers.TransformReward(wrappers.TransformObservation(env, seen, None), earned)
+        return wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
 
     try:
         copies = gymnasium.make_vec(

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython import get_ipython
 from IPython.display import Image, Markdown, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from reacher.episode import Policy, rollout
 from tutorial.moving import moving_arms
 from tutorial.results import Variant, mean_interval
 from tutorial.scores import SOLVED_SCORE, moving_average
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
