@@ -1,5 +1,6 @@
 # make help says what there is; tutorial/commands.py does it, and works without make, too.
-# Another Python: make run PYTHON=python3.12. Options of a command: make run OPTIONS="-p seed 3".
+# Another Python, before .venv is there: make run PYTHON=python3.12.
+# Options of a command: make run OPTIONS="-p seed 3".
 
 PYTHON ?= python3
 ifneq ($(findstring p,$(firstword -$(MAKEFLAGS))),)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import signal
 
 # The engine
 import torch_phases
@@ -91,7 +92,5 @@ def returns_that_followed(rewards: np.ndarray, discount: float) -> np.ndarray:
     Returns:
         (decisions - k, agents), with the smallest k after which less than 1 % of a reward counts.
     """
-    returns, future = np.zeros_like(rewards), 0.0
-    for t in reversed(range(len(rewards))):
-        returns[t] = future = rewards[t] + discount * future
+    returns = signal.lfilter([1], [1, -discount], rewards[::-1], axis=0)[::-1]
     return returns[: -math.ceil(math.log(0.01, discount))]

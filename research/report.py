@@ -1,7 +1,7 @@
 """The stored runs of the report's agent, as the notebook's training cell trains it.
 
-python -m research.report [default|whole] [seed ...]    trains what is missing, seeds 0 to 9,
-                                                          into checkpoints/<agent>/seed<N>/
+python -m research.report [default] [whole]    trains what is missing of both or one, seeds 0 to 9,
+                                               into checkpoints/<agent>/seed<N>/
 
 `default` is the preset; `whole` is the same with the networks of the notebook's `whole_networks`.
 What was trained for other settings is replaced. A training that is stopped begins again.
@@ -9,9 +9,11 @@ What was trained for other settings is replaced. A training that is stopped begi
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -53,20 +55,12 @@ def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CH
     return True
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m research.report", description=__doc__)
-    parser.add_argument("agents", nargs="*", metavar="AGENT or SEED")
-    words = parser.parse_args().agents
-    seeds = [int(word) for word in words if word.isdigit()] or SEEDS
-    names = [word for word in words if not word.isdigit()] or NETWORKS
-    if unknown := set(names) - set(NETWORKS):
-        parser.error(f"no agent {', '.join(sorted(unknown))}: there are {', '.join(NETWORKS)}")
+def main(names: Iterable[str]) -> None:
     torch.set_num_threads(1)
-    for name in names:
-        for seed in seeds:
-            print(f"{name}, seed {seed}", flush=True)
-            print("trained" if train(name, seed) else "stored already", flush=True)
+    for name, seed in itertools.product(names, SEEDS):
+        print(f"{name}, seed {seed}", flush=True)
+        print("trained" if train(name, seed) else "stored already", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or NETWORKS)

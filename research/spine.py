@@ -60,7 +60,7 @@ def networks(cells: Any, kind: str, settings: Any) -> tuple[nn.Module, nn.Module
 def make(variant: str) -> chapters.Make:
     """How the agent of a variant is made."""
     if variant == "plain":
-        return chapters.maker("plain_networks", "PlainAgent")
+        return chapters.maker("plain_networks", "PlainAgent", settings="PlainSettings")
     cells: Any = notebook.definitions()
 
     class WithNoise(cells.FastAgent):  # NoisyNet without priorities

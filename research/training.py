@@ -19,14 +19,14 @@ from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from tutorial import notebook
 from tutorial.environments import Task, open_environment, task_of
-from tutorial.evaluation import Evaluation, open_evaluation
+from tutorial.evaluation import SEED, Evaluation
 from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings, require_known
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
 EVALUATION_ARMS = 20
-Row = list[str]  # one number for each of COLUMNS, or "" where there is none
+Row = list[str]  # one number for each of COLUMNS, or ""; num_updates are of earlier runs only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +109,7 @@ def train(training: Training) -> list[Row]:
     playing = delayed(environment, training)
     generator = seed_everything(training.seed)
     began, evaluating = time.perf_counter(), 0.0
-    agent = counting(cells.Agent)(settings, generator, learner, task)
+    agent = cells.Agent(settings, generator, learner, task)
     hide(agent.learner, training.blind)
     for episode in range(1, training.episodes + 1):
         score = cells.train_episode(playing, agent).mean()
@@ -119,22 +119,9 @@ def train(training: Training) -> list[Row]:
             found = evaluation.scores(agent.policy, episode // evaluation.every - 1)
             evaluated = [f"{found.mean():.3f}", f"{found.min():.2f}"]
         evaluating = time.perf_counter() - began - seconds
-        ends = [str(agent.num_updates), f"{seconds:.2f}"]
-        rows.append([str(training.seed), str(episode), f"{score:.3f}", *evaluated, *ends])
+        row = [str(training.seed), str(episode), f"{score:.3f}", *evaluated, "", f"{seconds:.2f}"]
+        rows.append(row)
     return rows
-
-
-def counting(agent_class: Any) -> Any:
-    """A subclass whose agents count their gradient steps, in `num_updates`."""
-
-    class Counting(agent_class):
-        num_updates = 0
-
-        def replay_surprises(self, shape: Any) -> None:
-            super().replay_surprises(shape)
-            self.num_updates += shape[0]
-
-    return Counting
 
 
 def hide(learner: Any, blind: str) -> None:
@@ -175,9 +162,10 @@ def delayed(environment: Any, training: Training) -> DelayedRewards:
 
 def make_evaluation(training: Training) -> Evaluation | None:
     """Of the agent without noise, in the environment of a training; None: none is wanted."""
+    if not training.evaluate_every:
+        return None
     judges = training.arms if training.location else EVALUATION_ARMS
-    place = training.location, judges, training.goals
-    evaluation = open_evaluation(*place, training.evaluate_every)
-    if evaluation is not None and (training.clock or training.earnings):
-        evaluation.environment = delayed(evaluation.environment, training)
-    return evaluation
+    environment = open_environment(training.location, judges, SEED, training.goals)
+    if training.clock or training.earnings:
+        environment = delayed(environment, training)
+    return Evaluation(environment, training.evaluate_every)

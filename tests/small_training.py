@@ -10,7 +10,7 @@ import torch
 
 from reacher import task
 from tutorial.environments import open_environment
-from tutorial.evaluation import open_evaluation
+from tutorial.evaluation import SEED, Evaluation
 from tutorial.notebook import definitions
 from tutorial.randomness import seed_everything
 
@@ -65,7 +65,9 @@ def train(folder, kind="default", episodes=6, environment=None, evaluate=False, 
     agent = make_agent(kind, **chosen)
     options = {"save_every": 1, "metadata": {"seed": 0}} | options
     options.setdefault("resume", (Path(folder) / "state.pt").exists())
-    options.setdefault("evaluation", open_evaluation("", ARMS, every=2) if evaluate else None)
+    options.setdefault(
+        "evaluation", Evaluation(open_environment("", ARMS, SEED), 2) if evaluate else None
+    )
     definitions().train_agent(environment, agent, folder, episodes, **options)
     return agent
 

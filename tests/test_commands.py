@@ -156,17 +156,6 @@ def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
                 commands.make_environment()
 
 
-def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "VENV", tmp_path)
-    commands.check_environment("python3.12", (3, 12))  # none is there yet
-    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
-    commands.check_environment("python3.11", (3, 11))
-    commands.check_environment(None, (3, 10))  # only make is asked by name
-    for other in ((3, 10), (3, 12)):
-        with pytest.raises(SystemExit, match="has Python 3.11: remove that folder"):
-            commands.check_environment("python", other)
-
-
 def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
     installed = []
     monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import DtypeObservation, RescaleAction
 
 from reacher import ReacherVectorEnv
 from reacher.checks import MAX_SEED, integer
@@ -63,10 +64,17 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     num_envs = integer("num_agents", num_envs, 1, MAX_AGENTS)
     seed = integer("seed", seed, 0, MAX_SEED)
 
+    def finite(what: str, value: Any) -> Any:
+        if not np.isfinite(value).all():
+            raise FloatingPointError(f"{env_id}: the {what} is {value}, not finite")
+        return value
+
     def fitting(env: Any) -> Any:
         require_spaces(env_id, env.action_space, env.observation_space)
-        env = Finite(DtypeObservation(env, np.float32))
-        return RescaleAction(env, np.float32(-1), np.float32(1))
+        seen, earned = partial(finite, "observation"), partial(finite, "reward")
+        env = wrappers.DtypeObservation(env, np.float32)
+        env = wrappers.TransformReward(wrappers.TransformObservation(env, seen, None), earned)
+        return wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
 
     try:
         copies = gymnasium.make_vec(
@@ -85,26 +93,6 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     seeds = np.random.SeedSequence(seed).generate_state(num_envs)
     copies.reset(seed=seeds.tolist())
     return copies
-
-
-class Finite(gymnasium.Wrapper):
-    """Raises FloatingPointError where an environment's own numbers are NaN or infinite."""
-
-    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        observation, info = self.env.reset(**options)
-        self.require("observation", observation)
-        return observation, info
-
-    def step(self, action: Any) -> Any:
-        answer = self.env.step(action)
-        self.require("observation", answer[0])
-        self.require("reward", answer[1])
-        return answer
-
-    def require(self, what: str, value: Any) -> None:
-        if not np.isfinite(value).all():
-            name = getattr(self.spec, "id", "")
-            raise FloatingPointError(f"{name}: the {what} is {value}, not finite")
 
 
 def require_spaces(env_id: str, actions: Any, observations: Any) -> None:

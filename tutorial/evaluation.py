@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -14,37 +13,27 @@ from tutorial.environments import GYMNASIUM, open_environment, restore_state, st
 SEED = 2**31 - 1  # of the goals, which are the same in every training
 
 
-def open_evaluation(
-    location: str | os.PathLike = "",
-    num_agents: int = 20,
-    goals: Mapping[str, float] | None = None,
-    every: int = 5,
-) -> Evaluation | None:
-    """An evaluation on what `open_environment` opens.
+def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20) -> Evaluation | None:
+    """An evaluation on what `open_environment` opens, after every fifth episode.
 
-    Args:
-        every: episodes of training from one to the next; 0 for none.
-
-    Returns:
-        None where none is wanted, or where the environment cannot go back to its beginning, as a
-        Unity build cannot; a line says so.
+    None where the environment cannot go back to its beginning, as a Unity build cannot; a line says
+    so.
     """
-    if not every:
-        return None
     if str(location) and not str(location).startswith(GYMNASIUM):
         print("no evaluation beside the training: a Unity build cannot go back to the same goals")
         return None
-    return Evaluation(open_environment(location, num_agents, SEED, goals), every)
+    return Evaluation(open_environment(location, num_agents, SEED))
 
 
 class Evaluation:
     """Plays an actor's mean weights on goals that no training sees, the same in every training.
 
     Its environment is its own and has a state to go back to, so a training's numbers do not depend
-    on it, and nothing of it has to be saved to go on with a training.
+    on it, and nothing of it has to be saved to go on with a training. `every` are the episodes of
+    training from one to the next.
     """
 
-    def __init__(self, environment: VectorEnv, every: int) -> None:
+    def __init__(self, environment: VectorEnv, every: int = 5) -> None:
         self.environment, self.every = environment, every
         self._start = state_of(environment)
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from IPython import get_ipython
 from IPython.display import Image, Markdown, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 from reacher.episode import Policy, rollout
 from tutorial.moving import moving_arms
 from tutorial.results import Variant, mean_interval
 from tutorial.scores import SOLVED_SCORE, moving_average
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -79,7 +77,6 @@ def name_curves(axes: Axes) -> None:
 def plot_with_and_without(
     curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
     label: str,
-    title: str = "",
     reward_threshold: float | None = None,
 ) -> Figure:
     """Learning curves of agents with and without something, with 95 % intervals.
@@ -87,7 +84,6 @@ def plot_with_and_without(
     Args:
         curves: by name the episodes (k,) and the scores (seeds, k).
         label: of the axis of scores.
-        title: of the task.
         reward_threshold: the score that counts as solved; None: no line.
     """
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
@@ -96,7 +92,7 @@ def plot_with_and_without(
         band(axes, episodes, scores, color, name)
     if reward_threshold is not None:
         threshold_line(axes, reward_threshold)
-    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41), title=title)
+    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41))
     name_curves(axes)
     return figure
 
@@ -107,27 +103,21 @@ class GrowingCurve:
     Args:
         episodes: of the whole training.
         name: of this training.
-        earlier: scores of earlier trainings by name, for thin lines.
+        earlier: scores of earlier trainings by name.
     """
 
     def __init__(self, episodes: int, name: str, earlier: Mapping[str, Sequence[float]]) -> None:
         self.episodes, self.scores, self.name = episodes, list[float](), name
-        self.earlier = dict(earlier)
+        self.curves = {**earlier, name: self.scores}  # an agent keeps its color
         in_notebook = hasattr(get_ipython(), "kernel")
         self.output = display(Markdown("..."), display_id=True) if in_notebook else None
 
     def add(self, score: float) -> None:
         """Draw the curve with the score of one more episode."""
         self.scores.append(score)
-        figure, axes = plt.subplots(figsize=(6.5, 2.5), layout="constrained")
-        curves = self.earlier | {self.name: self.scores}  # an agent keeps its color
-        for (name, scores), color in zip(curves.items(), PALETTE, strict=False):
-            style = {"marker": "o"} if name == self.name else {"linewidth": 1}
-            axes.plot(range(1, len(scores) + 1), scores, color=color, label=name, **style)
-        if self.earlier:
-            name_curves(axes)
-        longest = max([self.episodes, *map(len, self.earlier.values())])
-        axes.set(xlim=(0, longest + 1), ylim=(0, 41), xlabel="episode", ylabel=SCORE)
+        figure = plot_curves(self.curves, "episode", SCORE)
+        longest = max(self.episodes, *map(len, self.curves.values()))
+        figure.axes[0].set(xlim=(0, longest + 1), ylim=(0, 41))
         if self.output:
             self.output.update(figure)
         plt.close(figure)

@@ -29,68 +29,36 @@ def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
     }
 
 
-SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
-MUTATORS = (  # methods of Python's own containers that change them
-    "add append clear discard extend insert pop popitem remove reverse setdefault sort update"
-).split()
-
-
 def definitions_in(statements: Iterable[ast.stmt], known: set[str]) -> Iterator[ast.stmt]:
     """The top-level statements that define something instead of running it.
 
-    Definitions are imports, functions, classes, and assignments to names with an initial capital:
-    constants such as PRESETS and type aliases such as Units. The notebook's variables are lower
-    case, so nothing is opened, trained or drawn. Those in an `if` count: a solution's, which a
-    reader's own replace.
+    Definitions are imports, functions, classes, and assignments to names with an initial capital,
+    such as PRESETS and Units, or to what is defined: `PRESETS["mine"] = {}`, `DDPG.act = act`.
+    The notebook's variables are lower case, so nothing is opened, trained or drawn. Those in an
+    `if` count: a solution's, which a reader's own replace.
 
     Args: known, names of functions and classes so far, to which it adds its own.
-
-    Raises:
-        ValueError: a statement that runs changes a definition, too.
     """
     for statement in statements:
-        passed_over: list[ast.AST] = []
         if isinstance(statement, ast.If):
             yield from definitions_in(statement.body, known)
-            passed_over = [statement.test, *statement.orelse]
-        elif isinstance(statement, (ast.Import, ast.ImportFrom, *SCOPES)):
-            known.add(getattr(statement, "name", ""))
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             yield statement
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and is_definition(statement):
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            known.add(statement.name)
             yield statement
-        else:
-            passed_over = [statement]
-        for part in (part for one in passed_over for part in ast.walk(one)):
-            if changed := changed_by(part, known):
-                line = ast.unparse(statement).partition("\n")[0]
-                raise ValueError(
-                    f"line {statement.lineno}, `{line}`, changes {changed}, a definition, and is "
-                    f"passed over where the definitions are loaded alone. Define {changed} once, "
-                    "at the top level of a cell, or give what only runs a name in lower case"
-                )
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = getattr(statement, "targets", None) or [statement.target]  # type: ignore[union-attr]
+            names = [root_of(part) for one in targets for part in getattr(one, "elts", [one])]
+            if all(name[:1].isupper() or name in known for name in names):
+                yield statement
 
 
-def is_definition(assignment: ast.Assign | ast.AnnAssign) -> bool:
-    """Whether all its targets are names with an initial capital; `A, B = 1, 2` has two."""
-    targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
-    parts = [part for target in targets for part in getattr(target, "elts", [target])]
-    return all(isinstance(part, ast.Name) and part.id[0].isupper() for part in parts)
-
-
-def changed_by(part: ast.AST, known: set[str]) -> str | None:
-    """The name that a node of code binds, deletes or changes, if it is a definition's.
-
-    What it cannot see: a change by another name, or within a function that is called.
-    """
-    if isinstance(part, SCOPES):
-        return part.name
-    target: Any = part if isinstance(getattr(part, "ctx", None), (ast.Store, ast.Del)) else None
-    if isinstance(part, ast.Call) and getattr(part.func, "attr", "") in MUTATORS:
-        target = part.func
+def root_of(target: ast.expr) -> str:
+    """The name that an assignment changes: `PRESETS` of `PRESETS["mine"]`."""
     while isinstance(target, (ast.Attribute, ast.Subscript)):
         target = target.value
-    name = getattr(target, "id", "")
-    return name if name in known or name[:1].isupper() else None
+    return getattr(target, "id", "")
 
 
 def load_definitions(
@@ -103,8 +71,7 @@ def load_definitions(
         name: under which the module can be imported, instead of one for a copy.
 
     Raises:
-        ValueError: an edit does not match exactly once, or code that is passed over would change a
-            definition; says which.
+        ValueError: an edit does not match exactly once; says which.
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
     notebook = nbformat.read(path, as_version=4)
@@ -126,10 +93,7 @@ def load_definitions(
         file = f"ipykernel_definitions/{module.__name__}-definitions.ipynb, cell {number}"
         linecache.cache[file] = (len(cell.source), None, cell.source.splitlines(True), file)
         tree = ast.parse(cell.source, filename=file)
-        try:
-            tree.body = list(definitions_in(tree.body, known))
-        except ValueError as error:
-            raise ValueError(f"{path.name}, code cell {number + 1}, {error}") from None
+        tree.body = list(definitions_in(tree.body, known))
         exec(compile(tree, file, "exec", dont_inherit=True), module.__dict__)
     return module
 

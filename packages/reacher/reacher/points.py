@@ -24,12 +24,8 @@ def arm_points(observations: np.ndarray) -> dict[str, np.ndarray]:
     return {"base": np.zeros_like(elbow), "elbow": elbow, "hand": hand, "goal": goal}
 
 
-def hand_to_goal(observations: np.ndarray) -> np.ndarray:
-    """Distance of the hand's center from the goal's, m: (..., 33) to (...,)."""
-    point = arm_points(observations)
-    return np.linalg.norm(point["hand"] - point["goal"], axis=-1)
-
-
 def touching(observations: np.ndarray, goal_size: float) -> np.ndarray:
     """Whether hand and goal overlap, as the reward sees it: (..., 33) to (...,) bool."""
-    return hand_to_goal(observations) <= HAND_RADIUS + goal_size / 2
+    point = arm_points(observations)
+    distance = np.linalg.norm(point["hand"] - point["goal"], axis=-1)
+    return distance <= HAND_RADIUS + goal_size / 2
