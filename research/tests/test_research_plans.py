@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from reacher.task import MAX_SCORE
-from research import runner, store, tables
+from research import runner, tables
 from research.__main__ import parser, setting, sweep_of
 from research.plans import PLANS, Measure, Plan
 from research.training import COLUMNS, check, make_training
 from tutorial.paths import plan_folder
-from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
 MADE = [name for name, plan in PLANS.items() if plan.variants]
@@ -54,14 +53,6 @@ def made_up(scores):
     numbers = {name: np.zeros(scores.shape) for name in COLUMNS}
     episode = np.tile(np.arange(1, episodes + 1), (seeds, 1))
     return numbers | {"score": scores, "evaluation": scores.copy(), "episode": episode}
-
-
-def test_a_sweep_without_evaluations_has_its_table():
-    variant = made_up(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    variant["evaluation"][:] = np.nan
-    assert "| x | 2 | 2.50 (no interval of 2) |" in tables.means_table(
-        Plan("", measure=Measure("score")), {"x": variant}
-    )
 
 
 def test_measures_by_hand():
@@ -110,30 +101,6 @@ def test_published_numbers_are_those_of_the_tables():
     }.items():
         found = report(name)
         assert [cell for cell in cells if cell not in found] == []
-
-
-def row(seed, episode):
-    return [str(seed), str(episode), "1.000", "", "", "0", "0.1"]
-
-
-def test_rows_are_stored_in_order_whatever_comes_first(tmp_path):
-    path = tmp_path / "plan" / "variant.csv"
-    for seed in (12, 3):
-        store.store(path, [row(seed, episode) for episode in range(1, 12)])
-    variant = read_variant(path)
-    assert variant["seed"][:, 0].tolist() == [3, 12]
-    assert variant["episode"][0].tolist() == [*range(1, 12)]
-    assert np.isnan(variant["evaluation"]).all()
-    assert store.stored_seeds(path) == {3, 12}
-    (tmp_path / "plan" / "other.csv").write_text("a,b\n1,2\n")
-    assert [*read_plan("plan", tmp_path)] == ["variant"]
-
-
-def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
-    path = tmp_path / "variant.csv"
-    store.store(path, [row(1, 1), row(1, 2), row(2, 1)])
-    with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
-        read_variant(path)
 
 
 def test_a_sweep_combines_all_values_with_all_seeds():

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from research.plans import factorial
-from research.statistics import detectable, difference, effect_of_seeds, holm, judged, permutation_p
+from research.statistics import difference, effect_of_seeds, holm, permutation_p
 
 
 @pytest.mark.parametrize(
@@ -45,28 +45,6 @@ def test_flips_of_sign_by_hand():
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_verdicts():
-    def verdicts(*effects):
-        return [one["verdict"] for one in judged([{"p": p, "alike": a} for p, a in effects])]
-
-    words = ["shown", "suggested", "not shown"]
-    assert verdicts((0.01, False), (0.04, False), (0.3, False)) == words
-    assert verdicts((0.001, True)) == ["shown, alike"]
-    assert verdicts((0.2, True)) == ["alike"]
-
-
-def test_a_test_finds_what_can_be_detected_in_four_of_five_cases():
-    generator = np.random.default_rng(0)
-    spread = detectable([np.array([-1.0, 1.0] * 5)] * 2)  # standard deviation sqrt(10 / 9)
-    runs = generator.normal(size=(4_000, 2, 10)) * np.sqrt(10 / 9)
-    runs[:, 0] += spread
-    p = stats.ttest_ind(runs[:, 0], runs[:, 1], axis=1).pvalue
-    assert np.mean(p < 0.05) == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 4_000))
-    assert detectable([np.arange(5.0)] * 2, tests=10) > detectable([np.arange(5.0)] * 2)
-    few, many = np.arange(3.0), np.arange(9.0)  # whichever comes first
-    assert detectable([few, many]) == detectable([many, few])
 
 
 def test_effects_of_a_factorial_by_hand():
