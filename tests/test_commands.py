@@ -90,18 +90,6 @@ def test_a_wrong_command_writes_nothing(make_run, tmp_path, capsys, arguments, w
     assert not list(tmp_path.glob("runs/*"))
 
 
-def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, capsys):
-    """With the real notebook. In 200 decisions nothing is learned yet."""
-    monkeypatch.setattr(execute, "RUNS", tmp_path)
-    options = f"-p env_location gymnasium:Pendulum-v1 -p num_agents 2 -p out_dir {tmp_path}"
-    settings = "{max_episodes: 1, overrides: {engine: torch}}"
-    assert execute.main([*options.split(), "-y", settings]) == 0
-    cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
-    told = capsys.readouterr().out + str([cell.get("outputs") for cell in cells])
-    assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
-    assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
-
-
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
     assert make_run(["print('before')", "1 / 0", "print('after')"], "mine") == 1
     said = capsys.readouterr().out
@@ -165,23 +153,6 @@ def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypa
     for other in ((3, 10), (3, 12)):
         with pytest.raises(SystemExit, match="has Python 3.11: remove that folder"):
             commands.check_environment("python", other)
-
-
-def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
-    installed = []
-    monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
-    monkeypatch.setattr(commands, "module", lambda *words: installed.append(words))
-    monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
-    for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
-        folder.mkdir(parents=True)
-    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
-    for bound, times in ("numpy>=2", 2), ("numpy>=2", 2), ("numpy>=3", 4):
-        (tmp_path / "packages" / "arms" / "pyproject.toml").write_text(f"{bound}\n")
-        commands.make_environment(tmp_path / "requirements.txt")
-        assert len(installed) == times
 
 
 def test_an_unknown_command_lists_those_there_are(capsys):

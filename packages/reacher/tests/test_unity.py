@@ -142,6 +142,14 @@ def test_answers_have_the_fields_and_types_of_2018(one_arm, tmp_path, monkeypatc
             open_unity(one_arm, **bad)
 
 
+def test_a_player_that_dies_is_named(one_arm):
+    with closing(open_unity(one_arm)) as env:
+        env.reset()
+        env.proc1.kill()
+        with pytest.raises(UnityError, match="signal 9 .*middle of an episode: reopen"):
+            env.step(np.zeros(4))
+
+
 COURSE_NOTEBOOK = """
 from unityagents import UnityEnvironment
 import numpy as np
