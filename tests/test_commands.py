@@ -100,12 +100,8 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
     """Pictures that are nowhere, formulas that are wrong; and those of doc/ are in it."""
-    texts = (
-        "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](doc/gone.png)",
-        "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/arm.svg)",
-    )
-    assert make_run([*map(new_markdown_cell, texts), "print('the end')"], "mine") == 0
+    text = "![far](https://example.org/a.png) ![gone](gone.png) $\\frac{a}{$ ![map](doc/arm.svg)"
+    assert make_run([new_markdown_cell(text), "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
@@ -144,22 +140,9 @@ def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
                 commands.make_environment()
 
 
-def test_another_python_than_that_of_the_environment_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "VENV", tmp_path)
-    commands.check_environment("python3.12", (3, 12))  # none is there yet
-    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
-    commands.check_environment("python3.11", (3, 11))
-    commands.check_environment(None, (3, 10))  # only make is asked by name
-    for other in ((3, 10), (3, 12)):
-        with pytest.raises(SystemExit, match="has Python 3.11: remove that folder"):
-            commands.check_environment("python", other)
-
-
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
         commands.main("wach")
-    with pytest.raises(SystemExit, match="one command at a time"):
-        commands.main("run", "test")
     commands.main()
     told = capsys.readouterr().out
     assert all(f"\n    {name} " in told for name in commands.COMMANDS)
@@ -169,11 +152,8 @@ def test_an_unknown_command_lists_those_there_are(capsys):
 @pytest.mark.parametrize(
     "command, called",
     [
-        ("watch runs/default/seed0", ["watch", "runs/default/seed0"]),
         ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
         ("", ["help"]),
-        ("run seed=3", None),
-        ("run -p seed 3", None),
         ("run mine -p seed 3", None),
     ],
 )

@@ -62,6 +62,7 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
     environment = helpers.open_environment("gymnasium:Pendulum-v1", 1)
     task = helpers.task_of(environment, notebook.ARMS)
     assert (task.name, task.action_size, task.is_arms) == ("Pendulum", 1, False)
+    assert (task.scale.tolist(), task.reward_threshold) == ([1, 1, 8], None)
     settings = helpers.make_settings(*options, {}, task)
     assert settings.noise_schedule == "constant"
     with pytest.raises(ValueError, match="choose 'constant' here"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from test_machine import beside_pytorch, needs_node, node
-from test_page import mouse, run, show, text, value, wait_for  # noqa: F401
+from test_page import run, show, text, value, wait_for  # noqa: F401
 
 import helpers
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
@@ -315,23 +315,10 @@ def test_you_against_the_agent(show, about):  # noqa: F811
     for kind, torque in (("keydown", 1), ("keyup", 0)):
         driver.execute_script(press, kind)
         assert value(driver, "page.sides.torques") == [0, torque, 0, 0]
-    mouse(driver, "Pressed", spot := pad(driver))
-    assert value(driver, "page.sides.torques[2]") > 0.3
-    mouse(driver, "Released", spot)
-    assert value(driver, "page.sides.torques") == [0, 0, 0, 0]
     assert value(driver, "page.arms[0].goal") == value(driver, "page.arms[1].goal")
     run(driver, 2000)  # 40 s
     wait_for(lambda: text(driver, "#message").startswith("You: 0.0 points. The agent: "))
     assert value(driver, "page.sides") is None
-    driver.execute_script("page.compareWith('0')")
-    assert value(driver, "location.hash") == "#learn=0&arm=1&rival=0"
-    assert "random weights" in text(driver, "#beside-note")
-
-
-def pad(driver):
-    """A pixel below the middle of the forearm's field."""
-    box = value(driver, "document.querySelectorAll('.pad')[1].getBoundingClientRect()")
-    return [round(box["x"] + box["width"] / 2), round(box["y"] + 0.8 * box["height"])]
 
 
 def test_without_simd_the_page_says_so(show, about):  # noqa: F811

@@ -23,12 +23,6 @@ def loaded(notebook):
     return agents(load_definitions(CHAPTER))
 
 
-def test_they_take_rewards_as_they_are_and_never_stop(loaded):
-    for name, agent in loaded.items():
-        assert (agent.settings.reward_scale, agent.settings.anneal_episodes) == (1, None), name
-        assert (agent.settings.n_step, agent.learner.noise_size) == (1, 0), name
-
-
 def test_settings_are_those_that_the_write_ups_name(loaded):
     a, b, c = (loaded[name].settings for name in "abc")
     assert (a.batch_size, a.learning_starts, a.train_freq, a.gradient_steps) == (

@@ -84,7 +84,7 @@ def raises_at(number, error):
 # ------------------------------------------------------------------------------------------- kills
 
 
-@pytest.mark.parametrize("kind, save_every", zip(KINDS, [1, 3, 3, 1], strict=True))
+@pytest.mark.parametrize("kind, save_every", [*zip(KINDS, [1, 3, 3, 1], strict=True)])
 def test_killed_at_random_moments(small, uncut, tmp_path, monkeypatch, kind, save_every):
     """Twice in the middle of a file, and once while the arms play."""
     chance = random.Random(f"{kind} {save_every}")

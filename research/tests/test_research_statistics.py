@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from research.plans import factorial
 from research.statistics import difference, effect_of_seeds, holm, permutation_p
 
 
@@ -45,21 +44,3 @@ def test_flips_of_sign_by_hand():
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_effects_of_a_factorial_by_hand():
-    """n = 3 alone adds 2, NoisyNet 1 and both together 8, whatever the replay is."""
-    values = {
-        f"{n}_{replay}_{noise}": value
-        for replay in ("uniform", "prioritized")
-        for n, noise, value in [(1, "plain", 1), (3, "plain", 3), (1, "noisy", 2), (3, "noisy", 9)]
-    }
-
-    def effect(*changed):
-        weights = factorial("{}_{}_{}", changed)
-        return sum(weights[name] * value for name, value in values.items())
-
-    assert effect(0) == ((3 - 1) + (9 - 2)) / 2
-    assert effect(2) == ((2 - 1) + (9 - 3)) / 2
-    assert effect(0, 2) == 9 - 3 - 2 + 1
-    assert effect(1) == effect(0, 1, 2) == 0

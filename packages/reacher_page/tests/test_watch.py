@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save, save_file
 
-from reacher.columns import GOAL, GOAL_SPEED
-from reacher.episode import play_episode, random_torques
 from reacher_page import watch
 from reacher_page.actor import network_of, read_network
 from reacher_page.page import page
@@ -121,16 +119,6 @@ def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_pat
     weights["layers.6.weight"] *= -1
     with pytest.raises(ValueError, match="39.0 in its training.*edited"):
         watch.watch_page(write_run(tmp_path, weights=weights, scores=[2, 39]), arms=1)
-
-
-def test_goals_are_those_of_python(tmp_path):
-    data = data_of(watch.watch_page(write_run(tmp_path), arms=2))
-    assert data["world"] == {"size": 5, "speed": 1}
-    seen = play_episode(random_torques(0), 2, 1000, 1).observations[0]
-    angle, share = np.transpose(data["goals"])
-    x, z = 8 * np.sin(np.radians(angle)), 8 * np.cos(np.radians(angle))
-    np.testing.assert_allclose(seen[:, GOAL][:, [0, 2]], np.transpose([x, z]), atol=1e-5)
-    np.testing.assert_allclose(seen[:, GOAL_SPEED], share, atol=1e-5)
 
 
 @pytest.mark.parametrize(
