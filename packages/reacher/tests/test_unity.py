@@ -109,7 +109,7 @@ def test_a_build_is_one_of_gymnasiums_environments(launcher):
 
 def test_interrupted_step_does_not_shift_the_answers(one_arm):
     """Stop button in the middle of a step: the late answer must not pass for the next one's."""
-    arms = ReacherVectorEnv(1, goals="unity")
+    arms = ReacherVectorEnv(1, 0, goals="unity")
     with closing(open_unity(one_arm)) as env:
         env.reset(), arms.reset()
         os.kill(env.proc1.pid, signal.SIGSTOP)
