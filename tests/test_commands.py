@@ -131,15 +131,6 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
 # ------------------------------------------------------------------------------------- the others
 
 
-def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "VENV", tmp_path)
-    for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
-        with monkeypatch.context() as patch:
-            patch.setattr(commands, name, version)
-            with pytest.raises(SystemExit, match=r"Python 3.\d+ found, .* needed"):
-                commands.make_environment()
-
-
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
         commands.main("wach")

@@ -69,11 +69,6 @@ def test_what_an_environment_cannot_have_is_left_out_or_refused(notebook):
         helpers.make_settings(*options, {"noise_schedule": "best_score"}, task)
 
 
-def test_goals_of_another_environment_are_refused():
-    with pytest.raises(ValueError, match="only the embedded arms have goals"):
-        helpers.open_environment("gymnasium:Pendulum-v1", 1, 0, {"goal_size": 3.0})
-
-
 @pytest.mark.parametrize(
     "content", ["", HEADER + "1,0.5,0.1", HEADER + "1,nan,0.1,0.9,2\n", "\0\1\2"]
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from nbconvert.preprocessors import ExecutePreprocessor
 
 from reacher_page import live
 from reacher_page.actor import network_of
-from small_training import make_plain_agent
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -108,11 +106,3 @@ def test_an_edited_actor_is_never_shown_as_another(displays, capsys):
     assert capsys.readouterr().out.count("pages") == 1
     live.show_agent(agent, [3.0], 2)
     assert capsys.readouterr().out.count("pages") == 1 and len(displays) == 2
-
-
-def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):
-    agent = make_plain_agent(notebook.normalized_networks, train_freq=10, gradient_steps=40)
-    live.show_agent(agent, [3.0, 30.5], 2)
-    shown = html.unescape(displays[0].shown[0].data)
-    assert '"train_freq":10,"gradient_steps":40' in shown.replace(" ", "")
-    assert '"label":"2"' in shown and len(shown) < 700_000

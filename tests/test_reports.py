@@ -23,20 +23,6 @@ def loaded(notebook):
     return agents(load_definitions(CHAPTER))
 
 
-def test_settings_are_those_that_the_write_ups_name(loaded):
-    a, b, c = (loaded[name].settings for name in "abc")
-    assert (a.batch_size, a.learning_starts, a.train_freq, a.gradient_steps) == (
-        128,
-        10_001,
-        50,
-        100,
-    )
-    assert (a.discount, a.tau, a.replay_capacity) == (0.97, 5e-4, 10**6)
-    assert (c.batch_size, c.learning_starts, c.train_freq, c.gradient_steps) == (256, 257, 20, 10)
-    assert (c.discount, c.tau, c.replay_capacity) == (0.99, 1e-3, 10**6)
-    assert (b.discount, b.actor_learning_rate, b.critic_learning_rate) == (0.99, 1e-3, 1e-3)
-
-
 def test_networks_of_c_have_the_sizes_and_first_weights_that_it_prints(loaded):
     learner = loaded["c"].learner
     for network, count, bounds in (

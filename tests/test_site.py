@@ -97,20 +97,6 @@ def test_everything_that_is_loaded_is_there_and_pictures_have_words(site):
             assert len(picture.get("alt", "")) > 4, (path.name, str(picture)[:100])
 
 
-def test_a_link_to_a_page_has_a_preview(site, folder):
-    for page in site.values():
-        found = {tag.get("name") or tag.get("property"): tag["content"] for tag in page("meta")[1:]}
-        assert len(found["og:title"]) > 4 and len(found["description"]) > 20
-        picture = found["og:image"].removeprefix("https://owner.github.io/name/")
-        assert (folder / picture).exists() and page.select_one("head link[rel~=icon]")
-
-
-def test_the_site_knows_its_address(site, folder):
-    assert f"git clone --depth 1 {SERVER}/{NAME}.git" in (folder / "README.html").read_text()
-    for path, page in site.items():
-        assert not re.search("OWNER|<address", page.get_text()), path.name
-
-
 def test_no_formula_shows_its_source(site):
     """They are MathML, and no TeX is left in them or in the text."""
     formulas = 0

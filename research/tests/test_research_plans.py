@@ -2,14 +2,12 @@
 
 import functools
 
-import numpy as np
 import pytest
 
-from reacher.task import MAX_SCORE
 from research import runner, tables
 from research.__main__ import parser, setting, sweep_of
-from research.plans import PLANS, Measure, Plan
-from research.training import COLUMNS, check, make_training
+from research.plans import PLANS
+from research.training import check, make_training
 from tutorial.paths import plan_folder
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
@@ -45,42 +43,6 @@ def test_every_plan_has_its_tables(name):
     found = report(name)
     assert PLANS[name].question in found
     assert ("| variant | seeds |" in found) == plan_folder(name).exists()
-
-
-def made_up(scores):
-    """A variant with these scores (seeds, episodes), evaluated after every episode."""
-    seeds, episodes = scores.shape
-    numbers = {name: np.zeros(scores.shape) for name in COLUMNS}
-    episode = np.tile(np.arange(1, episodes + 1), (seeds, 1))
-    return numbers | {"score": scores, "evaluation": scores.copy(), "episode": episode}
-
-
-def test_measures_by_hand():
-    variant = made_up(np.array([[0.0, 10.0, 20.0, 30.0]]))
-    assert Measure()(variant) == 15
-    assert Measure(last=2)(variant) == 5
-    assert Measure(first=3, last=4)(variant) == 25
-    assert Measure(last=2, lost=True)(variant) == pytest.approx(MAX_SCORE - 5)
-
-
-def test_a_planted_effect_is_shown_and_its_loss_is_early():
-    generator = np.random.default_rng(0)
-    base = np.tile([10.0, 30, 38, 39, 39], (10, 1)) + generator.normal(0, 0.3, (10, 5))
-    late = base - np.array([6.0, 3, 0, 0, 0]) + generator.normal(0, 0.3, (10, 5))
-    plan = Plan("", variants={"base": {}, "late": {}, "same": {}}, base="base", margin=1.0)
-    variants = {"base": made_up(base), "late": made_up(late), "same": made_up(base + 0.01)}
-    late, same = tables.judged(tables.effects_of(plan, variants))
-    assert (late["verdict"], same["verdict"]) == ("shown", "alike")
-    assert late["effect"] == pytest.approx(-9 / 5, abs=0.3)
-    assert late["early"]["effect"] == pytest.approx(9 / 3, abs=0.5)  # points lost
-    assert late["finds"][0] < 1.8 < -late["low"] + 1
-
-
-def test_a_rate_is_chosen_on_the_other_half_of_the_seeds():
-    """The first half does best at the rate a, the second at b; so each is measured at the other."""
-    one, other = np.array([[9.0], [9], [1], [1]]), np.array([[2.0], [2], [8], [8]])
-    found = tables.at_best_rates({"x_a": made_up(one), "x_b": made_up(other)})
-    assert found["x"]["evaluation"].ravel().tolist() == [2, 2, 1, 1]
 
 
 def test_published_numbers_are_those_of_the_tables():
