@@ -90,18 +90,6 @@ def test_a_wrong_command_writes_nothing(make_run, tmp_path, capsys, arguments, w
     assert not list(tmp_path.glob("runs/*"))
 
 
-def test_a_run_on_another_environment_tells_of_it_alone(tmp_path, monkeypatch, capsys):
-    """With the real notebook. In 200 decisions nothing is learned yet."""
-    monkeypatch.setattr(execute, "RUNS", tmp_path)
-    options = f"-p env_location gymnasium:Pendulum-v1 -p num_agents 2 -p out_dir {tmp_path}"
-    settings = "{max_episodes: 1, overrides: {engine: torch}}"
-    assert execute.main([*options.split(), "-y", settings]) == 0
-    cells = nbformat.read(tmp_path / NOTEBOOK.name, as_version=4).cells
-    told = capsys.readouterr().out + str([cell.get("outputs") for cell in cells])
-    assert "an episode without noise: mean -" in told and not re.search(r"\barms?\b", told)
-    assert (tmp_path / "default" / "seed0" / "scores.csv").exists()
-
-
 def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
     assert make_run(["print('before')", "1 / 0", "print('after')"], "mine") == 1
     said = capsys.readouterr().out
@@ -112,12 +100,8 @@ def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
     """Pictures that are nowhere, formulas that are wrong; and those of doc/ are in it."""
-    texts = (
-        "![remote](https://example.org/a.png) ![gone](gone.png) ![gone](doc/gone.png)",
-        "A formula that breaks off: $\\frac{a}{$ and <b>not closed",
-        "![map](doc/arm.svg)",
-    )
-    assert make_run([*map(new_markdown_cell, texts), "print('the end')"], "mine") == 0
+    text = "![far](https://example.org/a.png) ![gone](gone.png) $\\frac{a}{$ ![map](doc/arm.svg)"
+    assert make_run([new_markdown_cell(text), "print('the end')"], "mine") == 0
     page = (tmp_path / "runs" / "mine.html").read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
     copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
@@ -147,37 +131,9 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
 # ------------------------------------------------------------------------------------- the others
 
 
-def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "VENV", tmp_path)
-    for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
-        with monkeypatch.context() as patch:
-            patch.setattr(commands, name, version)
-            with pytest.raises(SystemExit, match=r"Python 3.\d+ found, .* needed"):
-                commands.make_environment()
-
-
-def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
-    installed = []
-    monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
-    monkeypatch.setattr(commands, "module", lambda *words: installed.append(words))
-    monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
-    for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
-        folder.mkdir(parents=True)
-    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
-    for bound, times in ("numpy>=2", 2), ("numpy>=2", 2), ("numpy>=3", 4):
-        (tmp_path / "packages" / "arms" / "pyproject.toml").write_text(f"{bound}\n")
-        commands.make_environment(tmp_path / "requirements.txt")
-        assert len(installed) == times
-
-
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
         commands.main("wach")
-    with pytest.raises(SystemExit, match="one command at a time"):
-        commands.main("run", "test")
     commands.main()
     told = capsys.readouterr().out
     assert all(f"\n    {name} " in told for name in commands.COMMANDS)
@@ -187,11 +143,8 @@ def test_an_unknown_command_lists_those_there_are(capsys):
 @pytest.mark.parametrize(
     "command, called",
     [
-        ("watch runs/default/seed0", ["watch", "runs/default/seed0"]),
         ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
         ("", ["help"]),
-        ("run seed=3", None),
-        ("run -p seed 3", None),
         ("run mine -p seed 3", None),
     ],
 )

@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from lines import Line
-from reacher import DelayedRewards, ReacherVectorEnv
+from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
-from tutorial.environments import (
-    open_environment,
-    restore_state,
-    state_of,
-    task_of,
-    what_followed,
-)
+from tutorial.environments import open_environment, restore_state, state_of, what_followed
 
 
 def opened(name="Pendulum-v1", copies=1, seed=0):
@@ -28,22 +22,6 @@ def answers(env, steps):
     """The observations of a reset, and the answers to random actions."""
     actions = np.random.default_rng(0).uniform(-1, 1, (steps, *env.action_space.shape))
     return [env.reset()[0], *(env.step(action.astype(np.float32)) for action in actions)]
-
-
-def test_numbers_are_those_of_gymnasium():
-    env, twin = opened(copies=2, seed=3), gymnasium.make("Pendulum-v1")
-    first, *steps = answers(env, 199)
-    twin.reset()
-    x, y, speed = first[1]
-    twin.unwrapped.state = np.array([np.arctan2(y, x), speed])
-    actions = np.random.default_rng(0).uniform(-1, 1, (199, 2, 1)).astype(np.float32)
-    for action, (observations, *_) in zip(actions, steps, strict=True):
-        expected, *_ = twin.step(2 * action[1])  # its angle went through float32
-        np.testing.assert_allclose(observations[1], expected, atol=1e-2)
-    assert not any(step[3].any() for step in steps) and env.step(actions[0])[3].all()
-    task = task_of(env, arms=None)
-    assert (task.scale.tolist(), task.action_size, task.reward_threshold) == ([1, 1, 8], 1, None)
-    assert task_of(open_environment("", 2), arms="arms") == "arms"
 
 
 def test_copies_differ_and_do_not_depend_on_their_number():
@@ -98,13 +76,6 @@ def test_copies_that_end_apart_count_with_their_first_episode(register):
     env = opened(register(end=-1), copies=3)  # copy k ends after k + 1 steps
     scores = evaluate_policy(env, lambda seen: np.zeros((3, 1), np.float32))
     np.testing.assert_array_equal(scores, [0.5, 1.5, 3.0])
-
-
-def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
-    env = DelayedRewards(opened(register(end=-1), copies=3), every=2)
-    _, *steps = answers(env, 4)
-    found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
-    assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]
 
 
 @pytest.mark.parametrize(

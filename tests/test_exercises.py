@@ -116,66 +116,39 @@ WRONG = [  # an answer, and what it is told
     (POLICY + "-to_goal[:, 0] - turning[:, 2]" + TORQUES, "pushes the arm away"),
     (POLICY + "to_goal[:, 0] + turning[:, 2]" + TORQUES, "feeds the swinging"),
     ("my_policy = lambda observations: observations[:, :2]", "float32 of shape (20, 2)"),
-    ("my_policy = lambda observations: np.full((20, 4), np.nan)", "actions must be finite"),
-    ("my_policy = lambda observations: observations.no", "function raised AttributeError"),
     (TARGETS + "critic(seen, actor(seen)).detach()", "where does the discount go?"),
-    (TARGETS + "0.97 * critic(seen, actor(seen)).detach()", "where does the discount go?"),
     (TARGETS + "factor * critic(batch.observations, actor(batch.observations))", "the first ones"),
     (TARGETS + "factor * critic(seen, actor(seen))", "stands still"),
     (TARGETS + "factor[:, None] * critic(seen, actor(seen))", "the shape should be (2,)"),
     (LOSS + "critic(seen, actor(seen)).mean()", "downhill"),
     (LOSS + "-critic(seen, actor(seen).detach()).mean()", "nothing flows back to the actor"),
-    (LOSS + "-critic(seen, actor(seen)).mean().detach()", "nothing flows back to the actor"),
-    (LOSS + "-critic(seen, actor(seen)).mean().item()", "nothing flows back to the actor"),
-    (LOSS.replace("def my_a", "@torch.no_grad()\ndef my_a") + "-critic(seen, actor(seen)).mean()",
-     "nothing flows back to the actor"),
-    (LOSS + "-critic(seen).mean()", "your function raised TypeError"),
     (UPDATE + "old.lerp_(new, 1 - tau)", "tau is how far to go"),
     (UPDATE + "old.copy_(new)", "this copies at once"),
     (UPDATE + "old.add_(tau * new)", "has to replace something"),
-    (UPDATE + "new.lerp_(old, tau)", "the online network moves instead"),
-    (UPDATE + "old.lerp_(new, tau); new.lerp_(old, tau)", "should stay as it is"),
     (UPDATE.replace("@torch.no_grad()\n", "") + "old.lerp_(new, tau)", "raised RuntimeError"),
     (CRITIC + "super().forward(signs * observations, actions)", "a torque points the other way"),
     (CRITIC + "super().forward(observations, action_signs * actions)", "the arm has to be"),
     (CRITIC + "super().forward(observations.abs(), actions.abs())", "forgets its side"),
     (CRITIC + "action_signs[:, 0] * super().forward(signs * observations, action_signs * actions)",
      "has a value got a side?"),
-    (CRITIC + "super().forward(signs * observations)", "your function raised TypeError"),
     (PROBE + "True", "it finds noise in both"),
     (PROBE + "len(np.unique(agent.act(np.random.rand(20, 33)), axis=0)) > 1", "noise in both"),
-    (PROBE + "bool((agent.act(np.ones((20, 33))) != agent.act(np.ones((20, 33)))).any())", "both"),
     (PROBE + "False", "it finds noise in neither"),
-    (PROBE + "len(np.unique(agent.act(np.ones((20, 33))), axis=0)) == 1", "the wrong way round"),
-    (PROBE + "agent.act(np.ones(33)[0])", "your function raised"),
     (NETWORKS + "critic.factor[columns.EARNINGS] = 0" + PAIR, "the actor that should not"),
     (NETWORKS + "actor.factor[31] = critic.factor[31] = 0" + PAIR, "should still see"),
     (NETWORKS + "actor.factor *= 0" + PAIR, "needs all the rest"),
-    (NETWORKS + "actor.factor = actor.factor * 0" + PAIR, "needs all the rest"),
-    (NETWORKS + "actor.factor[columns.HAND] = 0" + PAIR, "needs all the rest"),
     (RETURN + "sum(rewards)", "counts less, the later it comes"),
     (RETURN + "sum(gamma**k * x for k, x in enumerate(rewards, 1))", "is not discounted"),
     (RETURN + "sum(gamma**k * x for k, x in enumerate(rewards[::-1]))", "is the nearest one"),
     (RETURN + "gamma ** len(rewards) * sum(rewards)", "a power of its own"),
-    (RETURN + "sum(gamma**k * x.sum() for k, x in enumerate(rewards))", "a sum of its own"),
-    (RETURN + "rewards[0] + gamma * rewards[1] + gamma**2 * rewards[2]", "raised IndexError"),
-    ("""def my_n_step_return(rewards, gamma):
-    total = rewards[0]
-    for k in range(1, len(rewards)):
-        total += gamma**k * rewards[k]
-    return total""", "changes what it is given"),
     (RETURN + "'0.5'", "raised TypeError: the answer should be numbers"),
     (STEP + "left + right, values", "the left sum is left behind"),
     (STEP + "left + right, values - right * tree[others]", "what lies to the left"),
     (STEP.replace(">=", "<") + "left + right, values - right * tree[left]", "lies to the left"),
     (STEP.replace(">=", ">") + "left + right, values - right * tree[left]", "not its upper one"),
-    (STEP + "values - right * tree[left], left + right", "first the children"),
-    (STEP.replace("right =", "values -= 1; right =") + "left + right, values", "changes what"),
     (NOISE + "torch.outer(noise_out.abs().sqrt(), noise_in.abs().sqrt())", "where is the sign?"),
     (NOISE + "torch.outer(noise_out.sqrt(), noise_in.sqrt())", "a negative number has no root"),
-    (NOISE + "torch.outer(noise_out, noise_in)", "f takes a root"),
     (NOISE + "torch.outer(signed_root(noise_in), signed_root(noise_out))", "outputs are the rows"),
-    (NOISE + "signed_root(noise_out) * signed_root(noise_in)", "raised RuntimeError"),
 ]  # fmt: skip
 
 
@@ -211,12 +184,3 @@ def test_an_exception_is_told_with_the_line_that_raised_it(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "your function raised TypeError: unsupported operand" in said
     assert said.endswith("in its line 'return rewards / 2'.")
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("source", ["to_goal[:, 0] - turning[:, 2]", "to_goal[:, 0]"])
-def test_policies_that_look_are_enough_on_other_goals(notebook, source, seed):
-    """Right ones have 3.07 to 3.66 on six seeds, wrong ones up to 2.44, and 2.75 is between."""
-    names = dict(vars(notebook))
-    exec(POLICY + source + TORQUES, names)
-    assert exercises.check_policy(open_environment("", 20, seed), names["my_policy"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ from nbconvert.preprocessors import ExecutePreprocessor
 
 from reacher_page import live
 from reacher_page.actor import network_of
-from small_training import make_plain_agent
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -97,16 +95,9 @@ def test_one_page_stays_in_the_notebook_with_a_picture_for_where_scripts_do_not_
     assert len(str(cell.outputs)) < 400_000
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("nn.Linear(inputs, outputs), nn.ReLU()", "nn.Linear(inputs, outputs), nn.SiLU()"),
-        ("return x.tanh()", "return x.clip(-1, 1)"),
-    ],  # with the same weights
-    ids=["SiLU", "clip"],
-)
-def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys):
+def test_an_edited_actor_is_never_shown_as_another(displays, capsys):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
+    edit = "return x.tanh()", "return x.clip(-1, 1)"  # with the same weights
     agent = agent_of(load_definitions(NOTEBOOK, [edit]))
     with live.live_arms(True, 2) as after_episode:
         after_episode(agent, [3.0])
@@ -115,11 +106,3 @@ def test_an_edited_actor_is_never_shown_as_another(edit, displays, capsys):
     assert capsys.readouterr().out.count("pages") == 1
     live.show_agent(agent, [3.0], 2)
     assert capsys.readouterr().out.count("pages") == 1 and len(displays) == 2
-
-
-def test_the_playground_has_the_agent_and_lets_it_learn(notebook, displays):
-    agent = make_plain_agent(notebook.normalized_networks, train_freq=10, gradient_steps=40)
-    live.show_agent(agent, [3.0, 30.5], 2)
-    shown = html.unescape(displays[0].shown[0].data)
-    assert '"train_freq":10,"gradient_steps":40' in shown.replace(" ", "")
-    assert '"label":"2"' in shown and len(shown) < 700_000

@@ -7,8 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import small_training
-from small_training import joined, outcome
+from small_training import joined
 
 ENDS = "terminated", "known", "unknown"  # how an episode ends; the last two by a time limit
 
@@ -94,16 +93,3 @@ def test_windows_against_brute_force(notebook, n_step, discount, arms, together,
         assert len(own) == len(expected)
         for place, definition in zip(own, expected, strict=True):
             check(batch.at(place), definition, np.abs(rewards).sum(axis=0).max())
-
-
-def test_an_episode_tells_terminal_arms_from_those_at_a_time_limit(notebook):
-    """Two arms end in the same step, the first by a time limit and the second for good."""
-    agent = small_training.make_agent(n_step=2)
-    for decision in range(1, 5):
-        seen = np.full((2, 33), decision, np.float32)
-        agent.remember(seen, seen[:, :4], *outcome(seen, [1.0, 1.0], decision == 4, [True, False]))
-    discounts = joined(agent.waiting).discounts
-    gamma = np.float32(agent.settings.discount)
-    # Windows of both arms from decision 0 and 1; of the terminal arm 2 and 3; and 2, of one reward,
-    # of the arm whose last successor is unknown.
-    np.testing.assert_allclose(discounts, [gamma**2] * 4 + [0, gamma, 0], rtol=1e-6)

@@ -53,8 +53,3 @@ def test_edits_change_a_copy_and_must_match_exactly_once(tmp_path):
     for old, times in (("= 3", 2), ("no such text", 0)):
         with pytest.raises(ValueError, match=rf"(?s){times} times.*{old}"):
             load_definitions(path, [(old, "new")])
-
-
-def test_a_broken_definition_is_not_passed_over(tmp_path):
-    with pytest.raises(NameError, match="missing_base"):
-        load_definitions(write(tmp_path / "broken.ipynb", "class Thing(missing_base):\n    pass"))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
+import multiprocessing
 import os
 import random
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
@@ -17,12 +15,9 @@ import torch
 import small_training
 from reacher import ReacherVectorEnv
 from small_training import ARMS, DECISIONS, KINDS, assert_same, left_by, train
-from tutorial.environments import open_environment, task_of
-from tutorial.notebook import definitions, extensions
-from tutorial.paths import PROJECT
-from tutorial.randomness import seed_everything
+from tutorial.environments import open_environment
+from tutorial.notebook import definitions
 from tutorial.run import load_run
-from tutorial.settings import make_settings
 
 
 @pytest.fixture
@@ -89,8 +84,7 @@ def raises_at(number, error):
 # ------------------------------------------------------------------------------------------- kills
 
 
-@pytest.mark.parametrize("save_every", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, save_every", [*zip(KINDS, [1, 3, 3, 1], strict=True)])
 def test_killed_at_random_moments(small, uncut, tmp_path, monkeypatch, kind, save_every):
     """Twice in the middle of a file, and once while the arms play."""
     chance = random.Random(f"{kind} {save_every}")
@@ -104,22 +98,18 @@ def test_killed_at_random_moments(small, uncut, tmp_path, monkeypatch, kind, sav
     assert_same(left_by(tmp_path / "run"), uncut(kind))
 
 
-PROCESS = """
-import itertools, os, small_training
-small_training.shrink()
-calls = itertools.count(1)
-os.fsync = lambda _: next(calls) == 23 and os._exit(9)
-small_training.train("cut", evaluate=True)
-"""
+def die(folder):
+    small_training.shrink()
+    calls = itertools.count(1)
+    os.fsync = lambda _: next(calls) == 23 and os._exit(9)
+    train(folder, evaluate=True)
 
 
 def test_a_process_that_dies_leaves_no_lock(small, uncut, tmp_path):
     """And half a file, which nobody takes for a whole one."""
-    path = os.pathsep.join([str(PROJECT), *sys.path])
-    process = subprocess.run(
-        [sys.executable, "-c", PROCESS], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}
-    )
-    assert process.returncode == 9 and [*(tmp_path / "cut").glob("*.tmp")]
+    process = multiprocessing.get_context("spawn").Process(target=die, args=[tmp_path / "cut"])
+    process.start(), process.join()
+    assert process.exitcode == 9 and [*(tmp_path / "cut").glob("*.tmp")]
     train(tmp_path / "cut", evaluate=True)
     assert_same(left_by(tmp_path / "cut"), uncut())
     assert not [*(tmp_path / "cut").glob("*.tmp")]
@@ -131,17 +121,6 @@ def test_the_compiled_engine_goes_on(small, uncut, tmp_path):
     train(tmp_path / "run", **options)
     assert load_run(tmp_path / "run")["engine"] == "compiled"
     assert_same(left_by(tmp_path / "run"), uncut(engine="compiled"))
-
-
-@pytest.mark.parametrize("writes", [1, 17])
-def test_a_disk_that_is_full(small, uncut, tmp_path, monkeypatch, writes):
-    """An error says so, and with space it goes on."""
-    full = OSError(errno.ENOSPC, "no space left")
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space left"):
-        patch.setattr(os, "fsync", raises_at(writes, full))
-        train(tmp_path / "run", evaluate=True)
-    train(tmp_path / "run", evaluate=True)
-    assert_same(left_by(tmp_path / "run"), uncut())
 
 
 def test_the_stop_button(cut, uncut, capsys):
@@ -187,17 +166,11 @@ def with_memories(cells):
             losses = [(batch.rewards - value).square().mean() for value in values]
             cells.descend(self.log_alpha.exp() * sum(losses), self.others_optimizer)
             self.schedule.step()
-            batch = batch._replace(rewards=values[0].detach())
-            return super().learn_critic(batch, weights * self.log_alpha.detach().exp())
-
-        def update_targets(self):
             self.steps += 1
-            if self.steps % 7 == 0:
-                super().update_targets()
+            weight = self.steps % 7 * self.log_alpha.detach().exp()
+            return super().learn_critic(batch._replace(rewards=values[0].detach()), weight)
 
     class Agent(cells.Agent):
-        wandering = None
-
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
             self.pair = [Normalizer(), Normalizer()]
@@ -205,11 +178,6 @@ def with_memories(cells):
 
         def act(self, observations):
             return super().act(self.chosen(observations))
-
-        def torque_noise(self, shape):
-            before = 0 if self.wandering is None else self.wandering
-            self.wandering = np.float32(0.9) * before + super().torque_noise(shape)
-            return self.wandering
 
         def end_episode(self, scores):
             super().end_episode(scores)
@@ -233,15 +201,6 @@ def test_an_edited_agent_goes_on_with_its_memory(small, tmp_path):
     assert other.learner.steps == one.learner.steps > 12 and other.chosen is other.pair[1]
 
 
-@pytest.mark.parametrize("name", ["TD3", "D4PG", "CrossQ"])
-def test_other_learners_go_on(small, tmp_path, name):
-    edit = {"learner": getattr(extensions(), name)}
-    one = train(tmp_path / "whole", **edit)
-    train(tmp_path / "cut", environment=Stops(47), **edit)
-    other = train(tmp_path / "cut", **edit)
-    assert_same(left_by(tmp_path / "whole", one), left_by(tmp_path / "cut", other))
-
-
 def test_an_agent_that_cannot_be_saved_is_told_once(small, tmp_path, capsys):
     class Agent(definitions().Agent):
         def begin_episode(self):
@@ -251,24 +210,6 @@ def test_an_agent_that_cannot_be_saved_is_told_once(small, tmp_path, capsys):
     train(tmp_path / "run", agent=Agent)
     told = [line for line in capsys.readouterr().out.splitlines() if "cannot be saved" in line]
     assert len(told) == 1 and "lambda" in told[0]
-
-
-# ------------------------------------------------------------------------------ other environments
-
-
-def test_other_environments_go_on_as_well(tmp_path):
-    def run(folder, decisions=10**6):
-        cells = definitions()
-        environment = open_environment("gymnasium:Pendulum-v1", ARMS, 0)
-        task = task_of(environment, cells.ARMS)
-        settings = make_settings(cells.Hyperparameters, "default", small_training.SMALL, task)
-        agent = cells.Agent(settings, seed_everything(0), task=task)
-        options = {"resume": (tmp_path / folder / "state.pt").exists(), "save_every": 1}
-        cells.train_agent(Stops(decisions, environment), agent, tmp_path / folder, 3, **options)
-        return left_by(tmp_path / folder, agent)
-
-    run("cut", decisions=250)
-    assert_same(run("cut"), run("whole"))
 
 
 def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path, capsys, monkeypatch):
@@ -294,8 +235,6 @@ def one_bit(path):
 HARMS = {
     "damaged": one_bit,
     "RuntimeError|BadZipFile": lambda path: os.truncate(path, 5_000),
-    "FileNotFoundError": lambda path: path.unlink(),
-    "KeyError": lambda path: torch.save({"model": torch.zeros(3)}, path),
     "had no": lambda path: torch.save({"agent": {}}, path),
 }
 
@@ -323,15 +262,6 @@ def test_other_settings_or_networks_do_not_go_on(cut):
 
 
 # ------------------------------------------------------------------------------------- the folder
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links are Unix's")
-def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(cut, tmp_path):
-    (tmp_path / "other").write_text("of somebody else")
-    for name in "scores.csv", "state.pt":
-        (cut / f"{name}.tmp").symlink_to(tmp_path / "other")
-    train(cut, evaluate=True)
-    assert (tmp_path / "other").read_text() == "of somebody else"
 
 
 def test_an_earlier_run_moves_aside_and_can_go_on(cut, uncut, capsys):

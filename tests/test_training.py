@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-import sys
 
 import nbformat
 import numpy as np
-import papermill
 import pytest
 import torch
 from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
+import helpers
 from small_training import joined, make_plain_agent, outcome
 from tutorial.environments import open_environment
-from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 from tutorial.scores import read_scores
 
@@ -179,33 +177,27 @@ def test_both_agents_learn(notebook, defaults):
         assert scores[-1] > 2, scores
 
 
-@pytest.mark.parametrize(
-    "place, value", [("an observation", np.nan), ("a reward", np.inf), ("a weight", np.nan)]
-)
-def test_a_number_that_is_not_finite_ends_it(
-    notebook, defaults, tmp_path, monkeypatch, place, value
-):
+@pytest.mark.parametrize("place", ["observation", "reward", "weight"])
+def test_a_number_that_is_not_finite_ends_it(notebook, defaults, tmp_path, place):
     """With its name, and before a state or weights with it are written."""
-    environment = ShortEnvironment([1.0], decisions=12)
-    agent = make_agent(notebook, defaults)
+    environment, agent = ShortEnvironment([1.0], decisions=12), make_agent(notebook, defaults)
     answer, update = environment.answer, agent.learner.update_targets
 
     def spoiled(*arguments):
         found = answer(*arguments)
         if environment.number > 30:
-            spoil = found[0] if place == "an observation" else found[1]
-            spoil[0] = spoil[0] * value
+            found[0 if place == "observation" else 1][0] *= np.nan
         return found
 
     def spoil_a_weight():
         update()
         with torch.no_grad():
-            agent.learner.critic.layers[2].bias.fill_(value)
+            agent.learner.critic.layers[2].bias.fill_(torch.nan)
 
-    if place == "a weight":
+    if place == "weight":
         agent.learner.update_targets = spoil_a_weight
     else:
-        environment.answer = lambda reward, done=False: spoiled(reward, done)
+        environment.answer = spoiled
     with pytest.raises(FloatingPointError, match="is not finite") as error:
         notebook.train_agent(environment, agent, tmp_path / "run", 9)
     assert "train = 'resume' goes on" in error.value.__notes__[0]
@@ -213,71 +205,28 @@ def test_a_number_that_is_not_finite_ends_it(
         assert all(tensor.isfinite().all() for tensor in load_file(path).values())
 
 
-# ------------------------------------------------------------------------- the notebook as a whole
+# ------------------------------------------------------------------------- cells of section 12
 
 
-def run_notebook(output, **parameters):
-    """Execute the notebook as a user of papermill would; what it printed."""
-    papermill.execute_notebook(
-        NOTEBOOK,
-        output,
-        parameters=parameters,
-        kernel_name="python3",
-        cwd=str(PROJECT),
-        progress_bar=False,
-        request_save_on_cell_execute=False,
-    )
-    cells = nbformat.read(output, as_version=4).cells
-    return "".join(out.get("text", "") for cell in cells for out in cell.get("outputs", []))
-
-
-def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
-    told = run_notebook(
-        tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
-    )
-    assert not [*(tmp_path / "runs").iterdir()]
-    assert re.search(r"solved at episode: 100\b", told)
-    assert re.search(r"an episode without noise: mean 3\d\.", told)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the launcher is a Linux one")
-def test_an_agent_trains_against_a_player_and_scores_survive_its_death(notebook, tmp_path):
-    pytest.importorskip("reacher.unity")
-    from reacher.unity import UnityError, unity_launcher
-
-    environment = open_environment(unity_launcher(num_agents=4, folder=tmp_path), seed=0)
-    player, step, calls = environment.unity.proc1, environment.step, itertools.count(1)
-
-    def step_until_killed(*arguments):
-        if next(calls) == 1500:  # in the middle of the second episode
-            player.kill()
-        return step(*arguments)
-
-    environment.step = step_until_killed
-    small = {"hidden_units": 16, "batch_size": 16, "train_freq": 100, "engine": "torch"}
-    agent = notebook.Agent(notebook.Hyperparameters(**small), np.random.default_rng(0))
-    with pytest.raises(UnityError, match=r"signal 9 .*middle of an episode: reopen"):
-        notebook.train_agent(environment, agent, tmp_path / "run", max_episodes=2)
-    assert read_scores(tmp_path / "run" / "scores.csv")["episode"].tolist() == [1]
-    assert (tmp_path / "run" / "actor_last.safetensors").exists() and agent.log
-
-
-def test_copies_that_end_apart_are_remembered_by_copy(notebook, register):
-    """Copy k ends after k + 1 steps, by a time limit whose last observation is told."""
-    environment = open_environment(f"gymnasium:{register(end=-1)}", 3)
-
-    def networks(settings):
-        actor, critic = notebook.mlp(2, 8, 1), notebook.mlp(3, 8, 1)
-        scale = np.ones(2, np.float32)
-        return notebook.PlainActor(scale, actor), notebook.PlainCritic(scale, critic)
-
-    agent = make_plain_agent(networks, agent=notebook.NStepAgent, n_step=2)
-    np.testing.assert_array_equal(notebook.run_episode(environment, agent), [0.5, 1.5, 3.0])
-    stored = agent.memory.at(slice(agent.memory.size))
-    # From step s of a copy that ends after e: to s + 2 or e; rewards are 5, 10, 15.
-    columns = stored.observations[:, 1], stored.next_observations[:, 1], stored.rewards
-    found = sorted(zip(*(np.round(column.tolist(), 4) for column in columns), strict=True))
-    one, two = [(0, 1, 5.0)], [(0, 2, 14.7), (1, 2, 10.0)]
-    three = [(0, 2, 14.7), (1, 3, 24.55), (2, 3, 15.0)]
-    # The third copy ends last. By then the first has played thrice, and the second begun again.
-    assert found == sorted(3 * one + two + three)
+@pytest.mark.parametrize(
+    "train, place, told",
+    [
+        (False, "", r"solved at episode: 100\b(?s:.*)without noise: mean 3\d\."),
+        (True, "gymnasium:Pendulum-v1", r"without noise: mean -"),  # nothing is learned yet
+    ],
+)
+def test_a_stored_agent_and_another_environment_are_shown(
+    notebook, tmp_path, capsys, train, place, told
+):
+    """By the cells that train the whole agent, with what is chosen in the notebook's first one."""
+    space = {"preset": "default", "overrides": {"engine": "torch"}, "seed": 0, "num_agents": 2}
+    space |= {"max_episodes": 1, "env_location": place, "train": train}
+    space["folder"] = helpers.run_folder(tmp_path if train else helpers.CHECKPOINTS, "default", 0)
+    space = vars(notebook) | space | {"environment": open_environment("", 2, 0)}
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+        if {"training", "log"} & {*cell.metadata.get("tags", ())}:
+            exec(cell.source, space)
+    said = capsys.readouterr().out
+    assert re.search(told, said)
+    assert not place or not re.search(r"\barms?\b", said)
+    assert [*tmp_path.rglob("scores.csv")] == ([space["folder"] / "scores.csv"] if train else [])

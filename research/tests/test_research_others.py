@@ -8,7 +8,6 @@ import json
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from reacher import ReacherVectorEnv
@@ -21,42 +20,6 @@ from tutorial.results import mean_interval
 
 RESULTS = PROJECT / "research" / "results"
 UNITY = PROJECT.parent / "shared" / "unity_policies"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with a small network as its only policy."""
-    layers = {"one": torch.nn.Linear(33, 8), "norm": torch.nn.BatchNorm1d(8)}
-    layers["two"] = torch.nn.Linear(8, 4)
-    network = torch.nn.ModuleDict(layers).eval()
-    network["norm"].running_mean.uniform_()
-    network["norm"].running_var.uniform_(1, 2)
-    np.savez(tmp_path / "actor.npz", **{k: v.numpy() for k, v in network.state_dict().items()})
-    entry = {"file": "actor.npz", "layers": ["one", "norm", "relu", "two", "tanh"]}
-    write(tmp_path, [entry | {"unity_score": 1.0}])
-    return tmp_path, network, entry
-
-
-def write(folder, entries):
-    (folder / "policies.json").write_text(json.dumps(entries))
-
-
-def test_a_stored_policy_acts_like_its_network(folder):
-    path, network, _ = folder
-    seen = np.random.default_rng(0).normal(size=(5, 33)).astype(np.float32)
-    x = network["norm"](network["one"](torch.from_numpy(seen))).relu()
-    [(_, act)] = fidelity.read_policies(path)
-    assert act(seen) == pytest.approx(network["two"](x).tanh().detach().numpy(), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"layers": ["none"]}, {"layers": ["one"]}, {"unity_score": None, "file": "no.npz"}]
-)
-def test_a_wrong_entry_is_named(folder, wrong):
-    path, _, entry = folder
-    write(path, [entry | {"unity_score": 1.0} | wrong])
-    with pytest.raises((KeyError, ValueError, OSError), match=r"none\.|shape|no\.npz"):
-        fidelity.table(path)
 
 
 def test_a_figure_is_drawn(tmp_path):

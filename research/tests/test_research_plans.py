@@ -2,16 +2,13 @@
 
 import functools
 
-import numpy as np
 import pytest
 
-from reacher.task import MAX_SCORE
-from research import runner, store, tables
+from research import runner, tables
 from research.__main__ import parser, setting, sweep_of
-from research.plans import PLANS, Measure, Plan
-from research.training import COLUMNS, check, make_training
+from research.plans import PLANS
+from research.training import check, make_training
 from tutorial.paths import plan_folder
-from tutorial.results import read_plan, read_variant
 
 RUNNABLE = [name for name, plan in PLANS.items() if plan.trainings(name)]
 MADE = [name for name, plan in PLANS.items() if plan.variants]
@@ -48,50 +45,6 @@ def test_every_plan_has_its_tables(name):
     assert ("| variant | seeds |" in found) == plan_folder(name).exists()
 
 
-def made_up(scores):
-    """A variant with these scores (seeds, episodes), evaluated after every episode."""
-    seeds, episodes = scores.shape
-    numbers = {name: np.zeros(scores.shape) for name in COLUMNS}
-    episode = np.tile(np.arange(1, episodes + 1), (seeds, 1))
-    return numbers | {"score": scores, "evaluation": scores.copy(), "episode": episode}
-
-
-def test_a_sweep_without_evaluations_has_its_table():
-    variant = made_up(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    variant["evaluation"][:] = np.nan
-    assert "| x | 2 | 2.50 (no interval of 2) |" in tables.means_table(
-        Plan("", measure=Measure("score")), {"x": variant}
-    )
-
-
-def test_measures_by_hand():
-    variant = made_up(np.array([[0.0, 10.0, 20.0, 30.0]]))
-    assert Measure()(variant) == 15
-    assert Measure(last=2)(variant) == 5
-    assert Measure(first=3, last=4)(variant) == 25
-    assert Measure(last=2, lost=True)(variant) == pytest.approx(MAX_SCORE - 5)
-
-
-def test_a_planted_effect_is_shown_and_its_loss_is_early():
-    generator = np.random.default_rng(0)
-    base = np.tile([10.0, 30, 38, 39, 39], (10, 1)) + generator.normal(0, 0.3, (10, 5))
-    late = base - np.array([6.0, 3, 0, 0, 0]) + generator.normal(0, 0.3, (10, 5))
-    plan = Plan("", variants={"base": {}, "late": {}, "same": {}}, base="base", margin=1.0)
-    variants = {"base": made_up(base), "late": made_up(late), "same": made_up(base + 0.01)}
-    late, same = tables.judged(tables.effects_of(plan, variants))
-    assert (late["verdict"], same["verdict"]) == ("shown", "alike")
-    assert late["effect"] == pytest.approx(-9 / 5, abs=0.3)
-    assert late["early"]["effect"] == pytest.approx(9 / 3, abs=0.5)  # points lost
-    assert late["finds"][0] < 1.8 < -late["low"] + 1
-
-
-def test_a_rate_is_chosen_on_the_other_half_of_the_seeds():
-    """The first half does best at the rate a, the second at b; so each is measured at the other."""
-    one, other = np.array([[9.0], [9], [1], [1]]), np.array([[2.0], [2], [8], [8]])
-    found = tables.at_best_rates({"x_a": made_up(one), "x_b": made_up(other)})
-    assert found["x"]["evaluation"].ravel().tolist() == [2, 2, 1, 1]
-
-
 def test_published_numbers_are_those_of_the_tables():
     """Some cells of doc/results.md, and of ingredients.md and comparisons.md."""
     for name, cells in {
@@ -110,30 +63,6 @@ def test_published_numbers_are_those_of_the_tables():
     }.items():
         found = report(name)
         assert [cell for cell in cells if cell not in found] == []
-
-
-def row(seed, episode):
-    return [str(seed), str(episode), "1.000", "", "", "0", "0.1"]
-
-
-def test_rows_are_stored_in_order_whatever_comes_first(tmp_path):
-    path = tmp_path / "plan" / "variant.csv"
-    for seed in (12, 3):
-        store.store(path, [row(seed, episode) for episode in range(1, 12)])
-    variant = read_variant(path)
-    assert variant["seed"][:, 0].tolist() == [3, 12]
-    assert variant["episode"][0].tolist() == [*range(1, 12)]
-    assert np.isnan(variant["evaluation"]).all()
-    assert store.stored_seeds(path) == {3, 12}
-    (tmp_path / "plan" / "other.csv").write_text("a,b\n1,2\n")
-    assert [*read_plan("plan", tmp_path)] == ["variant"]
-
-
-def test_a_table_that_lacks_episodes_is_an_error(tmp_path):
-    path = tmp_path / "variant.csv"
-    store.store(path, [row(1, 1), row(1, 2), row(2, 1)])
-    with pytest.raises(ValueError, match="seeds with 1 to 2 episodes"):
-        read_variant(path)
 
 
 def test_a_sweep_combines_all_values_with_all_seeds():

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from research.plans import factorial
-from research.statistics import detectable, difference, effect_of_seeds, holm, judged, permutation_p
+from research.statistics import difference, effect_of_seeds, holm, permutation_p
 
 
 @pytest.mark.parametrize(
@@ -45,43 +44,3 @@ def test_flips_of_sign_by_hand():
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_verdicts():
-    def verdicts(*effects):
-        return [one["verdict"] for one in judged([{"p": p, "alike": a} for p, a in effects])]
-
-    words = ["shown", "suggested", "not shown"]
-    assert verdicts((0.01, False), (0.04, False), (0.3, False)) == words
-    assert verdicts((0.001, True)) == ["shown, alike"]
-    assert verdicts((0.2, True)) == ["alike"]
-
-
-def test_a_test_finds_what_can_be_detected_in_four_of_five_cases():
-    generator = np.random.default_rng(0)
-    spread = detectable([np.array([-1.0, 1.0] * 5)] * 2)  # standard deviation sqrt(10 / 9)
-    runs = generator.normal(size=(4_000, 2, 10)) * np.sqrt(10 / 9)
-    runs[:, 0] += spread
-    p = stats.ttest_ind(runs[:, 0], runs[:, 1], axis=1).pvalue
-    assert np.mean(p < 0.05) == pytest.approx(0.8, abs=4 * np.sqrt(0.8 * 0.2 / 4_000))
-    assert detectable([np.arange(5.0)] * 2, tests=10) > detectable([np.arange(5.0)] * 2)
-    few, many = np.arange(3.0), np.arange(9.0)  # whichever comes first
-    assert detectable([few, many]) == detectable([many, few])
-
-
-def test_effects_of_a_factorial_by_hand():
-    """n = 3 alone adds 2, NoisyNet 1 and both together 8, whatever the replay is."""
-    values = {
-        f"{n}_{replay}_{noise}": value
-        for replay in ("uniform", "prioritized")
-        for n, noise, value in [(1, "plain", 1), (3, "plain", 3), (1, "noisy", 2), (3, "noisy", 9)]
-    }
-
-    def effect(*changed):
-        weights = factorial("{}_{}_{}", changed)
-        return sum(weights[name] * value for name, value in values.items())
-
-    assert effect(0) == ((3 - 1) + (9 - 2)) / 2
-    assert effect(2) == ((2 - 1) + (9 - 3)) / 2
-    assert effect(0, 2) == 9 - 3 - 2 + 1
-    assert effect(1) == effect(0, 1, 2) == 0

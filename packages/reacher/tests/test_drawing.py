@@ -108,34 +108,9 @@ def test_without_opengl_an_error_names_mujoco_gl(monkeypatch):
         ArmRenderer(1)
 
 
-NO_OSMESA = """
-import ctypes, os, sys
-load = ctypes.CDLL.__init__
-
-def refuse(self, name, *others, **options):
-    if "OSMesa" in str(name):
-        raise OSError(f"{name}: cannot open shared object file")
-    load(self, name, *others, **options)
-
-ctypes.CDLL.__init__ = refuse
-from reacher.episode import play_episode
-from reacher.render import ArmRenderer
-play_episode(lambda seen: 0 * seen[:, :4], 1, decisions=2)
-try:
-    ArmRenderer(1)
-except RuntimeError as error:
-    print(os.environ["MUJOCO_GL"], error)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="MUJOCO_GL=osmesa is Linux's")
-@pytest.mark.parametrize("name", ["osmesa", "no_such_library"])
-def test_arms_that_nobody_draws_need_no_opengl(name):
-    """Not even if MUJOCO_GL names a library that is missing: drawing tells it."""
-    done = subprocess.run(
-        [sys.executable, "-c", NO_OSMESA],
-        env=os.environ | {"MUJOCO_GL": name},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.startswith(f"{name} OpenGL does not work here by {name}"), done.stderr
+@pytest.mark.skipif(sys.platform != "linux", reason="MuJoCo reads MUJOCO_GL otherwise elsewhere")
+def test_arms_that_nobody_draws_need_no_opengl():
+    """Not even if MUJOCO_GL names a library that is missing."""
+    play = "from reacher.episode import play_episode; play_episode(lambda s: 0 * s[:, :4], 1, 0, 2)"
+    environment = os.environ | {"MUJOCO_GL": "no_such_library"}
+    subprocess.run([sys.executable, "-c", play], env=environment, check=True)

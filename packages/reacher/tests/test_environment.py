@@ -11,7 +11,6 @@ from gymnasium.error import ResetNeeded
 
 from reacher import DelayedRewards, ReacherVectorEnv
 from reacher.columns import GOAL, GOAL_SPEED, HAND
-from reacher.episode import play_episode
 from reacher.physics import HAND_OFFSET, Physics
 
 DECISIONS = 1001  # of an episode
@@ -172,19 +171,6 @@ def test_answers_are_not_overwritten_by_later_steps():
     assert np.isfinite(env.step(actions[1])[0]).all()
 
 
-def test_an_episode_of_a_policy_is_that_of_the_environment():
-    torques = random_actions(1, 3)[0]
-    episode = play_episode(lambda seen: torques, 3, 5, goal_size=9.0)
-    env, total = ReacherVectorEnv(3, seed=5), np.zeros(3)
-    now, _ = env.reset(options={"goal_size": 9.0})
-    for seen in episode.observations:
-        np.testing.assert_array_equal(now, seen)
-        now, rewards, *_ = env.step(torques)
-        total += rewards
-    np.testing.assert_array_equal(episode.scores, total)
-    assert episode.observations.shape == (DECISIONS, 3, 33)
-
-
 # ------------------------------------------------------------------------------------------ states
 
 
@@ -208,7 +194,6 @@ NAN_ACTIONS[1, 2] = np.nan
 
 BAD_CALLS = {
     "transposed": (lambda env: env.step(np.zeros((4, 3))), r"\(3, 4\)"),
-    "flat and short": (lambda env: env.step(np.zeros(11)), r"\(12,\)"),
     "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
     "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
     "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
@@ -236,18 +221,15 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "message"),
     [
-        ({"num_envs": 2001}, ValueError, "num_envs must be from 1 to 2000, not 2001"),
-        ({"num_envs": 2.5}, TypeError, "num_envs must be an integer, not 2.5"),
-        ({"seed": -1}, ValueError, "seed must be from 0"),
-        ({"seed": 2**31, "goals": "unity"}, ValueError, "seed of Unity's goals must be from 0"),
-        ({"goals": "Unity"}, ValueError, "goals must be 'own' or 'unity', not 'Unity'"),
-        ({"goal_size": -1.0}, ValueError, "goal_size must be a number from 0 to"),
+        ({"num_envs": 2001}, "num_envs must be from 1 to 2000, not 2001"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"seed": 2**31, "goals": "unity"}, "seed of Unity's goals must be from 0"),
     ],
 )
-def test_a_bad_argument_is_a_clear_error(options, kind, message):
-    with pytest.raises(kind, match=message):
+def test_a_bad_argument_is_a_clear_error(options, message):
+    with pytest.raises(ValueError, match=message):
         ReacherVectorEnv(**{"num_envs": 2, **options})
 
 

@@ -6,7 +6,6 @@ import warnings
 
 import gymnasium
 import numpy as np
-import pytest
 from gymnasium.utils.env_checker import check_env
 
 from reacher import ReacherVectorEnv
@@ -67,9 +66,3 @@ def test_seeds():
     goes_on = env.reset()[0]
     others = (by_chance, goes_on, make().reset(seed=5)[0], make().reset()[0])
     assert len(np.unique([first, *others], axis=0)) == 5
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Gymnasium's, of the same
-def test_an_unknown_render_mode_is_a_clear_error():
-    with pytest.raises(ValueError, match="None or 'rgb_array'"):
-        make(render_mode="ansi")
