@@ -182,7 +182,7 @@ def test_an_episode_of_learning(about):
     signs = 'result.signs = Array.from(machine.room(programs.state["self.actor.frame.signs"]));'
     found = in_node(TRAIN + signs, about=about, seed=0, choices=choices, every=30)
     assert found["size"] == 2 * (1000 - 2) and found["signs"] == 74 * [1]
-    assert found["updates"] == 0 and max(found["moved"]) == 0
+    assert found["updates"] == 0 and sorted(found["moved"])[-2:] == [0, 2]  # of signs alone
     assert not ((np.flatnonzero(found["rewards"]) + 1) % 30).any()
 
 

@@ -183,8 +183,8 @@ def test_a_number_that_is_not_finite_ends_it(notebook, defaults, tmp_path, place
     environment, agent = ShortEnvironment([1.0], decisions=12), make_agent(notebook, defaults)
     answer, update = environment.answer, agent.learner.update_targets
 
-    def spoiled(*arguments):
-        found = answer(*arguments)
+    def spoiled(*arguments, **options):
+        found = answer(*arguments, **options)
         if environment.number > 30:
             found[0 if place == "observation" else 1][0] *= np.nan
         return found
