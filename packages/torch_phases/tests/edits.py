@@ -461,7 +461,7 @@ def scale_of(name):
 class Settings(DDPG):
     """All kinds of places for a number, one of which changes before each phase.
 
-    At least one of them is seen by the check alone; which one was not looked for.
+    The check alone finds that a variable of the environment has changed: Dynamo guards none.
     """
 
     phases, note, scale_of_critic = 14, True, 1.0

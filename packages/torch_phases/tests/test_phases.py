@@ -180,12 +180,13 @@ def test_a_copy_and_a_resumed_learner_go_on_bit_for_bit():
         assert all(torch.equal(one, another) for one, another in pairs)
 
 
-def test_another_learner_of_a_class_is_not_recorded_again(monkeypatch):
-    learn(torch_phases.compile(Small()))
+def test_one_recording_is_for_all_phases_and_learners_of_a_class(monkeypatch):
+    first, other = (torch_phases.compile(Small(seed)) for seed in (0, 1))
+    learn(first, 1)
     monkeypatch.setattr(recording, "Step", None)  # what a recording is made with
-    fast = torch_phases.compile(Small(seed=1))
-    learn(fast)
-    assert fast.engine == "compiled", fast.reason
+    for fast in (first, other):
+        learn(fast)
+        assert fast.engine == "compiled", fast.reason
 
 
 def test_learners_of_a_class_may_have_networks_of_other_sizes():

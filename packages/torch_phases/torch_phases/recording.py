@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from torch_phases import private
 from torch_phases.reading import Contents
@@ -26,7 +27,10 @@ RECORDERS: dict[tuple, Recorder] = {}
 
 def recorder_of(learner: Any, contents: Contents, key: tuple) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
-    shapes = [x.shape for x in contents.tensors]  # Dynamo may compute with sizes that change
+    # An optimizer has its state from the first phase on, which is recorded as if it were there.
+    states = {id(x) for each in contents.optimizers for x in tree_leaves([*each.state.values()])}
+    # Dynamo may compute with sizes that change.
+    shapes = [x.shape for x in contents.tensors if id(x) not in states]
     key = type(learner), *key, *shapes
     known = RECORDERS.get(key)
     if known is None or any(f.__code__ is not code for f, code in known.codes.items()):
