@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import filelock
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
+from tqdm import tqdm
 
 from research import store
 from research.training import Row, Training, check, train
@@ -83,14 +84,15 @@ def run(
         told = f"; dashboard: {client.dashboard_link}" if address else ""
         print(f"{len(jobs)} to do{told}", flush=True)
         doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
-        for number, future in enumerate(as_completed([*doing]), 1):
+        bar = tqdm(as_completed([*doing]), total=len(jobs), disable=None)  # in a terminal
+        for number, future in enumerate(bar, 1):
             job, told = doing.pop(future), "done"
             try:
                 keep(job, future.result())
             except Exception as error:  # of the training, or KilledWorker
                 failed += 1
                 told = f"FAILED, {type(error).__name__}: {error}"
-            print(f"{number}/{len(jobs)} {job}: {told}", flush=True)
+            tqdm.write(f"{number}/{len(jobs)} {job}: {told}")
     return failed
 
 

@@ -132,6 +132,37 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
 # ------------------------------------------------------------------------------------- the others
 
 
+def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "VENV", tmp_path)
+    for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
+        with monkeypatch.context() as patch:
+            patch.setattr(commands, name, version)
+            with pytest.raises(SystemExit, match=r"Python 3.\d+ found, .* needed"):
+                commands.make_environment()
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
+    commands.check_environment("python3.11", (3, 11))
+    commands.check_environment(None, (3, 10))  # only make is asked by name
+    with pytest.raises(SystemExit, match="has Python 3.11: remove the folder"):
+        commands.check_environment("python3.12", (3, 12))
+
+
+def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
+    installed = []
+    monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")
+    monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
+    monkeypatch.setattr(commands, "PROJECT", tmp_path)
+    monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr(commands, "module", lambda *words: installed.append(words))
+    monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
+    for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
+        folder.mkdir(parents=True)
+    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
+    for bound, times in ("numpy>=2", 2), ("numpy>=2", 2), ("numpy>=3", 4):
+        (tmp_path / "packages" / "arms" / "pyproject.toml").write_text(f"{bound}\n")
+        commands.make_environment(tmp_path / "requirements.txt")
+        assert len(installed) == times
+
+
 def test_an_unknown_command_lists_those_there_are(capsys):
     with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
         commands.main("wach")
@@ -160,3 +191,19 @@ def test_make_hands_on_what_follows_a_command(command, called):
     assert (done.returncode == 0) == (called is not None)
     assert called is not None or 'OPTIONS="-p' in done.stderr + done.stdout
     assert len(done.stdout) < 1_000
+
+
+def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
+    called = []
+    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
+    monkeypatch.setattr(commands, "COPY", tmp_path / "copy.ipynb")
+    monkeypatch.setattr(commands, "PROJECT", tmp_path)
+    commands.lab()
+    assert (tmp_path / "copy.ipynb").read_bytes() == NOTEBOOK.read_bytes()
+    (tmp_path / "copy.ipynb").write_text("mine")
+    commands.lab("--no-browser")
+    assert (tmp_path / "copy.ipynb").read_text() == "mine"
+    assert "as it was left" in capsys.readouterr().out
+    opened = [words for words in called if words[0] == "jupyterlab"]
+    assert len(opened) == 2 and "--no-browser" in opened[1]
+    assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lines import Line
-from reacher import ReacherVectorEnv
+from reacher import DelayedRewards, ReacherVectorEnv
 from reacher.episode import evaluate_policy
 from tutorial.environments import open_environment, restore_state, state_of, what_followed
 
@@ -112,3 +112,10 @@ def test_numbers_that_are_none_name_the_environment(register, monkeypatch, what,
     with pytest.raises(FloatingPointError, match=rf"test/Line-v3: the {what} is .*(inf|nan)"):
         answers(env, at)
     assert len(Line.made[1].actions) == at
+
+
+def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
+    env = DelayedRewards(opened(register(end=-1), copies=3), every=2)
+    _, *steps = answers(env, 4)
+    found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
+    assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]

@@ -49,6 +49,7 @@ def test_an_agent_that_was_kept_acts_the_same_in_a_new_session(tmp_path, monkeyp
     "change, told",
     [
         (lambda weight: weight.fill_(torch.nan), "layers.0.weight is not finite"),
+        (lambda weight: weight.half(), "layers.0.weight has the type torch.float16"),
         (lambda weight: weight[:3].clone(), "size mismatch"),
         (lambda weight: weight, "incomplete metadata"),  # with the end of the file cut off
     ],

@@ -328,3 +328,14 @@ def test_without_simd_the_page_says_so(show, about):  # noqa: F811
     assert "no WebAssembly SIMD" in text(driver, "#progress")
     assert not driver.find_element("id", "begin").is_enabled()
     assert value(driver, "page.state.episode") == "0"
+
+
+def test_what_a_page_cannot_train_is_said():
+    class Strange:
+        actor = None
+
+        def act(self, observations, temperature):
+            return observations
+
+    with pytest.raises(ValueError, match="argument temperature of act"):
+        learning(Strange())

@@ -33,6 +33,26 @@ def test_a_change_of_a_definition_is_one(tmp_path, line):
     assert 4 in changed and not hasattr(module, "value")
 
 
+CHANGES = """LIMITS.update(b=4)
+value = LIMITS.pop('a')
+del LIMITS
+LIMITS = value = {}
+setattr(Circle, 'area', 3)
+if value: pass
+else: LIMITS['b'] = 4
+for area in (1, 2): pass
+with open('x') as file: LIMITS = file.read()"""
+
+
+@pytest.mark.parametrize("line", CHANGES.replace("\nelse", "@else").splitlines())
+def test_no_change_of_a_definition_is_passed_over(tmp_path, line):
+    first = "LIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
+    path = write(tmp_path / "tiny.ipynb", first, "value = 3\n" + line.replace("@", "\n"))
+    changed = next(name for name in ("LIMITS", "Circle", "area") if name in line)
+    with pytest.raises(ValueError, match=f"^tiny.ipynb, code cell 2, line .*changes {changed}, a"):
+        load_definitions(path)
+
+
 def test_code_that_only_runs_is_passed_over(tmp_path):
     """Also where it names definitions."""
     definitions = "import sys\nLIMITS = {'a': 3}\nA, B = 1, 2"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import types
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -21,6 +23,39 @@ def agents(module):
 @pytest.fixture(scope="module")
 def loaded(notebook):
     return agents(load_definitions(CHAPTER))
+
+
+@pytest.fixture(scope="module")
+def executed(notebook):
+    """As a kernel runs the cells, but for those that train or show."""
+    module = types.ModuleType("executed_chapter")
+    sys.modules[module.__name__] = module  # where the compiler looks for it
+    for cell in nbformat.read(CHAPTER, as_version=4).cells:
+        if cell.cell_type == "code" and not any(x in cell.source for x in ("suspect", "show_")):
+            exec(compile(cell.source, "cell", "exec"), module.__dict__)
+    return agents(module)
+
+
+def test_the_loaded_agents_are_those_of_the_executed_cells(loaded, executed):
+    assert list(loaded) == list(executed)
+    for name, agent in loaded.items():
+        assert agent.settings == executed[name].settings, name
+        assert str(agent.learner.actor) == str(executed[name].learner.actor), name
+        assert str(agent.learner.critic) == str(executed[name].learner.critic), name
+
+
+def test_settings_are_those_that_the_write_ups_name(loaded):
+    a, b, c = (loaded[name].settings for name in "abc")
+    assert (a.batch_size, a.learning_starts, a.train_freq, a.gradient_steps) == (
+        128,
+        10_001,
+        50,
+        100,
+    )
+    assert (a.discount, a.tau, a.replay_capacity) == (0.97, 5e-4, 10**6)
+    assert (c.batch_size, c.learning_starts, c.train_freq, c.gradient_steps) == (256, 257, 20, 10)
+    assert (c.discount, c.tau, c.replay_capacity) == (0.99, 1e-3, 10**6)
+    assert (b.discount, b.actor_learning_rate, b.critic_learning_rate) == (0.99, 1e-3, 1e-3)
 
 
 def test_networks_of_c_have_the_sizes_and_first_weights_that_it_prints(loaded):

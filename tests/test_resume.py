@@ -283,3 +283,23 @@ def test_a_second_training_in_one_folder_is_refused(small, uncut, tmp_path, resu
 
     train(tmp_path / "run", evaluate=True, after_episode=disturb)
     assert_same(left_by(tmp_path / "run"), uncut())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are Unix's")
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(cut, tmp_path):
+    (tmp_path / "other").write_text("of somebody else")
+    for name in "scores.csv", "state.pt":
+        (cut / f"{name}.tmp").symlink_to(tmp_path / "other")
+    train(cut, evaluate=True)
+    assert (tmp_path / "other").read_text() == "of somebody else"
+    assert not [*cut.glob("*.tmp")]
+
+
+def test_other_settings_do_not_go_on(cut):
+    for changed, told in (
+        ({"n_step": 5}, "n_step is 5 and was 3"),
+        ({"engine": "compiled"}, "engine is 'compiled' and was 'torch'"),
+        ({"metadata": {"seed": 1}}, "seed is 1 and was 0"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            train(cut, **changed)

@@ -6,6 +6,7 @@ import re
 
 import nbformat
 import numpy as np
+import papermill
 import pytest
 import torch
 from gymnasium.vector import VectorEnv
@@ -14,7 +15,7 @@ from safetensors.torch import load_file
 import helpers
 from small_training import joined, make_plain_agent, outcome
 from tutorial.environments import open_environment
-from tutorial.paths import NOTEBOOK
+from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything
 from tutorial.scores import read_scores
 
@@ -230,3 +231,27 @@ def test_a_stored_agent_and_another_environment_are_shown(
     assert re.search(told, said)
     assert not place or not re.search(r"\barms?\b", said)
     assert [*tmp_path.rglob("scores.csv")] == ([space["folder"] / "scores.csv"] if train else [])
+
+
+def run_notebook(output, **parameters):
+    """Execute the notebook as a user of papermill would; what it printed."""
+    papermill.execute_notebook(
+        NOTEBOOK,
+        output,
+        parameters=parameters,
+        kernel_name="python3",
+        cwd=str(PROJECT),
+        progress_bar=False,
+        request_save_on_cell_execute=False,
+    )
+    cells = nbformat.read(output, as_version=4).cells
+    return "".join(out.get("text", "") for cell in cells for out in cell.get("outputs", []))
+
+
+def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
+    told = run_notebook(
+        tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
+    )
+    assert not (tmp_path / "runs").exists()
+    assert re.search(r"solved at episode: 100\b", told)
+    assert re.search(r"an episode without noise: mean 3\d\.", told)

@@ -46,8 +46,18 @@ def module(*words, **options):
     call(PYTHON, "-m", *words, **options)
 
 
+def check_environment(asked, version=sys.version_info[:2]):
+    """Stop where `make PYTHON=...` asks for another Python than the one of `.venv`."""
+    about = VENV / "pyvenv.cfg"
+    if asked and about.exists():
+        found = re.search(r"^version\w* = (\d+\.\d+)", about.read_text(), re.MULTILINE)[1]
+        if found != "{}.{}".format(*version):
+            sys.exit(f".venv has Python {found}: remove the folder .venv before PYTHON={asked}")
+
+
 def make_environment(requirements=REQUIREMENTS):
     """Make `.venv` with what a file requires, unless it is there and up to date."""
+    check_environment(os.environ.get("PYTHON"))  # which make hands on where it is given
     ready = VENV / f"{requirements.stem}.ready"
     lists = {REQUIREMENTS, requirements, *PROJECT.glob("packages/*/pyproject.toml")}
     wanted = "".join(path.read_text() for path in sorted(lists))

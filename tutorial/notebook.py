@@ -38,10 +38,15 @@ def definitions_in(statements: Iterable[ast.stmt], known: set[str]) -> Iterator[
     `if` count: a solution's, which a reader's own replace.
 
     Args: known, names of functions and classes so far, to which it adds its own.
+
+    Raises:
+        ValueError: a statement that is passed over changes a definition.
     """
     for statement in statements:
         if isinstance(statement, ast.If):
             yield from definitions_in(statement.body, known)
+            for passed_over in (statement.test, *statement.orelse):
+                require_no_change(passed_over, known)
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             yield statement
         elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -52,9 +57,40 @@ def definitions_in(statements: Iterable[ast.stmt], known: set[str]) -> Iterator[
             names = [root_of(part) for one in targets for part in getattr(one, "elts", [one])]
             if all(name[:1].isupper() or name in known for name in names):
                 yield statement
+            else:
+                require_no_change(statement, known)
+        else:
+            require_no_change(statement, known)
 
 
-def root_of(target: ast.expr) -> str:
+MUTATORS = (  # methods of Python's own containers that change them
+    "add append clear discard extend insert pop popitem remove reverse setdefault sort update"
+).split()
+
+
+def require_no_change(passed_over: Any, known: set[str]) -> None:
+    """Raise ValueError if code that is not loaded changes a definition.
+
+    What it cannot see: a change by another name, or within a function that is called.
+    """
+    for part in ast.walk(passed_over):
+        name = ""
+        if isinstance(getattr(part, "ctx", None), (ast.Store, ast.Del)):
+            name = root_of(part)
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            name = root_of(part.func) if part.func.attr in MUTATORS else ""
+        elif isinstance(part, ast.Call) and root_of(part.func) in ("setattr", "delattr"):
+            name = root_of(part.args[0])
+        if name[:1].isupper() or name in known:
+            raise ValueError(
+                f"line {passed_over.lineno}, `{ast.unparse(passed_over).splitlines()[0]}`, changes "
+                f"{name}, a definition, and is passed over where the definitions are loaded alone. "
+                f"Assign it at the top level of a cell, as in `{name} = ...`, or give what only "
+                "runs a name of its own, in lower case"
+            )
+
+
+def root_of(target: Any) -> str:
     """The name that an assignment changes: `PRESETS` of `PRESETS["mine"]`."""
     while isinstance(target, (ast.Attribute, ast.Subscript)):
         target = target.value
@@ -71,7 +107,8 @@ def load_definitions(
         name: under which the module can be imported, instead of one for a copy.
 
     Raises:
-        ValueError: an edit does not match exactly once; says which.
+        ValueError: an edit does not match exactly once, or code that is passed over would change a
+            definition; says which.
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
     notebook = nbformat.read(path, as_version=4)
@@ -93,7 +130,10 @@ def load_definitions(
         file = f"ipykernel_definitions/{module.__name__}-definitions.ipynb, cell {number}"
         linecache.cache[file] = (len(cell.source), None, cell.source.splitlines(True), file)
         tree = ast.parse(cell.source, filename=file)
-        tree.body = list(definitions_in(tree.body, known))
+        try:
+            tree.body = list(definitions_in(tree.body, known))
+        except ValueError as error:
+            raise ValueError(f"{path.name}, code cell {number + 1}, {error}") from None
         exec(compile(tree, file, "exec", dont_inherit=True), module.__dict__)
     return module
 

@@ -19,6 +19,7 @@ import filelock
 import numpy as np
 import safetensors.torch
 import torch
+from tqdm import tqdm
 
 import torch_phases
 from tutorial.environments import restore_state, state_of
@@ -52,7 +53,10 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
     """Load weights into a network; a ValueError says that they are damaged or of another one."""
     try:
         weights = safetensors.torch.load_file(path)
+        own = network.state_dict()
         for name, found in weights.items():
+            if found.dtype != own.get(name, found).dtype:  # it would be converted in silence
+                raise RuntimeError(f"{name} has the type {found.dtype}, not {own[name].dtype}")
             if not found.isfinite().all():
                 raise RuntimeError(f"{name} is not finite")
         network.load_state_dict(weights)
@@ -86,6 +90,7 @@ class TrainingRun:
             "evaluation.csv": ["episode,score,min,max,decisions,seconds"],
         }
         self.can_resume = True
+        self.bar: Any = tqdm(disable=True)
         self.scalars: Any = None
 
     @property
@@ -123,6 +128,7 @@ class TrainingRun:
     def show_progress(self) -> None:
         """Print a line for each of the first five episodes, and then for every twentieth."""
         number = len(self.scores)
+        self.bar.update()
         if number <= 5 or number % 20 == 0:
             facts = ", ".join(f"{name} {value:.3g}" for name, value in self.facts().items())
             end = "" if self.agent.learns else "; learning and noise have ended"
@@ -131,8 +137,10 @@ class TrainingRun:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """A context in which scalars are written, where TensorBoard is installed."""
+        """A progress bar, in a terminal; and scalars, where TensorBoard is installed."""
         with contextlib.ExitStack() as stack:
+            size = {"total": self.max_episodes, "initial": len(self.scores)}
+            self.bar = stack.enter_context(tqdm(**size, unit=" episodes", disable=None))
             with contextlib.suppress(ImportError):
                 from torch.utils.tensorboard import SummaryWriter
 

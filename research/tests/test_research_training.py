@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import runner
+from research import runner, store
 from research.training import NoisyPay, make_training, train
 from tutorial.environments import open_environment
+from tutorial.notebook import definitions
+from tutorial.paths import PROJECT
 
 SMALL = {  # on a pendulum, in a second or two
     "location": "gymnasium:Pendulum-v1",
@@ -76,3 +84,58 @@ def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
     for k, first in enumerate([0, 0, 0, 3, 3, 3, 6, 7]):  # since the last payday, and then nothing
         since = [now for now, *_ in seen[first : k + 1]]
         np.testing.assert_array_equal(seen[k][1:], [*since, *np.zeros((3 - len(since), 33))])
+
+
+def start(*words):
+    options = {"cwd": PROJECT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], **options)
+
+
+def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
+    """A scheduler and two workers as processes of their own. When the first training is stored,
+    both workers are at other trainings, and one of them is killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    processes = [start("scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")]
+    processes += [start(*words) for _ in range(2)]
+    good = [small(seed, episodes=4) for seed in range(3)]
+    bad = small(0, "bad", mirrors=True)  # which a pendulum has not; `check` would have said so
+    killed = []
+
+    def keep(job, rows):
+        store.store(runner.path_of(job, tmp_path), rows)
+        if not killed:
+            [worker] = [one for one, jobs in client.processing().items() if jobs][:1]
+            os.kill(pids[worker], signal.SIGKILL)
+            killed.append(pids[worker])
+
+    try:
+        with runner.connect(address) as client:
+            client.wait_for_workers(2, timeout=60)
+            pids = client.run(os.getpid)
+            assert runner.run([*good, bad], train, keep, address) == 1
+            assert len(client.scheduler_info()["workers"]) == 1
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert killed
+    assert stored_numbers(tmp_path) == numbers([row for one in good for row in train(one)])
+    told = capsys.readouterr().out
+    assert "plan/bad, seed 0: FAILED, ValueError" in told and told.count(": done") == 3
+
+
+@pytest.mark.parametrize("how", ["terminated", "truncated"])
+def test_the_preset_of_gymnasium_trains(register, monkeypatch, how):
+    """It needs no overrides, and knows terminal states from time limits."""
+    agents, cells = [], definitions()
+    play = cells.train_episode
+    monkeypatch.setattr(cells, "train_episode", lambda *now: agents.append(now[1]) or play(*now))
+    place = {"location": f"gymnasium:{register(end=4, how=how)}", "arms": 1}
+    changes = {**place, "preset": "gymnasium", "episodes": 350, "evaluate_every": 0}
+    rows = train(make_training("plan", "variant", 0, changes))
+    assert {float(row[store.COLUMNS.index("score")]) for row in rows} == {5}  # 0.5 + 1 + 1.5 + 2
+    discounts = agents[0].memory.ring.at(slice(agents[0].memory.ring.size)).discounts
+    assert {*(discounts == 0).tolist()} == ({True, False} if how == "terminated" else {False})

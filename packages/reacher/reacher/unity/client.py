@@ -231,7 +231,9 @@ class _DaemonThreads(futures.Executor):
         return future
 
 
-_original = {name: vars(unityagents.UnityEnvironment)[name] for name in ("_close", "_get_state")}
+_original = {
+    name: vars(unityagents.UnityEnvironment)[name] for name in ("_close", "_get_state", "step")
+}
 
 
 def _get_communicator(self, worker_id, base_port):
@@ -269,6 +271,15 @@ def _close(self):
     atexit.unregister(self._close)  # else every closed environment stays in memory
 
 
+def _step(self, vector_action=None, *others, **named):
+    """The original refuses all but NumPy's arrays and lists, so also PyTorch's tensors."""
+    if isinstance(vector_action, dict):
+        vector_action = {name: np.asarray(actions) for name, actions in vector_action.items()}
+    elif hasattr(vector_action, "__array__"):
+        vector_action = np.asarray(vector_action)
+    return _original["step"](self, vector_action, *others, **named)
+
+
 def _get_double_state(self, output):
     """The answer with numbers in double precision, as with the protobuf of 2018."""
     infos, done = _original["_get_state"](self, output)
@@ -283,6 +294,7 @@ for _name, _method in {
     "executable_launcher": _start_player,
     "close": _close,
     "_close": _close,
+    "step": _step,
     "_get_state": _get_double_state,
 }.items():
     setattr(unityagents.UnityEnvironment, _name, _method)

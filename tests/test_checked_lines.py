@@ -1,0 +1,69 @@
+"""Wrong formulas that somebody plants in the notebook: lines that nbval compares change.
+
+What runs here is the cell that prints such a line, with definitions as they are and with a mistake.
+"""
+
+import nbformat
+import pytest
+
+from tutorial import notebook as loader
+from tutorial.paths import NOTEBOOK
+
+MISTAKES = {  # text of the code, what somebody makes of it, and of the cell that notices
+    "targets that subtract what follows": (
+        "batch.rewards + batch.discounts * next_values",
+        "batch.rewards - batch.discounts * next_values",
+        "passed_2 = exercises",
+    ),
+    "an n-step return that begins with gamma": (
+        "for k, reward in enumerate(rewards))",
+        "for k, reward in enumerate(rewards, 1))",
+        "passed_4 = exercises",
+    ),
+    "gamma instead of gamma to the power n": (
+        "self.discount ** len(steps)",
+        "self.discount",
+        "windows, arm = NStepBuffer",
+    ),
+    "parents without their right children": (
+        "self.sums[2 * nodes] + self.sums[2 * nodes + 1]",
+        "self.sums[2 * nodes]",
+        "each leaf gets",
+    ),
+    "importance weights with +beta": (
+        "keepdims=True)) ** -beta",
+        "keepdims=True)) ** beta",
+        "buffer",
+    ),
+    "factorized noise without a root": ("x.sign() * x.abs().sqrt()", "x", "spread of both outputs"),
+}
+
+
+def cell_with(text):
+    """The last code cell whose output is compared and that has this text; nbval reads its tag."""
+    *_, found = (
+        cell.source
+        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
+        if cell.cell_type == "code"
+        and text in cell.source
+        and "nbval-check-output" in cell.metadata.get("tags", ())
+    )
+    return found
+
+
+def printed(source, edits, capsys):
+    """What a cell prints with the definitions, an edit of these and of its own text."""
+    names = vars(loader.load_definitions(NOTEBOOK, edits)) | {"passed_2": False, "passed_4": False}
+    four = [names["torch"].zeros(4, size) for size in (33, 4, 33)]
+    names["memories"] = names["Batch"](*four[:2], *[four[0][:, 0]] * 2, four[2])
+    for edit in edits:
+        source = source.replace(*edit)
+    exec(source, names)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_changes_a_line_that_nbval_compares(mistake, capsys):
+    old, new, text = MISTAKES[mistake]
+    cell = cell_with(text)
+    assert printed(cell, [], capsys) != printed(cell, [(old, new)], capsys)
