@@ -357,7 +357,7 @@ class NormalizedByBatchesWhereItLearns(DDPG):
 
 
 class BatchNormalization(DDPG):
-    outcome = "either"
+    """A step writes its running means several times."""
 
     def make_critic(self):
         return Behind(nn.BatchNorm1d(SEEN), Critic())
@@ -379,7 +379,7 @@ class AFunctionOfAutograd(DDPG):
 
 
 class AHookThatChangesGradients(DDPG):
-    outcome = "either"
+    outcome = "torch"
 
     def begin(self):
         for parameter in self.critic.parameters():
@@ -420,7 +420,7 @@ class AdamaxAndRMSprop(AdamWAndFusedAdam):
 
 
 class RAdam(AdamWAndFusedAdam):
-    outcome, kinds = "either", (torch.optim.RAdam, torch.optim.RAdam)
+    outcome, kinds = "torch", (torch.optim.RAdam, torch.optim.RAdam)
 
 
 class RatesOfLayers(DDPG):

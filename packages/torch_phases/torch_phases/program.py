@@ -26,7 +26,7 @@ from torch_phases import private
 from torch_phases.private import memory_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
-from torch_phases.step import Step, code_of, is_of_python, shape_of
+from torch_phases.step import Step, code_of, is_of_python, shape_of, written_into
 from torch_phases.words import Missing, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -149,7 +149,7 @@ class Program:
             elif node.op == "call_function":
                 self.values[node] = self.do(node)
                 if name_of(node) == "copy_":
-                    new[node.args[0]] = self.values[node]
+                    new[written_into(node)] = self.values[node]
         results = [step.results[k] for k in wanted]
         self.outputs = [memory.placed(empty(*shape_of(x))) for x in results]
         homes = dict(zip(self.outputs, [self.values[x] for x in results], strict=True))

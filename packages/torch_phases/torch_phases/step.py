@@ -71,7 +71,7 @@ class Step:
                 words.SIZES if "_assert_scalar" in names else (f"uses {names}, not translated", "")
             )
             raise Refused(*what, code_of(missing[0]))
-        written = {n.args[0] for n in self.calls if is_written(n)}
+        written = {written_into(n) for n in self.calls if is_written(n)}
         self.changed = [k for k, n in enumerate(self.inputs) if n in written]
         end = next(iter(reversed(nodes)))
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
@@ -103,7 +103,7 @@ class Step:
             elif n.op == "call_function" and n not in values:
                 values[n] = value_of(n, values)
                 if is_written(n):
-                    new[n.args[0]] = values[n]
+                    new[written_into(n)] = values[n]
         after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
         return after, [values[self.results[k]] for k in wanted]
 
@@ -286,6 +286,13 @@ def is_of_python(n: Node) -> bool:
 def is_written(n: Node) -> bool:
     """Whether it is what is written into an input."""
     return name_of(n.target) == "copy_.default"
+
+
+def written_into(n: Node) -> Node:
+    """The input: a second write, such as of batch normalization, goes into what the first left."""
+    while n.op == "call_function":
+        n = n.args[0]
+    return n
 
 
 def shape_of(n: Node) -> Any:
