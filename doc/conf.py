@@ -31,23 +31,24 @@ TOCTREE = "\n\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"
 
 
 def address():
-    """The repository's address: as its workflow says, or else that of the remote."""
+    """The repository's address: as its workflow says, or that of the remote, or empty."""
     if "GITHUB_REPOSITORY" in os.environ:
         return f"{os.environ['GITHUB_SERVER_URL']}/{os.environ['GITHUB_REPOSITORY']}"
     command = ["git", "config", "--get", "remote.origin.url"]
     remote = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     found = re.fullmatch(r"(?:https://|git@)([\w.-]+)[:/]([\w.-]+/[\w.-]+?)(?:\.git)?", remote)
-    return f"https://{found[1]}/{found[2]}" if found else "https://github.com/OWNER/NAME"
+    return f"https://{found[1]}/{found[2]}" if found else ""
 
 
 REPOSITORY = address()
-OWNER, NAME = REPOSITORY.split("/")[-2:]
+FILES = f"{REPOSITORY}/blob/HEAD" if REPOSITORY else Path(__file__).parents[1].as_uri()
+OWNER, NAME = f"/{REPOSITORY}".split("/")[-2:]
 IN_YOUR_COPY = "In your copy of this folder, type\n\n"
 FETCH = f"    git clone --depth 1 {REPOSITORY}.git continuous-control\n    cd continuous-control\n"
 PLAY = "**[Watch an agent learn in your browser](site:play.html)**\n\n"
 
 html_title = "Twenty arms learn to reach"
-html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/"
+html_baseurl = f"https://{OWNER.lower()}.github.io/{NAME}/" if REPOSITORY else ""
 smartquotes = False
 extensions = ["myst_nb", "sphinx_copybutton"]
 include_patterns = [
@@ -130,14 +131,16 @@ def prepare_page(page, text):
     def published(link):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[1]))
         if path.startswith("../../"):
-            return f"]({REPOSITORY}/{path[6:]})"
+            return f"]({REPOSITORY}/{path[6:]})" if REPOSITORY else f"]({FILES})"
         shown = path.endswith((".md", ".ipynb", ".png", ".svg"))
-        return link[0] if shown else f"]({REPOSITORY}/blob/HEAD/{path})"
+        return link[0] if shown else f"]({FILES}/{path})"
 
     text = re.sub(r"\]\((?![a-z]+:|#)([^)#\s]+)\)", published, text)
     if page == root_doc:  # what needs an address
         assert IN_YOUR_COPY in text
-        text = text.replace("\n\n", f"\n\n{PLAY}", 1).replace(IN_YOUR_COPY, f"Type\n\n{FETCH}")
+        text = text.replace("\n\n", f"\n\n{PLAY}", 1)
+        if REPOSITORY:
+            text = text.replace(IN_YOUR_COPY, f"Type\n\n{FETCH}")
         for caption, pages in CONTENTS.items():
             text += TOCTREE.format(caption, pages.replace(", ", "\n"))
     return text

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from reacher.episode import evaluate_policy
 from research import store
@@ -84,11 +85,12 @@ def train(
 
 
 def main() -> None:
-    for seed, (name, make) in itertools.product(SEEDS, reports().items()):
+    jobs = [*itertools.product(SEEDS, reports().items())]
+    for seed, (name, make) in tqdm(jobs, disable=None):
         path = plan_folder("reports") / f"{name}.csv"
         if seed not in store.stored_seeds(path):
             store.store(path, train(make, seed, EPISODES.get(name, 40)))
-            print(name, seed, flush=True)
+            tqdm.write(f"{name} {seed}")
 
 
 if __name__ == "__main__":

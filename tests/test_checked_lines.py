@@ -30,6 +30,11 @@ MISTAKES = {  # text of the code, what somebody makes of it, and of the cell tha
         "self.sums[2 * nodes]",
         "each leaf gets",
     ),
+    "a step down without subtraction": (
+        "values - goes_right * tree[left]",
+        "values",
+        "passed_5 = exercises",
+    ),
     "importance weights with +beta": (
         "keepdims=True)) ** -beta",
         "keepdims=True)) ** beta",
@@ -53,7 +58,11 @@ def cell_with(text):
 
 def printed(source, edits, capsys):
     """What a cell prints with the definitions, an edit of these and of its own text."""
-    names = vars(loader.load_definitions(NOTEBOOK, edits)) | {"passed_2": False, "passed_4": False}
+    names = vars(loader.load_definitions(NOTEBOOK, edits)) | {
+        "passed_2": 0,
+        "passed_4": 0,
+        "passed_5": 0,
+    }
     four = [names["torch"].zeros(4, size) for size in (33, 4, 33)]
     names["memories"] = names["Batch"](*four[:2], *[four[0][:, 0]] * 2, four[2])
     for edit in edits:

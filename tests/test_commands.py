@@ -7,11 +7,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import small_training
 from tutorial import commands, execute
 from tutorial.notebook import parameters_of
 from tutorial.paths import NOTEBOOK, PROJECT
@@ -62,6 +64,23 @@ def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, ca
     assert "trained 3" in said
     assert (tmp_path / "runs" / "mine.html").as_uri() in said
     assert str(tmp_path / "trained" / "default" / "seed3") in said
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_bar_moves_in_a_terminal_alone(make_run, tmp_path, capsys, monkeypatch, terminal):
+    """Of a run of the notebook, and of a training."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert make_run(["print('x')"], "mine") == 0
+    small_training.train(tmp_path / "run", episodes=2)
+    told = capsys.readouterr().err
+    assert ("Executing" in told, "2/2" in told) == (terminal, terminal)
+
+
+def test_demo_begins_with_the_trained_agent(monkeypatch):
+    called = []
+    monkeypatch.setattr(commands, "module", lambda *words: called.append(words))
+    commands.demo("--arms", "3")
+    assert called == [("reacher_page.watch", "--arms", "3")]  # `watch` adds one that learns
 
 
 def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):

@@ -11,7 +11,14 @@ import pytest
 from lines import Line
 from reacher import DelayedRewards, ReacherVectorEnv
 from reacher.episode import evaluate_policy
-from tutorial.environments import open_environment, restore_state, state_of, what_followed
+from small_training import make_plain_agent
+from tutorial.environments import (
+    open_environment,
+    restore_state,
+    state_of,
+    task_of,
+    what_followed,
+)
 
 
 def opened(name="Pendulum-v1", copies=1, seed=0):
@@ -78,11 +85,33 @@ def test_copies_that_end_apart_count_with_their_first_episode(register):
     np.testing.assert_array_equal(scores, [0.5, 1.5, 3.0])
 
 
+def test_copies_that_end_apart_are_remembered_by_copy(notebook, register):
+    """Copy k ends after k + 1 steps, by a time limit whose last observation is told."""
+
+    def networks(settings):
+        actor, critic = notebook.mlp(2, 8, 1), notebook.mlp(3, 8, 1)
+        scale = np.ones(2, np.float32)
+        return notebook.PlainActor(scale, actor), notebook.PlainCritic(scale, critic)
+
+    agent = make_plain_agent(networks, agent=notebook.NStepAgent, n_step=2)
+    scores = notebook.run_episode(opened(register(end=-1), copies=3), agent)
+    np.testing.assert_array_equal(scores, [0.5, 1.5, 3.0])
+    stored = agent.memory.at(slice(agent.memory.size))
+    # From step s of a copy that ends after e: to s + 2 or e; rewards are 5, 10, 15.
+    columns = stored.observations[:, 1], stored.next_observations[:, 1], stored.rewards
+    found = sorted(zip(*(np.round(column.tolist(), 4) for column in columns), strict=True))
+    one, two = [(0, 1, 5.0)], [(0, 2, 14.7), (1, 2, 10.0)]
+    three = [(0, 2, 14.7), (1, 3, 24.55), (2, 3, 15.0)]
+    # The third copy ends last. By then the first has played thrice, and the second begun again.
+    assert found == sorted(3 * one + two + three)
+
+
 @pytest.mark.parametrize(
     ("spaces", "message"),
     [
         ({"action_space": gymnasium.spaces.Discrete(2)}, r"Discrete\(2\); only continuous actions"),
         ({"action_space": gymnasium.spaces.Box(-np.inf, 1, (1,))}, r"\(1,\), float32\); only"),
+        ({"action_space": gymnasium.spaces.Box(1, 1, (1,))}, "finite bounds that differ"),
         ({"observation_space": gymnasium.spaces.Box(0, 1, (4, 4))}, r"\(4, 4\), float32\); only"),
     ],
 )
@@ -119,3 +148,19 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
     _, *steps = answers(env, 4)
     found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
     assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]
+
+
+def test_an_environment_that_breaks_the_interface_is_named(register, monkeypatch, capsys):
+    for value in ("no", 0):
+        monkeypatch.setattr(
+            Line, "step", lambda line, action, value=value: (line.observe(), 0.0, value, False, {})
+        )
+        env = opened(register())
+        env.reset()
+        with pytest.raises(TypeError, match=rf"test/Line-v3: terminated is {value!r}, neither"):
+            env.step(env.action_space.sample())
+    assert "test/Line-v3 has no time limit" in capsys.readouterr().out
+    for threshold in ("30", np.nan):
+        env.spec.reward_threshold = threshold
+        with pytest.raises(ValueError, match="reward_threshold of test/Line-v3 must be a number"):
+            task_of(env, None)

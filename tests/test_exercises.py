@@ -87,6 +87,7 @@ LOSS = (
 def my_actor_loss(seen, actor, critic):
     return """
 )
+NO_GRADIENT = LOSS.replace("def my_actor_loss", "@torch.no_grad()\ndef my_actor_loss")
 UPDATE = """@torch.no_grad()
 def my_soft_update(target, online, tau):
     for old, new in zip(target.parameters(), online.parameters(), strict=True):
@@ -122,6 +123,7 @@ WRONG = [  # an answer, and what it is told
     (TARGETS + "factor[:, None] * critic(seen, actor(seen))", "the shape should be (2,)"),
     (LOSS + "critic(seen, actor(seen)).mean()", "downhill"),
     (LOSS + "-critic(seen, actor(seen).detach()).mean()", "nothing flows back to the actor"),
+    (NO_GRADIENT + "-critic(seen, actor(seen)).mean()", "nothing flows back to the actor"),
     (UPDATE + "old.lerp_(new, 1 - tau)", "tau is how far to go"),
     (UPDATE + "old.copy_(new)", "this copies at once"),
     (UPDATE + "old.add_(tau * new)", "has to replace something"),

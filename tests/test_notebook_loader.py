@@ -41,7 +41,8 @@ setattr(Circle, 'area', 3)
 if value: pass
 else: LIMITS['b'] = 4
 for area in (1, 2): pass
-with open('x') as file: LIMITS = file.read()"""
+with open('x') as file: LIMITS = file.read()
+try:@    def area(r): return 0@finally: pass"""
 
 
 @pytest.mark.parametrize("line", CHANGES.replace("\nelse", "@else").splitlines())

@@ -293,13 +293,3 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(cut, tmp_path):
     train(cut, evaluate=True)
     assert (tmp_path / "other").read_text() == "of somebody else"
     assert not [*cut.glob("*.tmp")]
-
-
-def test_other_settings_do_not_go_on(cut):
-    for changed, told in (
-        ({"n_step": 5}, "n_step is 5 and was 3"),
-        ({"engine": "compiled"}, "engine is 'compiled' and was 'torch'"),
-        ({"metadata": {"seed": 1}}, "seed is 1 and was 0"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            train(cut, **changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import runpy
 import subprocess
 import sys
 from urllib.parse import unquote
@@ -140,3 +141,12 @@ def test_commands_of_a_page_name_the_python_that_has_the_packages(page):
     bare = re.findall(r"^    (?:python|pip)3? .+", page.read_text(), re.MULTILINE)
     apart = "tutorial.commands", "./packages/", "grpcio", "unityagents"
     assert [line for line in bare if not any(word in line for word in apart)] == []
+
+
+def test_a_site_whose_address_nobody_knows_names_none(monkeypatch, tmp_path):
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    monkeypatch.chdir(tmp_path)  # where git finds no remote
+    conf = runpy.run_path(DOC / "conf.py")
+    page = conf["prepare_page"]("README", (PROJECT / "README.md").read_text(encoding="utf-8"))
+    assert f"]({PROJECT.as_uri()}/LICENSE)" in page and "    make run" in page
+    assert not re.search("OWNER|git clone|github", page + conf["html_baseurl"])

@@ -5,9 +5,9 @@ the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make 
 options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
 
     run       run the whole notebook, and say where the results are
-    demo      the same without training, and the page of watch, in half a minute
+    demo      write runs/watch.html, in which a trained agent acts: demo runs/default/seed0
     lab       open a copy of the notebook in JupyterLab, my_copy.ipynb
-    watch     write runs/watch.html, in which an agent learns: watch runs/default/seed0
+    watch     the same, and the page begins with an agent that learns
     site      write README, notebooks and pages of doc/ as a web site into _site/html/
     pictures  draw the pictures of README and notebook from stored weights and scores
     test      the tests and the notebook's checked outputs; says why one is skipped
@@ -109,8 +109,7 @@ def watch(*options):
 
 
 def demo(*options):
-    module("tutorial.execute", "demo", "-p", "train", "False", *options)
-    watch()
+    module("reacher_page.watch", *options)
 
 
 def site(*options):

@@ -14,10 +14,11 @@ from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from reacher import ReacherVectorEnv
-from reacher.checks import MAX_SEED, integer
+from reacher.checks import MAX_SEED, integer, number
 from reacher.physics import MAX_AGENTS
 
 GYMNASIUM = "gymnasium:"  # begins the location of a Gymnasium environment
+MOST = float(np.finfo(np.float32).max)
 
 
 def open_environment(
@@ -69,10 +70,18 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
             raise FloatingPointError(f"{env_id}: the {what} is {value}, not finite")
         return value
 
+    class Ending(gymnasium.Wrapper):
+        def step(self, action: Any) -> Any:
+            answer = super().step(action)
+            for name, value in zip(("terminated", "truncated"), answer[2:4], strict=True):
+                if not isinstance(value, (bool, np.bool_)):
+                    raise TypeError(f"{env_id}: {name} is {value!r}, neither True nor False")
+            return answer
+
     def fitting(env: Any) -> Any:
         require_spaces(env_id, env.action_space, env.observation_space)
         seen, earned = partial(finite, "observation"), partial(finite, "reward")
-        env = wrappers.DtypeObservation(env, np.float32)
+        env = wrappers.DtypeObservation(Ending(env), np.float32)
         env = wrappers.TransformReward(wrappers.TransformObservation(env, seen, None), earned)
         return wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
 
@@ -89,6 +98,8 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
         raise
     except gymnasium.error.Error as error:
         raise ValueError(f"Gymnasium cannot make {env_id}: {error}") from error
+    if copies.spec and copies.spec.max_episode_steps is None:
+        print(f"{env_id} has no time limit, so nothing is told before it ends an episode by itself")
     # Gymnasium's own, seed + k, would overlap with those of the next seed.
     seeds = np.random.SeedSequence(seed).generate_state(num_envs)
     copies.reset(seed=seeds.tolist())
@@ -99,10 +110,12 @@ def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
     """Raise ValueError for spaces that an agent with continuous actions cannot use."""
     for space in actions, observations:
         is_box = isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1
-        if not is_box or (space is actions and not space.is_bounded()):
+        if not is_box or (
+            space is actions and not (space.is_bounded() and (space.low < space.high).all())
+        ):
             raise ValueError(
-                f"{env_id} has {space}; only continuous actions with finite bounds work, and "
-                "observations in a Box of one axis, such as Pendulum-v1's"
+                f"{env_id} has {space}; only continuous actions with finite bounds that differ "
+                "work, and observations in a Box of one axis, such as Pendulum-v1's"
             )
 
 
@@ -189,4 +202,7 @@ def task_of(environment: VectorEnv, arms: Task) -> Task:
     usable = (bound > 0) & (bound < np.finfo(np.float32).max)  # some mean it by no bound
     scale = np.where(usable, bound, 1.0).astype(np.float32)
     spec = environment.spec
-    return Task(scale, actions.low.size, spec.reward_threshold, spec.name)
+    threshold = spec.reward_threshold
+    if threshold is not None:
+        threshold = number(f"reward_threshold of {spec.id}", threshold, -MOST, MOST)
+    return Task(scale, actions.low.size, threshold, spec.name)

@@ -67,6 +67,7 @@ class Checked(NBClientEngine):
             if cell.cell_type == "markdown":  # `runs/` lies beside `doc/`
                 cell.source = cell.source.replace("](doc/", "](../doc/")
         move_aside(Path(output_path))
+        options["progress_bar"] = {"disable": None}  # in a terminal alone
         return super().execute_notebook(
             nb, kernel_name, output_path, extra_arguments=["--IPKernelApp.log_level=50"], **options
         )

@@ -81,6 +81,8 @@ def require_no_change(passed_over: Any, known: set[str]) -> None:
             name = root_of(part.func) if part.func.attr in MUTATORS else ""
         elif isinstance(part, ast.Call) and root_of(part.func) in ("setattr", "delattr"):
             name = root_of(part.args[0])
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = part.name
         if name[:1].isupper() or name in known:
             raise ValueError(
                 f"line {passed_over.lineno}, `{ast.unparse(passed_over).splitlines()[0]}`, changes "

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
 from tutorial.environments import Task, require_environment
@@ -50,6 +50,15 @@ def require_folder(location: str | os.PathLike) -> str | os.PathLike:
     return location
 
 
+def told_instead(value: Any) -> Any:
+    """The value, unless it is a text in which a command line meant something else."""
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        raise ValueError(f"a text: write {value.capitalize()}, as in -p train {value.capitalize()}")
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        raise ValueError("a text, because -p takes one value: write -y '{overrides: {n_step: 5}}'")
+    return value
+
+
 class Settings(BaseModel):
     """What the notebook's `Hyperparameters` adds its fields to: immutable, checked, strict."""
 
@@ -72,7 +81,7 @@ class Parameters(Settings):
     """The notebook's parameters cell: what each may be."""
 
     preset: Annotated[str, AfterValidator(lambda name: require_known("preset", name, PRESETS))]
-    overrides: dict
+    overrides: Annotated[dict, BeforeValidator(told_instead)]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
     num_agents: Annotated[int, Field(ge=1, le=MAX_AGENTS)]
     max_episodes: Annotated[int, Field(ge=1, le=1_000_000)]
@@ -80,7 +89,7 @@ class Parameters(Settings):
     out_dir: Annotated[
         Annotated[str, Field(min_length=1)] | os.PathLike, AfterValidator(require_folder)
     ]
-    train: bool | Literal["resume"]
+    train: Annotated[bool | Literal["resume"], BeforeValidator(told_instead)]
 
 
 def check_parameters(names: Mapping[str, Any]) -> None:

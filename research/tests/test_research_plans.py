@@ -58,6 +58,7 @@ def test_published_numbers_are_those_of_the_tables():
         "late_longer": ["+5.4 (+2.0 to +8.8) | 0.0024 | 0.0048 | shown"],
         "late_memory": ["+20.1 (+15.8 to +24.4) | 2.2e-06 | 2.2e-06 | shown"],
         "late_sight": ["+29.2 (+26.0 to +32.4) | 7.4e-07 | 1.5e-06 | shown"],
+        "sparse_long": ["-36.4 (-143.5 to +70.8)"],
         "bugs": ["0.677 (0.655 to 0.678)", "31.3 (29 to 37.5)"],
         "baselines": ["| sbx_crossq | 37.63 (36.47 to 38.79) | 59.5 (39.4 to 93.7)"],
     }.items():

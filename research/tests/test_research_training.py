@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -60,12 +61,21 @@ def test_noise_of_the_pay_leaves_the_sum_of_every_stretch():
     assert np.allclose(noise[:30].sum(axis=0), 0) and np.allclose(noise.sum(axis=0), 0)
 
 
-def test_a_process_gives_the_rows_of_this_one_and_stores_them(tmp_path, capsys):
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_process_gives_the_rows_of_this_one_and_stores_them(
+    tmp_path, capsys, monkeypatch, terminal
+):
+    """With a bar in a terminal, and the machine beside the tables."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     trainings = [small(seed) for seed in (5, 4)]
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0
     assert stored_numbers(tmp_path) == numbers(train(small(4)) + train(small(5)))
-    told = capsys.readouterr().out
+    told, bar = capsys.readouterr()
     assert told.count(": done") == 2 and "http" not in told  # there is no dashboard
+    assert ("2/2" in bar) == terminal
+    [about] = (tmp_path / "plan").glob("machine*.json")
+    about = json.loads(about.read_text())
+    assert about["processor"] and {"torch", "jax"} <= {*about["versions"]}
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
     assert capsys.readouterr().out == ""
 

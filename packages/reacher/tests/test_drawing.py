@@ -109,8 +109,12 @@ def test_without_opengl_an_error_names_mujoco_gl(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="MuJoCo reads MUJOCO_GL otherwise elsewhere")
-def test_arms_that_nobody_draws_need_no_opengl():
-    """Not even if MUJOCO_GL names a library that is missing."""
-    play = "from reacher.episode import play_episode; play_episode(lambda s: 0 * s[:, :4], 1, 0, 2)"
-    environment = os.environ | {"MUJOCO_GL": "no_such_library"}
+@pytest.mark.parametrize("library", ["no_such_library", "osmesa"])
+def test_arms_that_nobody_draws_need_no_opengl(library):
+    """Not even if MUJOCO_GL names a library that is missing, for PyOpenGL as well."""
+    play = """import ctypes.util
+ctypes.util.find_library = lambda name: None
+from reacher.episode import play_episode
+play_episode(lambda s: 0 * s[:, :4], 1, 0, 2)"""
+    environment = os.environ | {"MUJOCO_GL": library}
     subprocess.run([sys.executable, "-c", play], env=environment, check=True)

@@ -260,17 +260,3 @@ def test_the_original_class_takes_tensors_and_closes_twice_as_the_arms_do(one_ar
         np.testing.assert_array_equal(found, actions)
     env.close()
     env.close()
-
-
-@pytest.mark.parametrize("name", ["reacher", "random", "select"])
-def test_the_stand_in_starts_beside_files_of_its_modules_names(
-    one_arm, tmp_path, monkeypatch, name
-):
-    (tmp_path / f"{name}.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYTHONPATH", raising=False)  # that of a developer may name the folder
-    env = open_unity(one_arm)
-    assert env.reset()[BRAIN].vector_observations.shape == (1, 33)
-    env.close()
-    env = unityagents.UnityEnvironment(file_name=one_arm, base_port=free_port())
-    env.close()

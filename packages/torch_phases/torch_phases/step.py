@@ -290,9 +290,10 @@ def is_written(n: Node) -> bool:
 
 def written_into(n: Node) -> Node:
     """The input: a second write, such as of batch normalization, goes into what the first left."""
-    while n.op == "call_function":
-        n = n.args[0]
-    return n
+    into: Any = n
+    while into.op == "call_function":
+        into = into.args[0]
+    return into
 
 
 def shape_of(n: Node) -> Any:
