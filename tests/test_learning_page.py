@@ -236,7 +236,7 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
     options = {"train_freq": 10, "gradient_steps": 5, "gaussian_sigma": 0.7}
     agent = make_plain_agent(notebook.normalized_networks, kind, **options)
     before = everything(agent)
-    learning_page(agent, tmp_path / "mine.html", arms=4)
+    learning_page(agent, tmp_path / "mine.html", arms=4, what='It "had" 30 of 40 points.')
     assert everything(agent) == before
     content = (tmp_path / "mine.html").read_text(encoding="utf-8")
     assert '"gaussian_sigma":0.7' in content.replace(" ", "")
@@ -252,7 +252,11 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
         HTMLAnchorElement.prototype.click = () => 0;
         document.getElementById("save").click();""")
     wait_for(lambda: value(driver, "page.saved"))
-    driver = show(value(driver, "page.saved"))
+    content = value(driver, "page.saved")
+    driver = show(content)
+    assert "30 of 40" not in content and text(driver, "#story").startswith("Somebody let this")
+    shown = [each.text for each in driver.find_elements("css selector", "#stored-prompts li")]
+    assert list(filter(None, shown)) == ["Speed up the goals. Which arms keep up, and which do not?"]
     assert "saved after 1 episode" in value(driver, "page.actors[0].title")
     act = "page.actors[0].network.act([new Float32Array(33).fill(0.3)])[0][0]"
     wait_for(lambda: value(driver, act) != 0)  # its machine is there
