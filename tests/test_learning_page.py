@@ -14,6 +14,7 @@ from test_machine import beside_pytorch, needs_node, node
 from test_page import run, show, text, value, wait_for  # noqa: F401
 
 import helpers
+import torch_phases
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
@@ -213,6 +214,53 @@ def test_noise_that_a_page_does_not_draw_is_named(notebook):
         learning_of(make_plain_agent(agent=Louder))
 
 
+@pytest.fixture
+def made(notebook, monkeypatch):
+    """Makes an agent of these classes, with all settings; nobody needs its programs."""
+    monkeypatch.setattr(torch_phases, "export", lambda *given: {})
+    settings = notebook.Hyperparameters(replay_capacity=50, engine="torch")
+    learner = notebook.NoisyDDPG(*notebook.noisy_networks(settings), settings)
+
+    def made(agent, memory=notebook.PrioritizedReplay):
+        generator = np.random.default_rng(0)
+        return agent(learner, memory(settings, generator), generator, settings)
+
+    return made
+
+
+def test_a_page_has_the_parts_of_its_agent(notebook, made):
+    """Whatever the settings say: agents of early sections do not look at those of later ones."""
+    agents = [
+        made(kind, notebook.UniformReplay) for kind in (notebook.PlainAgent, notebook.NStepAgent)
+    ]
+    agents += made(notebook.PrioritizedAgent), made(notebook.NoisyAgent), helpers.quick_agent()
+    names = "n_step", "priority_exponent", "noisy_layers", "noise_schedule", "anneal_episodes"
+    found = [learning_of(agent)["settings"] for agent in agents]
+    assert [[settings[name] for name in names] for settings in found] == [
+        [1, 0, False, "constant", None],
+        [3, 0, False, "constant", None],
+        [3, 0.6, False, "constant", None],
+        [3, 0.6, True, "constant", None],
+        [3, 0.6, True, "best_score", 8],
+    ]
+
+
+@pytest.mark.parametrize("same", ["__module__", "__qualname__"])  # in its cells, and elsewhere
+@pytest.mark.parametrize("method", ["act", "remember", "learn_if_due", "weight_noise", "sample"])
+def test_what_a_page_does_otherwise_is_named(notebook, made, method, same):
+    kinds = {"agent": notebook.NoisyAgent, "memory": notebook.PrioritizedReplay}
+    part = "memory" if method == "sample" else "agent"
+    own = getattr(kinds[part], method)
+
+    def mine(*given):
+        return own(*given)
+
+    setattr(mine, same, getattr(own, same))
+    kinds[part] = type("Mine", (kinds[part],), {method: mine})
+    with pytest.raises(ValueError, match=f"cannot run {method} of Mine"):
+        learning_of(made(**kinds))
+
+
 class Clipped:
     """A learner that a reader edited, to clip its rewards."""
 
@@ -236,7 +284,7 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
     options = {"train_freq": 10, "gradient_steps": 5, "gaussian_sigma": 0.7}
     agent = make_plain_agent(notebook.normalized_networks, kind, **options)
     before = everything(agent)
-    learning_page(agent, tmp_path / "mine.html", arms=4)
+    learning_page(agent, tmp_path / "mine.html", arms=4, what='It "had" 30 of 40 points.')
     assert everything(agent) == before
     content = (tmp_path / "mine.html").read_text(encoding="utf-8")
     assert '"gaussian_sigma":0.7' in content.replace(" ", "")
@@ -252,7 +300,12 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
         HTMLAnchorElement.prototype.click = () => 0;
         document.getElementById("save").click();""")
     wait_for(lambda: value(driver, "page.saved"))
-    driver = show(value(driver, "page.saved"))
+    content = value(driver, "page.saved")
+    driver = show(content)
+    assert "30 of 40" not in content and text(driver, "#story").startswith("Somebody let this")
+    prompts = driver.find_elements("css selector", "#stored-prompts li")
+    [shown] = [each.text for each in prompts if each.is_displayed()]
+    assert shown.startswith("Speed up the goals.")  # it has neither other episodes nor an arm 7
     assert "saved after 1 episode" in value(driver, "page.actors[0].title")
     act = "page.actors[0].network.act([new Float32Array(33).fill(0.3)])[0][0]"
     wait_for(lambda: value(driver, act) != 0)  # its machine is there

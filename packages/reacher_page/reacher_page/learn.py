@@ -37,6 +37,21 @@ SETTINGS = {  # its own, by their names in the notebook's Hyperparameters
     "anneal_share": 1.0,
     "anneal_episodes": None,
 }
+NEEDS = {  # parts of an agent without which it does not look at these settings
+    "n_step": "windows",
+    "priority_exponent": "replay_surprises",
+    "noisy_layers": "weight_noise",
+    "noise_schedule": "schedules",
+    "anneal_episodes": "schedules",
+}
+CLASSES = (  # the notebook's, whose methods of these names are JavaScript in a page
+    "PlainAgent FastAgent NStepAgent PrioritizedAgent NoisyAgent Agent "
+    "UniformReplay PrioritizedReplay NStepBuffer Schedules"
+).split()
+METHODS = (
+    "act policy weight_noise remember keep learn_if_due update beta replay_surprises begin_episode "
+    "end_episode add sample window progress noise_factor anneal_factor"
+).split()
 ARMS = 20  # that act at once
 MOST_ROWS = 200  # whose TD errors are taken in one call
 
@@ -92,11 +107,14 @@ def learning_of(agent: Any) -> dict:
     A training of the agent goes on afterwards as if nothing had been.
 
     Raises:
-        ValueError: as `learning`, or the noise on its torques is not what a page draws.
+        ValueError: as `learning`, or a page would act, remember or learn in another way. Methods
+            that were edited within the notebook's own classes are not seen, but for torque_noise.
     """
     settings: dict[str, Any] = {
-        name: getattr(agent.settings, name, x) for name, x in SETTINGS.items()
+        name: getattr(agent.settings, name, x) if hasattr(agent, NEEDS.get(name, "act")) else x
+        for name, x in SETTINGS.items()
     }
+    check_methods(agent)
     check_noise(agent, settings["gaussian_sigma"])
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
@@ -105,6 +123,20 @@ def learning_of(agent: Any) -> dict:
         random.setstate(chance[0])
         np.random.set_state(chance[1])
         torch.set_rng_state(chance[2])
+
+
+def check_methods(agent: Any) -> None:
+    """Raise ValueError if a method is of another class than the notebook's."""
+    for part in (agent, *map(vars(agent).get, ("memory", "windows", "schedules"))):
+        home = type(part).__mro__[-2].__module__  # __main__ in a kernel
+        for name in METHODS:
+            if method := getattr(part, name, None):
+                owner = method.__qualname__.rpartition(".")[0]
+                if method.__module__ != home or owner not in CLASSES:
+                    raise ValueError(
+                        f"a page cannot run {name} of {type(part).__name__}, which is not the "
+                        "notebook's"
+                    )
 
 
 def check_noise(agent: Any, sigma: float) -> None:

@@ -209,8 +209,11 @@ class Learning {
     const saved = { ...data, actors: [{ label, episode, network: null }], first: 0, critic: null, learned: told, before: undefined, beside: undefined,
       learning: { ...data.learning, programs: { ...programs, first } } };
     const text = JSON.stringify(saved).replace(/[<>&]/g, (sign) => `\\u00${sign.charCodeAt(0).toString(16)}`);
-    const begin = source.indexOf(">", source.indexOf('id="data"')) + 1, end = source.indexOf("<\/script>", begin);
-    const file = new Blob([`<!DOCTYPE html>\n${source.slice(0, begin)}${text}${source.slice(end)}`], { type: "text/html" });
+    const made = new DOMParser().parseFromString(source, "text/html");
+    for (const each of made.querySelectorAll("[name=description], [property$=description]")) each.remove();
+    for (const each of made.querySelectorAll("#story, noscript span")) each.textContent = "Somebody let this learner learn in a page.";
+    made.getElementById("data").textContent = text;
+    const file = new Blob([`<!DOCTYPE html>\n${made.documentElement.outerHTML}`], { type: "text/html" });
     const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(file), download: "learner.html" });
     link.click();
     URL.revokeObjectURL(link.href);

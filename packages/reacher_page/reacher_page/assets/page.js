@@ -387,6 +387,7 @@ function arcs(arm) { // torques as curved arrows about the joints, in the sense 
 function picture() {
   const late = state.playing ? clock / STEP : 1, circle = [...Array(49).keys()].map((k) => k * Math.PI / 24);
   const drawn = arms.map((arm) => {
+    if (!state.playing) arm.touch(state); // the reader may have moved its goal
     const now = [arm.elbow, arm.hand, arm.goal], before = arm.before ?? now; // between two steps
     const [elbow, hand, goal] = now.map((point, k) => upright(add(before[k], sub(point, before[k]), late), arm.place));
     const one = !!chosen() && shown().includes(arm), grabbed = held?.arm === arm;
@@ -412,6 +413,10 @@ function build() {
   back.addEventListener("click", () => WORLD.forEach(([name]) => set(name, DEFAULTS[name])));
   byId("world").append(back);
   if (innerWidth < 900 || document.body.classList.contains("embedded")) byId("world").open = false;
+  for (const prompt of byId("stored-prompts").children) { // not of what this page lacks
+    const wanted = new URLSearchParams(prompt.querySelector("a").hash.slice(1)), episode = wanted.get("episode") ?? DEFAULTS.episode;
+    prompt.hidden = wanted.get("arm") > arms.length || !actors.some(({ label }) => label === episode);
+  }
   curve();
 }
 function curve() { // kept actors stand at equal distances on its axis, and the episodes between two of them

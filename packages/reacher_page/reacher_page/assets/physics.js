@@ -121,12 +121,16 @@ class Arm {
     this.moveBodies();
   }
 
+  touch(world) {
+    const away = sub(this.hand, this.goal), reach = HAND_RADIUS + world.size / 2;
+    this.touches = dot(away, away) <= reach * reach;
+  }
+
   // One step of the task: the goal moves, the hand is paid, and then the bodies move. Returns the reward.
   live(actions, world, push = null) {
     this.angle += this.share * world.speed;
     this.placeGoal();
-    const away = sub(this.hand, this.goal), reach = HAND_RADIUS + world.size / 2;
-    this.touches = dot(away, away) <= reach * reach;
+    this.touch(world);
     this.step(actions, world, push);
     return this.touches ? STEP_REWARD : 0;
   }
