@@ -112,8 +112,13 @@ def test_without_opengl_an_error_names_mujoco_gl(monkeypatch):
 @pytest.mark.parametrize("library", ["no_such_library", "osmesa"])
 def test_arms_that_nobody_draws_need_no_opengl(library):
     """Not even if MUJOCO_GL names a library that is missing, for PyOpenGL as well."""
-    play = """import ctypes.util
-ctypes.util.find_library = lambda name: None
+    play = """import ctypes
+load = ctypes.CDLL.__init__
+def refuse(library, name, *others, **options):
+    if "OSMesa" in str(name):
+        raise OSError(f"{name}: cannot open shared object file")
+    load(library, name, *others, **options)
+ctypes.CDLL.__init__ = refuse
 from reacher.episode import play_episode
 play_episode(lambda s: 0 * s[:, :4], 1, 0, 2)"""
     environment = os.environ | {"MUJOCO_GL": library}
