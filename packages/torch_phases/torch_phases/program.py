@@ -26,7 +26,7 @@ from torch_phases import private
 from torch_phases.private import memory_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
-from torch_phases.step import Step, code_of, is_of_python, shape_of
+from torch_phases.step import Step, code_of, constant_of, is_of_python, shape_of
 from torch_phases.words import Missing, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -43,10 +43,6 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select squeeze unsqueeze split split_with_sizes".split()
-DECOMPOSED = frozenset(  # by PyTorch, into operations that are here, or not at all
-    "native_layer_norm.default native_layer_norm_backward.default clamp.default clamp.Tensor "
-    "max.dim min.dim".split()
-)
 FILLED = {"zeros": 0.0, "empty": 0.0, "empty_strided": 0.0, "ones": 1.0}
 
 
@@ -66,7 +62,7 @@ def name_of(node: Node) -> str:
 
 def has(name: str) -> bool:
     """Whether the machine has an operation, or makes it of others."""
-    return short(name) in KNOWN and name not in DECOMPOSED
+    return short(name) in KNOWN and name not in ("max.dim", "min.dim")
 
 
 class Memory:
@@ -140,19 +136,11 @@ class Program:
         self.memory, self.step = memory, step
         self.code: list[list] = []
         self.known: dict[tuple, Tensor] = {}
-        self.values: dict[Node, Any] = {step.inputs[k]: x for k, x in inputs.items()}
-        new: dict[Node, Tensor] = {}
-        for node in step.needed(wanted):
-            self.where = code_of(node)
-            if node.op == "get_attr":
-                self.values[node] = memory.number(getattr(step.graph, node.target))
-            elif node.op == "call_function":
-                self.values[node] = self.do(node)
-                if name_of(node) == "copy_":
-                    new[node.args[0]] = self.values[node]
+        values: dict[Node, Any] = {step.inputs[k]: x for k, x in inputs.items()}
+        new = step.run(values, wanted, self.do)
         results = [step.results[k] for k in wanted]
         self.outputs = [memory.placed(empty(*shape_of(x))) for x in results]
-        homes = dict(zip(self.outputs, [self.values[x] for x in results], strict=True))
+        homes = dict(zip(self.outputs, [values[x] for x in results], strict=True))
         kept = [k for k in step.changed if k in inputs]
         homes |= {inputs[k]: new[step.inputs[k]] for k in kept if memory.is_state(inputs[k])}
         old = set(map(memory_of, homes))  # which other homes may need
@@ -218,9 +206,12 @@ class Program:
         except RuntimeError:  # its numbers lie in another order
             return self.dense(x).view(shape)
 
-    def do(self, node: Any) -> Any:
+    def do(self, node: Any, known: Mapping[Node, Any]) -> Any:
         """The value of a node, or a list of several: views of others, or instructions."""
-        args, options = map_arg((node.args, node.kwargs), self.values.__getitem__)
+        self.where = code_of(node)
+        if node.op == "get_attr":
+            return self.memory.number(constant_of(node))
+        args, options = map_arg((node.args, node.kwargs), known.__getitem__)
         if is_of_python(node):
             return node.target(*args)
         name = name_of(node)
