@@ -27,6 +27,7 @@ from torch_phases.private import memory_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
 from torch_phases.step import Step, code_of, constant_of, is_of_python, shape_of
+from torch_phases.to_jax import SAME
 from torch_phases.words import Missing, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -111,9 +112,6 @@ class Memory:
             self.state[id(tensor)] = path, tensor, value
         return self.state[id(tensor)][2]
 
-    def is_state(self, value: Tensor) -> bool:
-        return any(value is known for _, _, known in self.state.values())
-
     def rate(self, group: dict) -> Tensor:
         """The value of the learning rate of an optimizer's group."""
         if id(group) not in self.rates:
@@ -141,8 +139,7 @@ class Program:
         results = [step.results[k] for k in wanted]
         self.outputs = [memory.placed(empty(*shape_of(x))) for x in results]
         homes = dict(zip(self.outputs, [values[x] for x in results], strict=True))
-        kept = [k for k in step.changed if k in inputs]
-        homes |= {inputs[k]: new[step.inputs[k]] for k in kept if memory.is_state(inputs[k])}
+        homes |= {inputs[k]: new[step.inputs[k]] for k in step.changed}
         old = set(map(memory_of, homes))  # which other homes may need
         moved = {k: self.each("copy", v) if memory_of(v) in old else v for k, v in homes.items()}
         for home, value in moved.items():
@@ -332,8 +329,7 @@ OPERATIONS: dict[str, Callable] = {
     "var": lambda *args, **how: var_mean(*args, **how)[0],
     "var_mean": var_mean,
 }
-SAME = "view _unsafe_view clone detach alias lift_fresh_copy _local_scalar_dense".split()
-OPERATIONS |= dict.fromkeys(SAME, lambda p, node, x, *_, **__: x)
+OPERATIONS |= dict.fromkeys(map(short, SAME.split()), lambda p, node, x, *_, **__: x)
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
 OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
@@ -347,7 +343,7 @@ def exported(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """What `torch_phases.export` returns."""
     learner, memory = copy.deepcopy(learner), Memory()
     made = {name: program(learner, name, given, memory) for name, given in calls.items()}
-    layers = [x for x, *_ in Contents(learner).things.values() if isinstance(x, torch.nn.Linear)]
+    layers = [x for x, _ in Contents(learner).things.values() if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     for _, tensor, value in memory.state.values():
         numbers = tensor.detach().to(torch.float32).numpy().T.ravel()

@@ -266,7 +266,10 @@ def value_of(n: Any, values: dict) -> Any:
         raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
     if not isinstance(kind, torch.Tensor):
         return found
-    return found.reshape(kind.shape).astype(np.float64 if alone else number_type(kind.dtype))
+    found = jnp.asarray(found, np.float64 if alone else number_type(kind.dtype))
+    if found.size != kind.numel():
+        return jnp.broadcast_to(found, kind.shape)
+    return found.reshape(kind.shape)
 
 
 def is_number(x: Any) -> bool:

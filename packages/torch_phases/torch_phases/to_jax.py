@@ -138,11 +138,6 @@ def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
-def expand(x, shape, **_):
-    """Broadcast; -1 stands for a size of x."""
-    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(map(abs, shape))))
-
-
 def places(x, indices):
     return tuple(
         slice(None) if index is None else index_of(index, size, -size)
@@ -205,9 +200,6 @@ OPERATIONS |= {
     "clamp.Tensor": jnp.clip,
     "where.self": jnp.where,
     "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
-    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
-    "copy_.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape),
-    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
     "_to_copy.default": typed,
     "mm.default": product,
     "bmm.default": jnp.matmul,
@@ -232,7 +224,6 @@ OPERATIONS |= {
         jnp.argsort(x, dim, descending=descending),
     ),
     "permute.default": jnp.transpose,
-    "expand.default": expand,
     "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
     "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
@@ -247,15 +238,16 @@ OPERATIONS |= {
         y[tuple(map(slice, index.shape))]
     ),
     "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
-    "full.default": lambda shape, value, **_: jnp.full(shape, value),
-    "scalar_tensor.default": lambda value, **_: jnp.asarray(value),
-    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
-    "new_empty_strided.default": lambda x, shape, *_, **__: jnp.zeros(shape, x.dtype),
 }
-SAME = (  # but for their shape, which each value gets
-    "view squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
-    "_local_scalar_dense"
+# The shape is in the graph: each value gets it, and numbers are repeated where it is larger.
+SAME = (
+    "view expand squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
+    "_local_scalar_dense scalar_tensor"
 )
-EMPTY = "empty.memory_format empty_strided.default _efficientzerotensor.default"
-OPERATIONS |= {(x if "." in x else f"{x}.default"): lambda x, *_, **__: x for x in SAME.split()}
-OPERATIONS |= dict.fromkeys(EMPTY.split(), lambda shape, *_, **__: jnp.zeros(shape))
+EMPTY = "empty.memory_format empty_strided new_empty_strided empty_like _efficientzerotensor"
+for names, function in {
+    SAME: lambda x, *_, **__: x,
+    "copy copy_ full full_like": lambda old, new, *_, **__: new,
+    EMPTY: lambda *_, **__: 0,
+}.items():
+    OPERATIONS |= {(x if "." in x else f"{x}.default"): function for x in names.split()}
