@@ -35,7 +35,7 @@ class Contents:
         self.things: dict[int, tuple] = {}  # which it keeps, or another one could get an id
         self.walk(learner)
 
-    def walk(self, value: Any, *names: Any) -> None:
+    def walk(self, value: Any, names: tuple = ()) -> None:
         self.things[id(value)] = value, names
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
@@ -45,7 +45,7 @@ class Contents:
         for name, each in parts(value):
             kind: Any = type(each)
             if not is_leaf(kind) and id(each) not in self.things:
-                self.walk(each, *names, name)
+                self.walk(each, (*names, name))
 
     def names(self) -> dict[str, torch.Tensor]:
         """Tensors by name, such as "critic.layers.0.weight"."""

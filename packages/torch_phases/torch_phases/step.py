@@ -175,14 +175,14 @@ class Phase:
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
         self.step, self.stacks, self.leaves = step, stacks, leaves
-        known = {*step.places, *stacks}
         wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
-        own = [x for x in leaves if isinstance(x, torch.Tensor) and id(x) not in known]
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        own = {*map(id, tensors)} - {*step.places, *stacks}
         if own or any(step.results[k] in step.inputs for k in wanted):
             raise Refused(*words.RETURNED)
         given = [k for k, x in enumerate(inputs) if id(x) in stacks]
         state = [k for k in step.changed if k not in given]
-        fixed = [k for k in step.used if k not in (*given, *state)]
+        fixed = sorted({*step.used} - {*given, *state})
         self.state, self.fixed = [inputs[k] for k in state], [inputs[k] for k in fixed]
         places = [x.data_ptr() for x in (*self.state, *self.fixed)]
         if places != step.apart:  # two that share memory: no guard of Dynamo sees that
