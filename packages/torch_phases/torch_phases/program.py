@@ -44,7 +44,6 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select squeeze unsqueeze split split_with_sizes".split()
-FILLED = {"zeros": 0.0, "empty": 0.0, "empty_strided": 0.0, "ones": 1.0}
 
 
 def empty(*shape: int) -> Tensor:
@@ -219,9 +218,10 @@ class Program:
         if name not in OPERATIONS:
             return self.each(name, *args, **options)
         found = OPERATIONS[name](self, node, *args, **options)
-        shape = shape_of(node)
-        is_done = shape is None or found.shape == shape
-        return found if is_done else self.reshape(found, shape)
+        if (shape := shape_of(node)) is None:
+            return found
+        found = self.memory.number(found)
+        return self.reshape(found, shape) if found.numel() == shape.numel() else found.expand(shape)
 
     def words(self) -> list[int]:
         """The instructions; values that only this program needs get places, one after the other."""
@@ -256,10 +256,6 @@ def draw(p, node, *args):
         raise Missing(f"the machine does not have random numbers by {name}")
     drawn = p.each(kind, out=empty(*shape_of(node)))
     return p.each("lt", drawn, args[-1]) if name == "bernoulli" else drawn
-
-
-def filled(p, node, *args, **_):
-    return p.memory.number(FILLED.get(name_of(node), args[-1])).expand(shape_of(node))
 
 
 def cat(p, node, values, dim=0):
@@ -314,9 +310,8 @@ def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
 # of the operation. `Program.do` gives what they return the node's shape.
 OPERATIONS: dict[str, Callable] = {
     "cat": cat,
-    "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
-    "copy": lambda p, node, old, new, *_: new.expand(shape_of(node)),
-    "copy_": lambda p, node, old, new, *_: new.expand(shape_of(node)),
+    "arange": lambda p, node, *ends, **_: torch.arange(*ends),
+    "ones": lambda *_, **__: 1.0,
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
@@ -332,7 +327,9 @@ OPERATIONS: dict[str, Callable] = {
 OPERATIONS |= dict.fromkeys(map(short, SAME.split()), lambda p, node, x, *_, **__: x)
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
-OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
+OPERATIONS |= dict.fromkeys(("zeros", "empty", "empty_strided"), lambda *_, **__: 0.0)
+OPERATIONS |= dict.fromkeys(("copy", "copy_"), lambda p, node, old, new, *_: new)
+OPERATIONS |= dict.fromkeys(("full", "fill"), lambda p, node, *args, **_: args[-1])
 KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}
 
 
