@@ -27,7 +27,7 @@ from torch_phases.private import memory_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
 from torch_phases.step import Step, code_of, constant_of, is_of_python, shape_of
-from torch_phases.to_jax import SAME
+from torch_phases.to_jax import SHAPED
 from torch_phases.words import Missing, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -311,7 +311,6 @@ def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
 OPERATIONS: dict[str, Callable] = {
     "cat": cat,
     "arange": lambda p, node, *ends, **_: torch.arange(*ends),
-    "ones": lambda *_, **__: 1.0,
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
@@ -324,12 +323,12 @@ OPERATIONS: dict[str, Callable] = {
     "var": lambda *args, **how: var_mean(*args, **how)[0],
     "var_mean": var_mean,
 }
-OPERATIONS |= dict.fromkeys(map(short, SAME.split()), lambda p, node, x, *_, **__: x)
+OPERATIONS |= {
+    short(name): lambda p, node, *args, made=made, **how: made(*args, **how)
+    for name, made in SHAPED.items()
+}
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
-OPERATIONS |= dict.fromkeys(("zeros", "empty", "empty_strided"), lambda *_, **__: 0.0)
-OPERATIONS |= dict.fromkeys(("copy", "copy_"), lambda p, node, old, new, *_: new)
-OPERATIONS |= dict.fromkeys(("full", "fill"), lambda p, node, *args, **_: args[-1])
 KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}
 
 

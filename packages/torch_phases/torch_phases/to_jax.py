@@ -239,15 +239,17 @@ OPERATIONS |= {
     ),
     "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
 }
-# The shape is in the graph: each value gets it, and numbers are repeated where it is larger.
-SAME = (
-    "view expand squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
-    "_local_scalar_dense scalar_tensor"
-)
-EMPTY = "empty.memory_format empty_strided new_empty_strided empty_like _efficientzerotensor"
-for names, function in {
-    SAME: lambda x, *_, **__: x,
-    "copy copy_ full full_like": lambda old, new, *_, **__: new,
-    EMPTY: lambda *_, **__: 0,
-}.items():
-    OPERATIONS |= {(x if "." in x else f"{x}.default"): function for x in names.split()}
+SHAPED = {  # the shape is in the graph: each value gets it, and numbers are repeated
+    name if "." in name else f"{name}.default": function
+    for names, function in {
+        "view expand squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
+        "_local_scalar_dense scalar_tensor": lambda x, *_, **__: x,
+        "copy copy_": lambda old, new, *_: new,
+        "full full_like": lambda *args, **_: args[-1],
+        "empty.memory_format empty_strided new_empty_strided empty_like _efficientzerotensor": (
+            lambda *_, **__: 0.0
+        ),
+    }.items()
+    for name in names.split()
+}
+OPERATIONS |= SHAPED
