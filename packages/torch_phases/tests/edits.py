@@ -9,22 +9,14 @@ import copy
 import dataclasses
 import functools
 import itertools
+import operator
 import os
 import random
 import time
 
 import numpy as np
 import torch
-from learner import (
-    BATCH,
-    DDPG,
-    SEEN,
-    Behind,
-    Critic,
-    adam,
-    descend,
-    soft_update,
-)
+from learner import BATCH, DDPG, SEEN, Behind, Critic, adam, descend, soft_update
 from torch import nn
 from torch.nn import functional as F
 
@@ -175,8 +167,8 @@ class AHookOfAnOptimizer(Told):
 
 class AHookOfGradientsOfAModule(Told):
     def begin(self):
-        change = lambda module, given, result: (2 * given[0],)  # noqa: E731
-        self.critic.layers[3].register_full_backward_hook(change)
+        last = self.critic.layers[3]
+        last.register_full_backward_hook(lambda module, given, result: (2 * given[0],))
 
 
 def halve(parameter):
@@ -479,35 +471,24 @@ class Settings(DDPG):
         return SCALE * OPTIONS["scale"] * scaled(1.0) * own * named * cached
 
     def before(self, k):
-        global SCALE
-        match k:
-            case 1:
-                SCALE = 1.3
-            case 2:
-                OPTIONS["scale"] = 0.7
-            case 3:
-                self.options["scale"] = 1.3
-            case 4:
-                self.options[None] = 0.7
-            case 5:
-                scaled.__defaults__[0]["by"] = 1.3
-            case 6:
-                self.config = Data(1.3)
-            case 7:
-                self.config.base = 0.7
-            case 8:
-                self.slots.scale = 1.3
-            case 9:
-                self.scale_of_critic = 0.7
-            case 10:
-                self.list[0] = 1.3
-            case 11:
-                os.environ["SCALE"] = "1.3"
-            case 12:
-                OPTIONS["cached"] = 0.7
-            case 13:
-                OPTIONS["cached"] = 1.3
-                scale_of.cache_clear()
+        scale_of.cache_clear()
+        place, name, value = [
+            (OPTIONS, "scale", 1.0),
+            (globals(), "SCALE", 1.3),
+            (OPTIONS, "scale", 0.7),
+            (self.options, "scale", 1.3),
+            (self.options, None, 0.7),
+            (scaled.__defaults__[0], "by", 1.3),
+            (self, "config", Data(1.3)),
+            (self.config, "base", 0.7),
+            (self.slots, "scale", 1.3),
+            (self, "scale_of_critic", 0.7),
+            (self.list, 0, 1.3),
+            (os.environ, "SCALE", "1.3"),
+            (OPTIONS, "cached", 0.7),
+            (OPTIONS, "cached", 1.3),
+        ][k]
+        (operator.setitem if hasattr(place, "__setitem__") else setattr)(place, name, value)
 
     def end(self):
         os.environ.pop("SCALE", None)

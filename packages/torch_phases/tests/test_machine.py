@@ -26,6 +26,7 @@ from torch_phases.words import Missing
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")
+TOLERANCE = 1e-5  # between two ways of computing
 needs_node = pytest.mark.skipif(not NODE, reason="no Node")
 FLAG = 'require("v8").setFlagsFromString("--experimental-wasm-relaxed-simd");'  # for Node 20
 RANDOM = "const random = { uniform: () => 0.5, normal: () => 0 };"
@@ -62,7 +63,7 @@ def leaves(arguments):
     return [np.asarray(x.detach() if isinstance(x, torch.Tensor) else x).copy() for x in found]
 
 
-def beside_pytorch(learner, calls, tolerance=1e-5):
+def beside_pytorch(learner, calls):
     """Calls of methods in Node and with PyTorch agree, in results and tensors.
 
     Args:
@@ -81,13 +82,13 @@ def beside_pytorch(learner, calls, tolerance=1e-5):
         found, state = node(CALLS, exported=exported, modules=[module], calls=told)
         for (method, _), mine, theirs in zip(calls, found, expected, strict=True):
             for one, other in zip(mine, theirs, strict=True):
-                assert errors(one, other).max() < tolerance, (variant, method)
+                assert errors(one, other).max() < TOLERANCE, (variant, method)
         for path, numbers in state.items():
             if "optimizer" not in path:
                 tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
                 wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
                 # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
-                assert (wrong > tolerance).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
+                assert (wrong > TOLERANCE).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
 
 
 def errors(mine, theirs):
@@ -127,7 +128,7 @@ class Function:
     def __init__(self, function):
         self.function = function
 
-    def act(self, x, y):
+    def learn(self, x, y):
         return self.function(x, y)
 
 
@@ -146,12 +147,13 @@ def operations(x, y):
 
 
 ACTIVATIONS = nn.GELU(), nn.SiLU(), nn.ELU(), nn.LeakyReLU(), nn.Softplus(), nn.Tanh()
-NETS = {
+LEARNERS = {
     "layers": Net(nn.LayerNorm(7), *ACTIVATIONS, nn.RMSNorm(7), nn.Softmax(dim=1)),
     "losses": Net(loss=losses),
     "AdamW": Net(nn.ReLU(), optimizer=torch.optim.AdamW, rate=1e-3),
     "RMSprop": Net(nn.ReLU(), optimizer=torch.optim.RMSprop, rate=1e-3),
     "momentum": Net(nn.ReLU(), optimizer=functools.partial(torch.optim.SGD, momentum=0.9)),
+    "operations": Function(operations),
 }
 
 
@@ -160,14 +162,9 @@ def numbers(*shape, seed=0):
 
 
 @needs_node
-@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("name", LEARNERS)
 def test_what_learners_are_made_of(name):
-    beside_pytorch(NETS[name], 3 * [("learn", (numbers(8, 6), numbers(8, 3, seed=1)))])
-
-
-@needs_node
-def test_operations():
-    beside_pytorch(Function(operations), [("act", (numbers(8, 6), numbers(8, 3, seed=1)))])
+    beside_pytorch(LEARNERS[name], 3 * [("learn", (numbers(8, 6), numbers(8, 3, seed=1)))])
 
 
 @needs_node
@@ -178,9 +175,8 @@ def test_random_numbers_are_drawn_anew():
         return torch.rand_like(x), torch.randn_like(x), nn.functional.dropout(x, 0.3)
 
     x = numbers(8, 6)
-    exported = export(Function(draw), {"act": (x, x)})
-    calls = [["act", [x, x]]]
-    [drawn], _ = node(CALLS, exported=exported, modules=MODULES, calls=calls)
+    exported = export(Function(draw), {"learn": (x, x)})
+    [drawn], _ = node(CALLS, exported=exported, modules=MODULES, calls=[["learn", [x, x]]])
     for found, expected in zip(drawn, (0.5, 0, x.ravel() / 0.7), strict=True):
         np.testing.assert_allclose(found, np.broadcast_to(expected, 48), rtol=1e-6)
 
@@ -190,16 +186,16 @@ def test_what_is_missing_is_named_at_once():
         return x.sort(1)[0] + x.cumsum(1) + nn.functional.dropout(y[:, :1])
 
     with pytest.raises(Missing, match=r"sort.*cumsum|cumsum.*sort"):
-        export(Function(unusual), {"act": (numbers(8, 6), numbers(8, 3))})
+        export(Function(unusual), {"learn": (numbers(8, 6), numbers(8, 3))})
     with pytest.raises(ValueError, match="looks at a tensor's number"):
-        export(Function(lambda x, y: x.sum().item()), {"act": (numbers(8, 6), numbers(8, 3))})
+        export(Function(lambda x, y: x.sum().item()), {"learn": (numbers(8, 6), numbers(8, 3))})
 
 
 def test_an_export_is_the_same_in_every_process():
     """Whatever it has recorded: else a seed would draw other first weights, and learn otherwise."""
     net = "Net(nn.ReLU(), optimizer=torch.optim.Adam)"
     code = f"export({net}, {{'learn': (numbers(8, 6), numbers(8, 3))}})"
-    code = f"{code}, export(Function(lambda x, y: x.exp() + y.sin()), {{'act': [numbers(8)] * 2}})"
+    code = f"{code}, export(Function(lambda x, y: x.exp() + y.sin()), dict(learn=2 * [numbers(8)]))"
     eval(code.replace("x.exp() + y.sin()", "y.sin() - x.exp()"))  # in another order
     start = "from test_machine import *; "
     command = [sys.executable, "-c", f"{start}print(json.dumps(({code})))"]

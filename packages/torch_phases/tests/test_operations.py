@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from learner import descend
 from torch.nn import functional as F
 
 import torch_phases
@@ -81,9 +82,7 @@ def test_adams_corrections_are_those_of_double_precision():
             self.optimizer = torch.optim.Adam([self.weight], lr=0.125, eps=0.0)
 
         def learn(self, x):
-            self.optimizer.zero_grad()
-            (x * self.weight).sum().backward()
-            self.optimizer.step()
+            descend((x * self.weight).sum(), self.optimizer)
 
     ends = []
     for engine in ("torch", "compiled"):

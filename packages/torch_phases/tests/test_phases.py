@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from learner import DDPG, tensors_in
+from learner import DDPG, descend, tensors_in
 from torch import nn
 
 import torch_phases
@@ -45,10 +45,7 @@ class Small:
 
     def learn(self, pair, weight):
         loss = weight * (self.value(pair.x) - pair.y).square().mean()
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        return {"loss": loss.detach(), "none": None, "both": (pair.y.mean(), 3)}
+        return {"loss": descend(loss, self.optimizer), "none": None, "both": (pair.y.mean(), 3)}
 
     @torch.no_grad()
     def rate(self, x):
@@ -133,9 +130,7 @@ def test_the_first_step_is_compiled_and_checks_leave_no_trace(monkeypatch):
 def test_checks_come_early_and_at_growing_distances():
     schedule = check.Schedule()
     phases = [k for k in range(20_000) if schedule.due(0, 40)]
-    assert (
-        phases[: check.FIRST] == [*range(check.FIRST)] and len([k for k in phases if k < 99]) < 50
-    )
+    assert phases[: check.FIRST] == [*range(check.FIRST)] and sum(k < 99 for k in phases) < 50
     assert 0.7 < np.diff(phases)[-60:].mean() / (check.EVERY / 40) < 1.4
     assert schedule.due(1, 40), "something new"
 
@@ -151,11 +146,7 @@ def test_a_check_knows_that_rounding_can_cross_the_kink_of_a_relu(monkeypatch, c
             self.optimizer = torch.optim.SGD(self.layer.parameters(), 1e-3)
 
         def learn(self, x):
-            loss = torch.relu(self.layer(x)).sum()
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            return loss.detach()
+            return descend(torch.relu(self.layer(x)).sum(), self.optimizer)
 
     monkeypatch.setattr(check.Schedule, "due", lambda *_: 1)
     fast, x = torch_phases.compile(Kink()), np.random.default_rng(seed).standard_normal((8, 32))
@@ -221,9 +212,9 @@ def test_a_graph_from_before_a_phase_is_refused_as_pytorch_does(monkeypatch):
         loss.backward()
 
 
-def run(code, *options, **more):
-    command = [sys.executable, *options, "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE, **more)
+def run(code, *options, python=sys.executable, **more):
+    command = [python, *options, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, **{"cwd": PACKAGE} | more)
     assert not done.returncode, done.stderr
     return done.stdout
 
@@ -262,11 +253,8 @@ def test_where_something_is_missing_pytorch_computes_and_a_line_says_so(missing,
 def test_packages_may_lie_anywhere(tmp_path):
     """As with `pip install --user` or a .pth file: outside of where this Python has its own."""
     places = [PACKAGE, *(x for x in sys.path if x.endswith("-packages"))]
-    code = f"import site; [site.addsitedir(x) for x in {[*map(str, places)]}]\n"
+    code = f"import site; [site.addsitedir(x) for x in {[*map(str, places)]}]; import mine"
     (tmp_path / "mine.py").write_text(textwrap.dedent(CODE))
     base = getattr(sys, "_base_executable", sys.executable)
-    done = subprocess.run(
-        [base, "-S", "-c", f"{code}import mine"],
-        cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
-    assert done.stdout == "compiled [4.0, 4.0, 4.0]\n", done.stdout + done.stderr
+    found = run(code, "-S", python=base, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert found == "compiled [4.0, 4.0, 4.0]\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from unittest import mock
 import torch
 import torch._dynamo as dynamo
 import torch.fx.traceback as traceback
+from torch._C import DispatchKey
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -38,6 +38,7 @@ for setting in SETTINGS:
     getattr(dynamo.config, setting)
 if not dynamo.is_dynamo_supported():
     raise ImportError("torch.compile does not run on this platform or Python")
+ONE_BY_ONE = DispatchKey.CompositeExplicitAutograd  # how operations on lists are made
 for place in (InstructionTranslator.current_tx, SideEffects._get_modified_vars):
     assert callable(place)
 
@@ -156,27 +157,10 @@ def is_random(operation: Any) -> bool:
 @functools.cache
 def decompositions() -> Mapping[Any, Callable]:
     """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
-    table = {**decomposition_table, **core_aten_decompositions(), **one_by_one()}
+    table = {**decomposition_table, **core_aten_decompositions()}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
+    for name in (x for x in dir(torch) if x.startswith("_foreach_")):
+        packet = getattr(torch.ops.aten, name.removesuffix("_"))  # on lists: by those on tensors
+        for operation in (getattr(packet, overload) for overload in packet.overloads()):
+            table[operation] = functools.partial(operation._op_dk, ONE_BY_ONE)
     return {operation: f for operation, f in table.items() if not is_random(operation)}
-
-
-def one_by_one() -> dict[Any, Callable]:
-    """Operations on lists of tensors, by those on tensors."""
-
-    def listed(name: str) -> Callable:
-        def each(*args: Any, **kwargs: Any) -> list:
-            columns = (x if isinstance(x, (list, tuple)) else itertools.repeat(x) for x in args)
-            rows = zip(*columns, strict=False)
-            return [getattr(torch.Tensor, name)(*row, **kwargs) for row in rows]
-
-        return each
-
-    names = [x for x in dir(torch) if x.startswith("_foreach_") and not x.endswith("_")]
-    return {
-        getattr(packet, overload): listed(name.removeprefix("_foreach_"))
-        for name in names
-        if (packet := getattr(torch.ops.aten, name, None))
-        for overload in packet.overloads()
-        if "out" not in overload
-    }

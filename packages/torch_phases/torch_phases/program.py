@@ -26,7 +26,8 @@ from torch_phases import private
 from torch_phases.private import memory_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
-from torch_phases.step import Step, code_of, is_of_python, shape_of, written_into
+from torch_phases.step import Step, code_of, constant_of, is_of_python, shape_of
+from torch_phases.to_jax import SHAPED
 from torch_phases.words import Missing, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -43,11 +44,6 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}
 VIEWS = "t permute transpose expand slice select squeeze unsqueeze split split_with_sizes".split()
-DECOMPOSED = frozenset(  # by PyTorch, into operations that are here, or not at all
-    "native_layer_norm.default native_layer_norm_backward.default clamp.default clamp.Tensor "
-    "max.dim min.dim".split()
-)
-FILLED = {"zeros": 0.0, "empty": 0.0, "empty_strided": 0.0, "ones": 1.0}
 
 
 def empty(*shape: int) -> Tensor:
@@ -66,7 +62,7 @@ def name_of(node: Node) -> str:
 
 def has(name: str) -> bool:
     """Whether the machine has an operation, or makes it of others."""
-    return short(name) in KNOWN and name not in DECOMPOSED
+    return short(name) in KNOWN and name not in ("max.dim", "min.dim")
 
 
 class Memory:
@@ -115,9 +111,6 @@ class Memory:
             self.state[id(tensor)] = path, tensor, value
         return self.state[id(tensor)][2]
 
-    def is_state(self, value: Tensor) -> bool:
-        return any(value is known for _, _, known in self.state.values())
-
     def rate(self, group: dict) -> Tensor:
         """The value of the learning rate of an optimizer's group."""
         if id(group) not in self.rates:
@@ -140,21 +133,12 @@ class Program:
         self.memory, self.step = memory, step
         self.code: list[list] = []
         self.known: dict[tuple, Tensor] = {}
-        self.values: dict[Node, Any] = {step.inputs[k]: x for k, x in inputs.items()}
-        new: dict[Node, Tensor] = {}
-        for node in step.needed(wanted):
-            self.where = code_of(node)
-            if node.op == "get_attr":
-                self.values[node] = memory.number(getattr(step.graph, node.target))
-            elif node.op == "call_function":
-                self.values[node] = self.do(node)
-                if name_of(node) == "copy_":
-                    new[written_into(node)] = self.values[node]
+        values: dict[Node, Any] = {step.inputs[k]: x for k, x in inputs.items()}
+        new = step.run(values, wanted, self.do)
         results = [step.results[k] for k in wanted]
         self.outputs = [memory.placed(empty(*shape_of(x))) for x in results]
-        homes = dict(zip(self.outputs, [self.values[x] for x in results], strict=True))
-        kept = [k for k in step.changed if k in inputs]
-        homes |= {inputs[k]: new[step.inputs[k]] for k in kept if memory.is_state(inputs[k])}
+        homes = dict(zip(self.outputs, [values[x] for x in results], strict=True))
+        homes |= {inputs[k]: new[step.inputs[k]] for k in step.changed}
         old = set(map(memory_of, homes))  # which other homes may need
         moved = {k: self.each("copy", v) if memory_of(v) in old else v for k, v in homes.items()}
         for home, value in moved.items():
@@ -218,9 +202,12 @@ class Program:
         except RuntimeError:  # its numbers lie in another order
             return self.dense(x).view(shape)
 
-    def do(self, node: Any) -> Any:
+    def do(self, node: Any, known: Mapping[Node, Any]) -> Any:
         """The value of a node, or a list of several: views of others, or instructions."""
-        args, options = map_arg((node.args, node.kwargs), self.values.__getitem__)
+        self.where = code_of(node)
+        if node.op == "get_attr":
+            return self.memory.number(constant_of(node))
+        args, options = map_arg((node.args, node.kwargs), known.__getitem__)
         if is_of_python(node):
             return node.target(*args)
         name = name_of(node)
@@ -231,9 +218,10 @@ class Program:
         if name not in OPERATIONS:
             return self.each(name, *args, **options)
         found = OPERATIONS[name](self, node, *args, **options)
-        shape = shape_of(node)
-        is_done = shape is None or found.shape == shape
-        return found if is_done else self.reshape(found, shape)
+        if (shape := shape_of(node)) is None:
+            return found
+        found = self.memory.number(found)
+        return self.reshape(found, shape) if found.numel() == shape.numel() else found.expand(shape)
 
     def words(self) -> list[int]:
         """The instructions; values that only this program needs get places, one after the other."""
@@ -268,10 +256,6 @@ def draw(p, node, *args):
         raise Missing(f"the machine does not have random numbers by {name}")
     drawn = p.each(kind, out=empty(*shape_of(node)))
     return p.each("lt", drawn, args[-1]) if name == "bernoulli" else drawn
-
-
-def filled(p, node, *args, **_):
-    return p.memory.number(FILLED.get(name_of(node), args[-1])).expand(shape_of(node))
 
 
 def cat(p, node, values, dim=0):
@@ -326,9 +310,7 @@ def var_mean(p, node, x, dims=None, correction=1, keepdim=False):
 # of the operation. `Program.do` gives what they return the node's shape.
 OPERATIONS: dict[str, Callable] = {
     "cat": cat,
-    "arange": lambda p, node, *ends, **_: p.memory.number(torch.arange(*ends)),
-    "copy": lambda p, node, old, new, *_: new.expand(shape_of(node)),
-    "copy_": lambda p, node, old, new, *_: new.expand(shape_of(node)),
+    "arange": lambda p, node, *ends, **_: torch.arange(*ends),
     "_to_copy": converted,
     "isnan": lambda p, node, x: p.each("ne", x, x),
     "addcmul": lambda p, node, *x, value=1: p.each("addcmul", *x, value),
@@ -341,11 +323,12 @@ OPERATIONS: dict[str, Callable] = {
     "var": lambda *args, **how: var_mean(*args, **how)[0],
     "var_mean": var_mean,
 }
-SAME = "view _unsafe_view clone detach alias lift_fresh_copy _local_scalar_dense".split()
-OPERATIONS |= dict.fromkeys(SAME, lambda p, node, x, *_, **__: x)
+OPERATIONS |= {
+    short(name): lambda p, node, *args, made=made, **how: made(*args, **how)
+    for name, made in SHAPED.items()
+}
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
-OPERATIONS |= dict.fromkeys((*FILLED, "full", "fill", "scalar_tensor"), filled)
 KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}
 
 
@@ -356,7 +339,7 @@ def exported(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """What `torch_phases.export` returns."""
     learner, memory = copy.deepcopy(learner), Memory()
     made = {name: program(learner, name, given, memory) for name, given in calls.items()}
-    layers = [x for x, *_ in Contents(learner).things.values() if isinstance(x, torch.nn.Linear)]
+    layers = [x for x, _ in Contents(learner).things.values() if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     for _, tensor, value in memory.state.values():
         numbers = tensor.detach().to(torch.float32).numpy().T.ravel()

@@ -26,17 +26,17 @@ class Contents:
 
     Attributes:
         tensors, optimizers: each one once.
-        things: all that was found, with where from, by id.
+        things: all that was found, with the names on the way to it, by id.
     """
 
     def __init__(self, learner: Any):
         self.tensors: list[torch.Tensor] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.things: dict[int, tuple] = {}  # which it keeps, or another one could get an id
-        self.walk(learner, None, "")
+        self.walk(learner)
 
-    def walk(self, value: Any, holder: Any, key: Any) -> None:
-        self.things[id(value)] = value, holder, key
+    def walk(self, value: Any, names: tuple = ()) -> None:
+        self.things[id(value)] = value, names
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
             return
@@ -45,23 +45,18 @@ class Contents:
         for name, each in parts(value):
             kind: Any = type(each)
             if not is_leaf(kind) and id(each) not in self.things:
-                self.walk(each, value, name)
+                self.walk(each, (*names, name))
 
     def names(self) -> dict[str, torch.Tensor]:
         """Tensors by name, such as "critic.layers.0.weight"."""
-
-        def name(value: Any) -> list[str]:
-            _, holder, key = self.things[id(value)]
-            return [] if holder is None else [*name(holder), str(key)]
-
-        return {".".join(name(x)): x for x in self.tensors}
+        return {".".join(map(str, self.things[id(x)][1])): x for x in self.tensors}
 
     def codes(self) -> dict[FunctionType, CodeType]:
         """Code that may be replaced in place (%autoreload), which Dynamo does not see.
 
         That of the classes, and of the functions beside them in a module that was imported.
         """
-        kinds = {base for value, *_ in self.things.values() for base in type(value).__mro__}
+        kinds = {base for value, _ in self.things.values() for base in type(value).__mro__}
         names = {kind.__module__ for kind in kinds}
         own = {x for x in names if x.partition(".")[0] not in ("builtins", "torch", "typing")}
         spaces: list[Any] = [vars(x) for x in kinds if x.__module__ in own]

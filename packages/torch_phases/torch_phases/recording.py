@@ -85,7 +85,7 @@ class Recorder:
         """The step, the inputs of its graph, and what the call returned."""
         self.is_new = False
         learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf] + self.more
-        before, begun = [(x, x.grad) for x in learn], []
+        after, begun, inputs = [(x, x.grad) for x in learn], [], ()
         try:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
                 x.grad = torch.empty_like(x)
@@ -94,23 +94,20 @@ class Recorder:
                 result = self.recorded(function, *arguments)
             if any(map(private.has_hooks, self.wanted[1])):
                 raise Refused(*HOOKS)
-        except BaseException:
+            (step, inputs), self.wanted = self.wanted, None
+            graded = [x for x in inputs if x.requires_grad and x.is_leaf and x.grad is not None]
+            more = [x for x in graded if all(x is not known for known in learn)]
+            after = [(x, None) for x in learn + more]  # gradients stay inside
+        finally:
+            used = {*map(id, inputs)}
             for state, x in begun:
-                del state[x]
-            for x, grad in before:
+                if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
+                    del state[x]
+            for x, grad in after:
                 x.grad = grad
-            raise
         if self.is_new:
             self.codes |= contents.codes()
-        (step, inputs), self.wanted = self.wanted, None
-        known, used = {*map(id, learn)}, {*map(id, inputs)}
-        for state, x in begun:
-            if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
-                del state[x]
-        graded = [x for x in inputs if x.requires_grad and x.is_leaf and x.grad is not None]
-        for x in (*learn, *graded):  # gradients stay inside
-            x.grad = None
-        if more := [x for x in graded if id(x) not in known]:
+        if more:
             self.more += more
             return self.note(function, contents, arguments)
         return step, inputs, result
@@ -131,9 +128,7 @@ def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[list]:
             if step := vars(each).pop("step", None):  # a schedule's, which notes that it was called
                 undone.callback(vars(each).update, step=step)
             for group in each.param_groups:
-                others: dict[str, Any] = {
-                    name: False for name in ("foreach", "fused") if name in group
-                }
+                others: dict[str, Any] = dict.fromkeys({"foreach", "fused"} & group.keys(), False)
                 if isinstance(group.get("lr"), float):
                     others["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
                     rates.append((others["lr"], group))

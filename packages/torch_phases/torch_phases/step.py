@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,46 +93,44 @@ class Step:
                 kept |= {*n.all_input_nodes}
         return [n for n in self.graph.graph.nodes if n in kept]
 
-    def run(self, inputs: dict, draws: Sequence, wanted: Sequence[int]) -> tuple[list, list]:
-        """One step: what is written into the inputs, and those of the results that are wanted."""
-        values, new = {self.inputs[k]: x for k, x in inputs.items()}, {}
-        values |= zip(self.draws, draws, strict=True)
+    def run(self, values: dict[Node, Any], wanted: Sequence[int], value_of: Callable) -> dict:
+        """One step, whose values are added to those of its inputs; what is written into these."""
+        new = {}
         for n in self.needed(wanted):
-            if n.op == "get_attr":
-                values[n] = jnp.asarray(getattr(self.graph, n.target).numpy())
-            elif n.op == "call_function" and n not in values:
+            if n not in values:
                 values[n] = value_of(n, values)
-                if is_written(n):
-                    new[written_into(n)] = values[n]
-        after = [new[self.inputs[k]].astype(inputs[k].dtype) for k in self.changed]
-        return after, [values[self.results[k]] for k in wanted]
+            if is_written(n):
+                new[written_into(n)] = values[n]
+        return new
 
-    def compiled(self, given: Sequence[int], wanted: list[int], packed: Packed, room: int) -> Any:
-        """The phase with some inputs as rows, and with some results; `room` steps at most."""
-        state = [k for k in self.changed if k not in given]
-        fixed = [k for k in self.used if k not in (*given, *state)]
+    def compiled(self, given: Sequence[Node], wanted: Sequence[int], packed: Packed, room: int):
+        """The phase of at most `room` steps, with some results, by what is given to it.
+
+        Args:
+            given: inputs that it changes, which are packed, others, and those with rows.
+        """
 
         def phase(before, others, stacks, draws, steps):
             def body(k, carried):
                 before, results, failed = carried
-                row = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
-                inputs = dict(zip(state, before, strict=True))
-                inputs |= zip((*fixed, *given), (*others, *row[: len(given)]), strict=True)
+                rows = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
+                numbers = *before, *others, *rows
+                values = dict(zip((*given, *self.draws), numbers, strict=True))
                 to_jax.FAULTS.clear()
-                after, found = self.run(inputs, row[len(given) :], wanted)
-                after = [x for k, x in zip(self.changed, after, strict=True) if k not in given]
-                failed = functools.reduce(jnp.logical_or, to_jax.FAULTS, failed)
+                new = self.run(values, wanted, value_of)
+                after = [new[n].astype(x.dtype) for n, x in zip(given, before, strict=False)]
+                found = [values[self.results[k]] for k in wanted]
                 results = [
                     jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
                     for x, y in zip(results, found, strict=True)
                 ]
-                return after, results, failed
+                return after, results, functools.reduce(jnp.logical_or, to_jax.FAULTS, failed)
 
             empty = [self.outputs[k] for k in wanted]
             results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]
             carried = packed.split(before), results, jnp.bool_(False)
-            after, *others = jax.lax.fori_loop(0, steps, body, carried)
-            return packed.join(after), *others
+            after, *found = jax.lax.fori_loop(0, steps, body, carried)
+            return packed.join(after), *found
 
         return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
 
@@ -144,27 +142,22 @@ class Packed:
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]):
-        self.views, self.rows, self.own = [*tensors], list[np.ndarray](), list[list[int]]()
-        for kind in dict.fromkeys(x.dtype for x in tensors):
-            own = [k for k, x in enumerate(tensors) if x.dtype is kind]
-            row = torch.zeros(sum(tensors[k].numel() for k in own), dtype=kind)
-            for k, part in zip(own, row.split([tensors[k].numel() for k in own]), strict=True):
-                self.views[k] = part.view(tensors[k].shape)
-            self.rows.append(row.numpy())
-            self.own.append(own)
+        self.places, rows = list[tuple[str, slice, torch.Size]](), dict[str, torch.Tensor]()
+        for x in tensors:
+            row = rows.get(kind := str(x.dtype), x.new_zeros(0))
+            rows[kind] = x.new_zeros(len(row) + x.numel())
+            self.places.append((kind, slice(len(row), len(rows[kind])), x.shape))
+        self.views = self.split(rows)
+        self.rows = {kind: row.numpy() for kind, row in rows.items()}
 
-    def split(self, rows: Sequence) -> list:
-        """Arrays of JAX, one for each tensor."""
-        found: list[Any] = [*self.views]
-        for row, own in zip(rows, self.own, strict=True):
-            ends = np.cumsum([self.views[k].numel() for k in own])[:-1]
-            for k, part in zip(own, jnp.split(row, ends), strict=True):
-                found[k] = part.reshape(self.views[k].shape)
-        return found
+    def split(self, rows: Mapping) -> list:
+        """Parts of rows of PyTorch or JAX, one for each tensor."""
+        return [rows[kind][part].reshape(shape) for kind, part, shape in self.places]
 
-    def join(self, arrays: Sequence) -> list:
+    def join(self, arrays: Sequence) -> dict:
         """And their rows."""
-        return [jnp.concatenate([arrays[k].ravel() for k in own]) for own in self.own]
+        flat = [(kind, x.ravel()) for (kind, *_), x in zip(self.places, arrays, strict=True)]
+        return {kind: jnp.concatenate([x for k, x in flat if k == kind]) for kind in self.rows}
 
 
 class Phase:
@@ -182,16 +175,15 @@ class Phase:
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
         self.step, self.stacks, self.leaves = step, stacks, leaves
-        given = [k for k, x in enumerate(inputs) if id(x) in stacks]
-        for x in leaves:
-            if isinstance(x, torch.Tensor) and not {id(x)} & {*step.places, *stacks}:
-                raise Refused(*words.RETURNED)
         wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
-        if any(step.results[k] in step.inputs for k in wanted):
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        own = {*map(id, tensors)} - {*step.places, *stacks}
+        if own or any(step.results[k] in step.inputs for k in wanted):
             raise Refused(*words.RETURNED)
+        given = [k for k, x in enumerate(inputs) if id(x) in stacks]
         state = [k for k in step.changed if k not in given]
-        self.state, known = [inputs[k] for k in state], {*given, *state}
-        self.fixed = [inputs[k] for k in step.used if k not in known]
+        fixed = sorted({*step.used} - {*given, *state})
+        self.state, self.fixed = [inputs[k] for k in state], [inputs[k] for k in fixed]
         places = [x.data_ptr() for x in (*self.state, *self.fixed)]
         if places != step.apart:  # two that share memory: no guard of Dynamo sees that
             written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
@@ -199,11 +191,12 @@ class Phase:
                 raise Refused(*words.SHARED)
             step.apart = places
         room = max(ROOM, 1 << (steps - 1).bit_length())
-        key = *given, None, *wanted, None, room
+        key = (*given,), (*wanted,), room
         if key not in step.phases:
             packed = Packed(self.state)
             rows = [room_for(stacks[id(inputs[k])], room) for k in given]
-            step.phases[key] = step.compiled(given, wanted, packed, room), packed, rows
+            nodes = [step.inputs[k] for k in (*state, *fixed, *given)]
+            step.phases[key] = step.compiled(nodes, wanted, packed, room), packed, rows
         self.function, self.packed, self.rows = step.phases[key]
         self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
 
@@ -228,8 +221,8 @@ class Phase:
             if chance is not None:
                 torch.set_rng_state(chance)
             raise Void
-        for row, new in zip(self.packed.rows, after, strict=True):
-            row[...] = np.asarray(new)
+        for kind, new in after.items():
+            self.packed.rows[kind][...] = np.asarray(new)
         private.copy(self.state, self.packed.views)
         results = dict(zip(self.wanted, found, strict=True))
 
@@ -243,11 +236,13 @@ class Phase:
 
 
 def value_of(n: Any, values: dict) -> Any:
-    """The value of an operation.
+    """The value of an operation, or of a constant.
 
     What PyTorch's optimizers do with single numbers, they do in double precision, such as
     1 - beta**t. So does this, until a number meets an array.
     """
+    if n.op == "get_attr":
+        return jnp.asarray(constant_of(n).numpy())
     kind = n.meta.get("val")
     alone = is_number(kind) and all(is_number(x.meta.get("val")) for x in n.all_input_nodes)
 
@@ -271,7 +266,10 @@ def value_of(n: Any, values: dict) -> Any:
         raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
     if not isinstance(kind, torch.Tensor):
         return found
-    return found.reshape(kind.shape).astype(np.float64 if alone else number_type(kind.dtype))
+    found = jnp.asarray(found, np.float64 if alone else number_type(kind.dtype))
+    if found.size != kind.numel():
+        return jnp.broadcast_to(found, kind.shape)
+    return found.reshape(kind.shape)
 
 
 def is_number(x: Any) -> bool:
@@ -294,6 +292,10 @@ def written_into(n: Node) -> Node:
     while into.op == "call_function":
         into = into.args[0]
     return into
+
+
+def constant_of(n: Any) -> torch.Tensor:
+    return getattr(n.graph.owning_module, n.target)
 
 
 def shape_of(n: Node) -> Any:

@@ -103,36 +103,6 @@ def product(a, b):
     return a @ jax.lax.optimization_barrier(b)
 
 
-def mean_column(x):
-    """With it a mean over rows is a product: a sum in a fixed order is one addition at a time."""
-    return jnp.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype)
-
-
-def layer_norm(x, shape, weight, bias, epsilon):
-    """Normalized x, its means and 1 / its standard deviations (Ba et al., 2016)."""
-    if len(shape) > 1:
-        raise Refused("normalizes layers over several axes, which is not compiled")
-    mean = x @ mean_column(x)
-    centered = x - mean
-    scale = jax.lax.rsqrt(centered**2 @ mean_column(x) + epsilon)
-    y = centered * scale
-    y = y if weight is None else y * weight
-    return (y if bias is None else y + bias), mean, scale
-
-
-def layer_norm_backward(g, x, shape, mean, scale, weight, bias, wanted):
-    normal = (x - mean) * scale
-    inner = g if weight is None else g * weight
-    column = mean_column(x)
-    grad = scale * (inner - inner @ column - normal * ((inner * normal) @ column))
-    rows = tuple(range(g.ndim - 1))
-    return (
-        grad,
-        jnp.sum(g * normal, rows) if wanted[1] else None,
-        jnp.sum(g, rows) if wanted[2] else None,
-    )
-
-
 def over(function, **options):
     """A function of all elements, or of those along some axes."""
 
@@ -143,8 +113,21 @@ def over(function, **options):
     return reduced
 
 
+def total(x, dims=None, keepdim=False, **_):
+    """A sum; along rows as a product, as one in a fixed order is one addition at a time."""
+    if x.ndim > 1 and jnp.issubdtype(x.dtype, jnp.floating) and dims in ([-1], [x.ndim - 1]):
+        found = x @ jnp.ones((x.shape[-1], 1), x.dtype)
+        return found if keepdim else found[..., 0]
+    return over(jnp.sum)(x, dims, keepdim)
+
+
+def mean(x, dims=None, keepdim=False, correction=0, **_):
+    found = total(x, dims, keepdim)
+    return found / (x.size / max(found.size, 1) - correction)
+
+
 def variance(x, dims=None, correction=1, keepdim=False):
-    return over(jnp.var, ddof=correction)(x, dims, keepdim)
+    return mean(jnp.square(x - mean(x, dims, True)), dims, keepdim, correction)
 
 
 def both(one, other):
@@ -153,11 +136,6 @@ def both(one, other):
 
 def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
-
-
-def expand(x, shape, **_):
-    """Broadcast; -1 stands for a size of x."""
-    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(map(abs, shape))))
 
 
 def places(x, indices):
@@ -222,23 +200,16 @@ OPERATIONS |= {
     "clamp.Tensor": jnp.clip,
     "where.self": jnp.where,
     "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
-    "addcmul.default": lambda a, b, c, value=1: a + value * (b * c),
-    "addcdiv.default": lambda a, b, c, value=1: a + value * (b / c),
-    "copy.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape).astype(old.dtype),
-    "copy_.default": lambda old, new, *_: jnp.broadcast_to(new, old.shape),
-    "full_like.default": lambda x, value, **_: jnp.full_like(x, value),
     "_to_copy.default": typed,
     "mm.default": product,
     "bmm.default": jnp.matmul,
     "addmm.default": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b),
-    "native_layer_norm.default": layer_norm,
-    "native_layer_norm_backward.default": layer_norm_backward,
-    "sum.default": over(jnp.sum),
-    "sum.dim_IntList": over(jnp.sum),
-    "mean.default": over(jnp.mean),
-    "mean.dim": over(jnp.mean),
+    "sum.default": total,
+    "sum.dim_IntList": total,
+    "mean.default": mean,
+    "mean.dim": mean,
     "var.correction": variance,
-    "var_mean.correction": both(variance, over(jnp.mean)),
+    "var_mean.correction": both(variance, mean),
     "amax.default": over(jnp.max),
     "amin.default": over(jnp.min),
     "max.dim": both(over(jnp.max), over(jnp.argmax)),
@@ -253,7 +224,6 @@ OPERATIONS |= {
         jnp.argsort(x, dim, descending=descending),
     ),
     "permute.default": jnp.transpose,
-    "expand.default": expand,
     "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
     "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
@@ -268,15 +238,18 @@ OPERATIONS |= {
         y[tuple(map(slice, index.shape))]
     ),
     "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
-    "full.default": lambda shape, value, **_: jnp.full(shape, value),
-    "scalar_tensor.default": lambda value, **_: jnp.asarray(value),
-    "empty_like.default": lambda x, **_: jnp.zeros_like(x),
-    "new_empty_strided.default": lambda x, shape, *_, **__: jnp.zeros(shape, x.dtype),
 }
-SAME = (  # but for their shape, which each value gets
-    "view squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
-    "_local_scalar_dense"
-)
-EMPTY = "empty.memory_format empty_strided.default _efficientzerotensor.default"
-OPERATIONS |= {(x if "." in x else f"{x}.default"): lambda x, *_, **__: x for x in SAME.split()}
-OPERATIONS |= dict.fromkeys(EMPTY.split(), lambda shape, *_, **__: jnp.zeros(shape))
+SHAPED = {  # the shape is in the graph: each value gets it, and numbers are repeated
+    name if "." in name else f"{name}.default": function
+    for names, function in {
+        "view expand squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
+        "_local_scalar_dense scalar_tensor": lambda x, *_, **__: x,
+        "copy copy_": lambda old, new, *_: new,
+        "full full_like": lambda *args, **_: args[-1],
+        "empty.memory_format empty_strided new_empty_strided empty_like _efficientzerotensor": (
+            lambda *_, **__: 0.0
+        ),
+    }.items()
+    for name in names.split()
+}
+OPERATIONS |= SHAPED

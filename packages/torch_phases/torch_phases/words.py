@@ -56,8 +56,11 @@ DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's word
 )
 
 
-def of_dynamo(error: BaseException) -> str:
-    """What Dynamo's errors say, in other words."""
+def in_a_line(error: BaseException) -> str:
+    """What an error says, and Dynamo's in other words."""
+    error = getattr(error, "inner_exception", error)
+    if isinstance(error, Refused):
+        return str(error)
     text, _, stack = str(error).strip().partition("from user code:")
     where = place_in(stack)
     for pattern, (what, advice) in DYNAMO:
@@ -65,11 +68,6 @@ def of_dynamo(error: BaseException) -> str:
             return str(Refused(what.format(*found.groups()), advice, where))
     told = text.partition("\n")[0]
     return str(Refused(f"cannot be recorded ({type(error).__name__}: {told})", "", where))
-
-
-def in_a_line(error: BaseException) -> str:
-    inner = getattr(error, "inner_exception", error)
-    return str(inner) if isinstance(inner, Refused) else of_dynamo(inner)
 
 
 def changed(source: str, attributes: Sequence[str], stack: Any) -> Refused:
