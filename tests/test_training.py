@@ -252,6 +252,6 @@ def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
     told = run_notebook(
         tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
     )
-    assert not (tmp_path / "runs").exists()
+    assert not [*tmp_path.glob("runs/*")]
     assert re.search(r"solved at episode: 100\b", told)
     assert re.search(r"an episode without noise: mean 3\d\.", told)
