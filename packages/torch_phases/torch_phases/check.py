@@ -5,9 +5,9 @@ That finds what no guard sees, mostly in the first phases after something new.
 How far may two float32 computations of the same formulas lie apart? What a step changes is compared
 with the change by PyTorch, as vectors: a true difference is of the size of the change itself, and
 rounding a ten-thousandth of it. But a gradient may consist of rounding, which Adam divides by its
-own size, and a number before a ReLU may be so close to 0 that the two lie on different sides. So
-where they lie apart, PyTorch computes again from neighbouring numbers, and what one rounding at the
-start grows to is how far rounding reaches.
+own size; a number before a ReLU may be so close to 0 that the two lie on different sides; the slope
+of a saturated tanh is rounding alone. So where they lie apart, PyTorch computes again, with other
+roundings of each operation, and as far as that reaches, rounding does.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from torch_phases.step import Phase
@@ -27,8 +28,8 @@ FIRST = 10  # phases after something new that are all checked; then it is the n-
 EVERY = 7000  # steps from one check to the next in the end, on average
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32
-ROOM = 32  # roundings, one after the other in a step; and growths of one, as several meet
-NEIGHBOURS = 8  # about half of which lie on the other side of a kink that is met
+ROOM = 32  # times what roundings, one after the other in a step, have reached
+TIMES = 8  # about half of which lie on the other side of a kink that is met
 
 
 class Schedule:
@@ -58,8 +59,7 @@ def difference(
     """The name of what is not PyTorch's after some steps, or None. Nothing else is left of it.
 
     Args:
-        by_torch: computes these steps of the learner; it takes a function by which the arrays
-            that are given to the learner are changed before.
+        by_torch: computes these steps of the learner.
         tensors: of the learner, by name.
     """
     known, chance = {*map(id, tensors.values())}, torch.get_rng_state()
@@ -67,29 +67,29 @@ def difference(
     tensors = {**tensors, **{f"tensor {k} of {x.shape}": x for k, x in enumerate(others)}}
     before = {name: x.detach().clone() for name, x in tensors.items()}
 
-    def after(run: Callable, change: Callable = lambda x: x) -> dict[str, np.ndarray]:
-        """All numbers of the results and of the learner, which begins as it was, but changed."""
+    def after(run: Callable) -> dict[str, np.ndarray]:
+        """All numbers of the results and of the learner, which begins as it was."""
         torch.set_rng_state(chance)
         for name, x in tensors.items():
-            x.data.copy_(change(before[name]))
-        found = {f"result {k}": x for k, x in enumerate(tree_leaves(run(change))) if x is not None}
+            x.data.copy_(before[name])
+        found = {f"result {k}": x for k, x in enumerate(tree_leaves(run())) if x is not None}
         found |= {name: x.detach().numpy() for name, x in tensors.items()}
         return {name: np.array(x, np.float64).ravel() for name, x in found.items()}
 
     try:
-        old, mine, right = after(lambda _: []), after(lambda _: phase.run(steps)), after(by_torch)
+        old, mine, right = after(list), after(lambda: phase.run(steps)), after(by_torch)
         far = {}  # how far rounding reaches
         for name, value in right.items():
             nothing = np.zeros_like(value)
             size, change = distance(value, nothing), distance(value, old.get(name, nothing))
             if not distance(mine[name], value) <= SHARE * change + ROOM * ROUNDING * size:
                 far[name] = 0.0
-        for seed in range(NEIGHBOURS if far else 0):
-            generator = torch.Generator().manual_seed(seed)
-            other = after(by_torch, lambda x, generator=generator: beside(x, generator))
+        for seed in range(TIMES if far else 0):
+            with OtherRoundings(seed):
+                other = after(by_torch)
             far = {x: max(size, distance(other[x], right[x])) for x, size in far.items()}
     finally:
-        after(lambda _: [])
+        after(list)
     wrong = (name for name, x in far.items() if not distance(mine[name], right[name]) <= ROOM * x)
     return next(wrong, None)
 
@@ -104,10 +104,18 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
     return math.inf if math.isnan(length) else length
 
 
-def beside(x: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Each number moved to a neighbouring one; 0 stays, or a root of it could be none."""
-    if not x.is_floating_point():
-        return x
-    up = torch.rand(x.shape, generator=generator) < 0.5
-    near = torch.nextafter(x, torch.where(up, torch.inf, -torch.inf).to(x.dtype))
-    return torch.where(x == 0, x, near)
+class OtherRoundings(TorchDispatchMode):
+    """Each number that an operation computes moves to a neighbouring one, by chance; 0 stays."""
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        found = operation(*args, **(kwargs or {}))
+        for x in [] if operation.is_view else tree_leaves(found):
+            if isinstance(x, torch.Tensor) and x.is_floating_point():
+                up = torch.rand(x.shape, generator=self.generator) < 0.5
+                near = torch.nextafter(x, torch.where(up, torch.inf, -torch.inf).to(x.dtype))
+                x.copy_(torch.where(x == 0, x, near))
+        return found

@@ -35,9 +35,9 @@ class Given:
             )
         self.steps = lengths.pop()
 
-    def row(self, step: int, change: Callable = lambda x: x) -> tuple:
-        """The arguments of a step."""
-        row = [change(x[step]) if isinstance(x, torch.Tensor) else x for x in self.leaves]
+    def row(self, step: int) -> tuple:
+        """The arguments of a step, copied."""
+        row = [x[step].clone() if isinstance(x, torch.Tensor) else x for x in self.leaves]
         return tree_unflatten(row, self.structure)
 
     def kind(self) -> tuple:
@@ -97,14 +97,11 @@ class Phases:
             self.give_way(reason)
         return found
 
-    def by_torch(
-        self, method: str, given: Given, steps: int, change: Callable = lambda x: x
-    ) -> Any:
+    def by_torch(self, method: str, given: Given, steps: int) -> Any:
         """The stacked results of the first steps by PyTorch; it gets copies of what is given."""
         found = []
         for k in range(steps):
-            row = given.row(k, lambda x: change(x.clone()))
-            found.append(each_of(as_array, getattr(self.learner, method)(*row)))
+            found.append(each_of(as_array, getattr(self.learner, method)(*given.row(k))))
         return tree_map(lambda *each: stacked(each), *found)
 
     def phase(self, method: str, given: Given) -> Any:
