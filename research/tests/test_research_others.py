@@ -12,7 +12,6 @@ from scipy import stats
 
 from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
-from reacher.physics import Physics
 from research import fidelity, tables
 from research.__main__ import main
 from research.plans import PLANS
@@ -75,21 +74,6 @@ def test_the_page_on_unity_tells_what_all_stored_policies_say():
         error = lost[weak].std(ddof=1) / np.sqrt(weak.sum())
         assert (words or "take {:.2f} ({:.2f})").format(lost[weak].mean(), error) in page
         assert abs(lost[~weak].mean()) < 0.05  # nothing
-
-
-def test_many_sweeps_move_the_arms_as_the_port_does_and_few_do_not():
-    """Bodies move straight and joints turn them along an arc: within 0.02, m/s or rad/s, here."""
-    torques = np.random.default_rng(0).uniform(-150, 150, (8, 10, 3))
-    torques[..., 1] = 0  # about x and z only
-    for sweeps, low, high in ((200, 200), 0, 0.02), ((6, 1), 0.1, 0.5):
-        port, swept = Physics(5), fidelity.SweptPhysics(5)
-        swept.sweeps = sweeps
-        off = []
-        for torque in np.repeat(torques, 2, axis=0):
-            port.step(torque)
-            swept.step(torque)
-            off.append(np.abs(port.velocity - swept.velocity).max())
-        assert low <= max(off) <= high
 
 
 def test_numbers_of_pages_that_no_table_prints():
