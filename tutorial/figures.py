@@ -54,10 +54,11 @@ def plot_scores(
 
 
 def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -> None:
-    """Mean over seeds of curves (seeds, len(x)), its 95 % t-interval below 40.04, each curve."""
+    """Mean of curves (seeds, len(x)) and its 95 % t-interval below 40.04; fewer than 12, each."""
     runs = np.asarray(curves)
     means, low, high = np.transpose([mean_interval(scores) for scores in runs.T])
-    axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
+    if len(runs) < 12:
+        axes.plot(x, runs.T, color=color, linewidth=0.4, alpha=0.5)
     axes.fill_between(x, low, np.minimum(high, 40.04), color=color, alpha=0.25, linewidth=0)
     axes.plot(x, means, color=color, linewidth=2, label=label)
 
