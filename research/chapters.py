@@ -1,14 +1,17 @@
 """Agents that are made of a notebook's cells and have no settings, each trained from some seeds.
 
-python -m research.chapters reports    trains what is missing of doc/reports.ipynb
+python -m research.chapters reports     trains what is missing of doc/reports.ipynb
+python -m research.chapters rounding    trains seeds whose first weights are rounded otherwise
 
-The words of that plan are in research/plans.md. Agents of the notebook's early sections (`act_one`,
-`first_steps`, `normalization`, `quiz`) were here until commit ed7e17b, and their runs are stored.
+The words of both plans are in research/plans.md. Agents of the notebook's early sections
+(`act_one`, `first_steps`, `normalization`, `quiz`) were here until commit ed7e17b, and their runs
+are stored.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Callable, Container
 from typing import Any
@@ -56,8 +59,22 @@ def reports() -> dict[str, Make]:
     return notebook.load_definitions(DOC / "reports.ipynb").AGENTS
 
 
-SEEDS = range(3)
-EPISODES = {"a": 16, "c": 150, "b": 420, "b_narrow": 420}  # of the others 40
+def rounded(make: Make, times: int) -> Make:
+    """The same agent, with each first weight at one of its two neighbours; 0: as it was."""
+
+    def moved(generator: Any) -> Any:
+        agent, chance = make(generator), torch.Generator()
+        for network in (one for one in vars(agent.learner).values() if hasattr(one, "parameters")):
+            chance.manual_seed(times)  # a target network moves as its own does
+            for weight in network.parameters() if times else ():
+                ends = torch.rand(weight.shape, generator=chance).round() * 2 - 1  # -1 or 1
+                weight.data = torch.nextafter(weight.data, ends * torch.inf)
+        return agent
+
+    return moved
+
+
+EPISODES = {"a": 16, "c": 150, "b": 420, "b_narrow": 420}  # of the other reports 40
 
 
 def train(
@@ -84,14 +101,20 @@ def train(
     return rows
 
 
-def main() -> None:
-    jobs = [*itertools.product(SEEDS, reports().items())]
+def main(plan: str) -> None:
+    if plan == "reports":
+        seeds, makers, episodes = range(3), reports(), EPISODES
+    else:
+        seeds, episodes = range(9740, 9746), dict.fromkeys(map("rounding{}".format, range(6)), 6)
+        make = maker("normalized_networks", "FastAgent")
+        makers = {name: rounded(make, times) for times, name in enumerate(episodes)}
+    jobs = [*itertools.product(seeds, makers.items())]
     for seed, (name, make) in tqdm(jobs, disable=None):
-        path = plan_folder("reports") / f"{name}.csv"
+        path = plan_folder(plan) / f"{name}.csv"
         if seed not in store.stored_seeds(path):
-            store.store(path, train(make, seed, EPISODES.get(name, 40)))
+            store.store(path, train(make, seed, episodes.get(name, 40)))
             tqdm.write(f"{name} {seed}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
