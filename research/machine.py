@@ -1,5 +1,7 @@
 """What a machine computes, part by part, so that two of them can be compared.
 
+python -m research.machine FOLDER...    how this machine differs from those that trained the tables
+
 The same seed gives the same numbers where all parts agree. Random numbers and physics have agreed
 on all machines so far; matrix products differ between kinds of processors.
 """
@@ -8,6 +10,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,3 +50,24 @@ def this_machine() -> dict[str, Any]:
     except ImportError:  # then PyTorch computes all
         parts["JAX"] = "not installed"
     return {"processor": processor(), "versions": versions(), "parts": parts}
+
+
+def differences(there: Mapping[str, Any]) -> list[str]:
+    """What differs here from what `this_machine` returned elsewhere, in lines."""
+    here = this_machine()
+    pairs = [("processor", there["processor"], here["processor"])]
+    for group in "versions", "parts":
+        pairs += [(name, old, here[group].get(name)) for name, old in there[group].items()]
+    return [f"{name}: {old} there, {new} here" for name, old, new in pairs if old != new]
+
+
+def main(folders: Iterable[str]) -> None:
+    for folder in folders:
+        for path in sorted(Path(folder).glob("machine-*.json")):
+            found = differences(json.loads(path.read_text()))
+            told = found or ["all parts agree, so the same seed should give the same numbers"]
+            print(f"{path}:", *told, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -15,7 +15,7 @@ import pytest
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import runner, store
+from research import machine, runner, store
 from research.training import NoisyPay, make_training, train
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions
@@ -73,9 +73,15 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(
     told, bar = capsys.readouterr()
     assert told.count(": done") == 2 and "http" not in told  # there is no dashboard
     assert ("2/2" in bar) == terminal
-    [about] = (tmp_path / "plan").glob("machine*.json")
-    about = json.loads(about.read_text())
+    [path] = (tmp_path / "plan").glob("machine*.json")
+    about = json.loads(path.read_text())
     assert about["processor"] and {"torch", "jax"} <= {*about["versions"]}
+    machine.main([path.parent])
+    about["parts"]["physics"] = "0"
+    path.write_text(json.dumps(about))
+    machine.main([path.parent])
+    same, _, other = capsys.readouterr().out.partition(f"{path}:\n  physics: 0 there, ")
+    assert "all parts agree" in same and other.count("\n") == 1
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
     assert capsys.readouterr().out == ""
 
