@@ -15,7 +15,7 @@ from reacher.episode import evaluate_policy
 from research import fidelity, tables
 from research.__main__ import main
 from research.plans import PLANS
-from tutorial.paths import PROJECT
+from tutorial.paths import PROJECT, plan_folder
 from tutorial.results import mean_interval
 
 RESULTS = PROJECT / "research" / "results"
@@ -97,3 +97,42 @@ def test_numbers_of_pages_that_no_table_prints():
         f"`default` 128 have {ended:.2f} points"
         in (PROJECT / "research" / "comparisons.md").read_text()
     )
+
+
+def scores_of(plan, episodes):
+    """The mean score of these episodes by variant, (seeds,), without our own readers."""
+    found = {}
+    for path in plan_folder(plan).glob("*.csv"):
+        with open(path, newline="") as file:
+            rows = [row for row in csv.DictReader(file) if int(row["episode"]) in episodes]
+        seeds = sorted({int(row["seed"]) for row in rows})
+        found[path.stem] = np.array(
+            [np.mean([float(row["score"]) for row in rows if int(row["seed"]) == s]) for s in seeds]
+        )
+    return found
+
+
+def test_what_is_added_first_is_what_scipy_says():
+    page = (PROJECT / "research" / "ingredients.md").read_text()
+    early, late = (scores_of("spine", range(*ends)) for ends in ((1, 11), (11, 16)))
+    base = early["none"]
+    for variant, name in {
+        "plain": "plain DDPG",
+        "none": "phases of forty gradient steps",
+        "n": "n = 3",
+        "np": "n = 3, prioritized replay",
+        "npx": "all three",
+        "p": "prioritized replay",
+        "x": "NoisyNet",
+        "npx_instead": "all three, without noise on torques",
+        "mirror_none": "mirrors",
+    }.items():
+        values = early[variant]
+        low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+        line = f"| {name} | {len(values)} | {values.mean():.1f} ({low:.1f} to {high:.1f}) | "
+        if variant != "none":
+            ends = stats.ttest_ind(values, base, equal_var=False).confidence_interval()
+            gain = values.mean() - base.mean()
+            line += f"{gain:+.1f} ({ends.low:.1f} to {ends.high:.1f})"
+        line += f" | {np.median(values):.1f} | {late[variant].mean():.1f} |"
+        assert line in page
