@@ -1,7 +1,5 @@
 """Fixtures: the notebook's definitions without its training, an environment, and a browser."""
 
-from __future__ import annotations
-
 import signal
 
 import hypothesis

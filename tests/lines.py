@@ -1,7 +1,5 @@
 """An environment of Gymnasium whose ends a test chooses."""
 
-from __future__ import annotations
-
 import gymnasium
 import numpy as np
 import pytest

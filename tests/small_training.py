@@ -1,7 +1,5 @@
 """A whole training made small: what the notebook does, in short episodes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

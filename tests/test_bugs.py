@@ -1,7 +1,5 @@
 """The museum of bugs: every edit applies and counts, every probe finds its bug and only that."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

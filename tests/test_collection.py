@@ -1,7 +1,5 @@
 """Tests are collected where there is nothing that only Unix has, as on Windows."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

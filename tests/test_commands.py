@@ -1,7 +1,5 @@
 """The commands: what `make run` leaves, in good times and bad, and what `make` hands on."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

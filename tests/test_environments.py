@@ -1,7 +1,5 @@
 """Environments of Gymnasium, as the notebook opens them."""
 
-from __future__ import annotations
-
 import json
 
 import gymnasium

@@ -1,7 +1,5 @@
 """What a reader sees beside a training's table: evaluation, and TensorBoard's scalars."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The notebook's exercises: as they are given, with wrong answers, and with the solutions."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

@@ -1,7 +1,5 @@
 """The edits of doc/extensions.ipynb: their formulas, their engine, and the notebook as a whole."""
 
-from __future__ import annotations
-
 import copy
 import math
 

@@ -1,7 +1,5 @@
 """What the notebook's cells call: environments, settings, scores, weights, and the only door."""
 
-from __future__ import annotations
-
 import nbformat
 import numpy as np
 import pytest

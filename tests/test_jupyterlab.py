@@ -1,7 +1,5 @@
 """The notebook in JupyterLab as `make lab` opens it, in headless Chromium, with a live training."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Weights that are kept and loaded: those of the notebook's training, and damaged ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

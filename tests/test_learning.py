@@ -1,7 +1,5 @@
 """Losses, targets, schedules, and update phases with every setting."""
 
-from __future__ import annotations
-
 import collections
 import copy
 

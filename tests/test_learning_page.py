@@ -1,7 +1,5 @@
 """The agent of the page that learns, beside the notebook's classes, and the page in Chromium."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import random

@@ -1,7 +1,5 @@
 """The n-step buffer against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import given

@@ -4,8 +4,6 @@ Tolerances are five standard errors: a right implementation fails with chance 6e
 and the seeds are fixed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

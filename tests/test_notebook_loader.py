@@ -1,7 +1,5 @@
 """The loader of the notebook's definitions, on which the other tests stand."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 

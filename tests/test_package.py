@@ -1,7 +1,5 @@
 """Packages import one another in one direction; cells import `helpers` alone; one version."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Sum tree and replay memories against brute force."""
 
-from __future__ import annotations
-
 import types
 
 import numpy as np

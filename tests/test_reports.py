@@ -1,7 +1,5 @@
 """The chapter on three reports: its agents are those that its cells say."""
 
-from __future__ import annotations
-
 import sys
 import types
 

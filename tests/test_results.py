@@ -1,7 +1,5 @@
 """What the notebook shows of stored runs: tables, effects and figures, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

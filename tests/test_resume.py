@@ -1,7 +1,5 @@
 """Trainings that are cut and go on: the same numbers, bit for bit, or one clear error."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

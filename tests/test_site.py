@@ -1,7 +1,5 @@
 """The site that `make site` writes: README, notebooks and the pages of doc/, by Sphinx."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """The training loop, in the notebook's definitions and in whole runs of the notebook itself."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

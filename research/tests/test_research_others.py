@@ -1,7 +1,5 @@
 """Policies from Unity, figures, and numbers of pages."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """Intervals, tests and power, by hand and beside SciPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Pictures of the arms: what is where, touch, and OpenGL."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

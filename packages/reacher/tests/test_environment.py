@@ -1,7 +1,5 @@
 """The arms in one simulation: observations, goals, rewards, episodes, states and errors."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The arms as Gymnasium makes them."""
 
-from __future__ import annotations
-
 import warnings
 
 import gymnasium

@@ -1,7 +1,5 @@
 """The physics: against PhysX's rules in plain NumPy, and its likeness to the Unity build."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 

@@ -1,7 +1,5 @@
 """The Unity side: the real `unityagents` client against real processes, no mocks."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal

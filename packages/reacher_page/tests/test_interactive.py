@@ -1,7 +1,5 @@
 """The notebook's interactive figure in headless Chromium without a network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Physics, task and networks of the page, in Node beside Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

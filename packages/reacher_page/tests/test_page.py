@@ -3,8 +3,6 @@
 Skipped without the extra `browser`, Chromium and chromedriver.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import time

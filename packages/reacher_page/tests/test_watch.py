@@ -1,7 +1,5 @@
 """An actor without PyTorch, and the command that writes a page."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
