@@ -53,9 +53,6 @@ def make_run(tmp_path, monkeypatch):
     return result
 
 
-# ------------------------------------------------------------------------------------------- run
-
-
 def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, capsys):
     assert make_run(["print('trained', seed)"], "mine", "-p", "seed", "3") == 0
     said = capsys.readouterr().out
@@ -144,9 +141,6 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
     assert said.strip().splitlines()[-1].strip() == expected
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
     check_parameters(parameters_of(nbformat.read(NOTEBOOK, as_version=4)) | {"train": "resume"})
-
-
-# ------------------------------------------------------------------------------------- the others
 
 
 def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):

@@ -37,9 +37,6 @@ def make(defaults):
     return make
 
 
-# ------------------------------------------------------------------------------------------- TD3
-
-
 def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     learner, batch = make("TD3"), make_batch()
@@ -98,9 +95,6 @@ def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeyp
             torch.testing.assert_close(target[key], old.lerp(new[key], learner.tau))
 
 
-# ------------------------------------------------------------------------------------------ D4PG
-
-
 @pytest.mark.parametrize("span", [1.0, 3.0], ids=["inside", "beyond the ends"])
 def test_the_projection_is_that_of_the_paper(span):
     """Algorithm 1 of Bellemare et al. (2017), in float64, one number at a time."""
@@ -133,9 +127,6 @@ def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
     near = [found[(learner.critic.atoms - outcome).abs() < 0.5].sum() for outcome in (0, 12)]
     assert min(near) > 0.4 and sum(near) > 0.95
     assert learner.critic.atoms[-1] == pytest.approx(0.4 / 0.03)  # as rewards and discount say
-
-
-# ---------------------------------------------------------------------------------------- CrossQ
 
 
 def test_the_written_out_normalization_is_pytorchs():
@@ -173,9 +164,6 @@ def test_crossq_learns_from_one_joint_pass(make):
     assert not learner.critic.training
 
 
-# ----------------------------------------------------------------------------------- Remembering
-
-
 def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(defaults):
     learner = extensions().Remembering(defaults(hidden_units=16))
     now, moments, actions = torch.randn(8, 33), torch.randn(8, 3, 33), torch.randn(8, 4).tanh()
@@ -189,9 +177,6 @@ def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(default
     for same in (value(moments.flip(1), torch.ones(37)), *mirrored):
         torch.testing.assert_close(same, expected)
     assert not torch.isclose(value(moments[:, [0, 0, 2]], torch.ones(37)), expected).any()
-
-
-# --------------------------------------------------------------------------- the notebook, the runs
 
 
 @pytest.mark.parametrize("path, figures", [(EXTENSIONS, 2), (DOC / "reports.ipynb", 1)])

@@ -65,9 +65,6 @@ def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-# ---------------------------------------------------------------------------------- losses, targets
-
-
 def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook):
     """By hand: y = R + gamma^k Q'(s', mu'(s')), with k = 3, k = 1 and a terminal state."""
     batch = notebook.Batch(
@@ -120,9 +117,6 @@ def test_gradient_steps_are_those_of_algorithm_1(notebook):
     assert same(by_hand, weights_of(*own))
 
 
-# ----------------------------------------------------------------------------------------- learner
-
-
 def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors(notebook, defaults):
     """Weight 0 is the same as not being in the batch, but for the mean's denominator."""
     weights, gradients, batch = torch.zeros(16), [], make_batch(notebook)
@@ -139,9 +133,6 @@ def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors(note
         for weight in (1.0, 0.01)
     )
     assert torch.equal(one, other)
-
-
-# ------------------------------------------------------------------------------------------ phases
 
 
 def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defaults):
@@ -192,9 +183,6 @@ def test_learning_comes_when_the_settings_say(notebook, defaults):
     # Of two arms, 2 k transitions are complete after k decisions: 14 after 7, 28 after 14.
     assert phases == dict.fromkeys((14, 21, 28, 35, 42, 49), 3)
     assert agent.memory.ring.size == 2 * 49 and agent.decisions == 50
-
-
-# --------------------------------------------------------------------------------------- schedules
 
 
 def schedules_after(notebook, settings, scores, threshold=30.0, arms=20):

@@ -79,9 +79,6 @@ def raises_at(number, error):
     return fsync
 
 
-# ------------------------------------------------------------------------------------------- kills
-
-
 @pytest.mark.parametrize("kind, save_every", [*zip(KINDS, [1, 3, 3, 1], strict=True)])
 def test_killed_at_random_moments(small, uncut, tmp_path, monkeypatch, kind, save_every):
     """Twice in the middle of a file, and once while the arms play."""
@@ -127,9 +124,6 @@ def test_the_stop_button(cut, uncut, capsys):
     train(cut, evaluate=True)
     assert "nothing is left to train after 6 episodes" in capsys.readouterr().out
     assert_same(left_by(cut), uncut())
-
-
-# ------------------------------------------------------------------------- agents with own memory
 
 
 class Normalizer:
@@ -218,9 +212,6 @@ def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path, cap
     assert len(left_by(tmp_path / "run")["scores.csv"]) == 7
 
 
-# -------------------------------------------------------------------------- states that are no good
-
-
 def one_bit(path):
     """In the middle of the largest record, the numbers of a network or of the memory."""
     with zipfile.ZipFile(path) as file:
@@ -257,9 +248,6 @@ def test_other_settings_or_networks_do_not_go_on(cut):
     ):
         with pytest.raises(ValueError, match=told):
             train(cut, **changed)
-
-
-# ------------------------------------------------------------------------------------- the folder
 
 
 def test_an_earlier_run_moves_aside_and_can_go_on(cut, uncut, capsys):

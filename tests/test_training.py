@@ -67,9 +67,6 @@ def make_agent(notebook, defaults, **overrides):
     return notebook.Agent(defaults(**{**SMALL, **overrides}), seed_everything(0))
 
 
-# ------------------------------------------------------------------------------ what is remembered
-
-
 @pytest.mark.parametrize("kind", ["plain", "n_step", "whole"])
 def test_transitions_are_what_happened(notebook, defaults, kind):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
@@ -119,9 +116,6 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     is_of_second = start >= first_of_second_episode
     assert (end > start).all() and (end[~is_of_second] < first_of_second_episode).all()
     assert is_of_second.tolist() == [False] * 2 + [True] * 8
-
-
-# ---------------------------------------------------------------------------------- what is written
 
 
 def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_path, capsys):
@@ -202,9 +196,6 @@ def test_a_number_that_is_not_finite_ends_it(notebook, defaults, tmp_path, place
     assert "train = 'resume' goes on" in error.value.__notes__[0]
     for path in (tmp_path / "run").glob("*.safetensors"):
         assert all(tensor.isfinite().all() for tensor in load_file(path).values())
-
-
-# ------------------------------------------------------------------------- cells of section 12
 
 
 @pytest.mark.parametrize(

@@ -114,8 +114,6 @@ def test_goals_are_set_and_stay(size, pay):
         first, _ = env.reset()
 
 
-# ------------------------------------------------------------------------------------------- goals
-
 # Seed, number of the draw, angle in degrees and speed: the six different first states that public
 # notebooks of the Unity build print. Draw 20 is the first arm's at the second reset of 20 arms.
 PRINTED = [
@@ -137,9 +135,6 @@ def test_unitys_goals_are_those_that_notebooks_print(seed, draw, angle, speed):
     # Unity rounds a goal's position at the arm's place in its world: by 2e-6 m in these states.
     goal = [8 * np.sin(radians), -1, 8 * np.cos(radians)]
     np.testing.assert_allclose(state[GOAL], goal, atol=2e-6)
-
-
-# --------------------------------------------------------------------------------------- interface
 
 
 def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
@@ -169,9 +164,6 @@ def test_answers_are_not_overwritten_by_later_steps():
     assert np.isfinite(env.step(actions[1])[0]).all()
 
 
-# ------------------------------------------------------------------------------------------ states
-
-
 @pytest.mark.parametrize("goals", ["own", "unity"])
 def test_a_restored_environment_goes_on_bit_for_bit(goals):
     env, other = ReacherVectorEnv(3, 7, goals=goals), ReacherVectorEnv(3, goals=goals)
@@ -184,8 +176,6 @@ def test_a_restored_environment_goes_on_bit_for_bit(goals):
         for actions in random_actions(20, 3):
             assert_same(other.step(actions), env.step(actions))
 
-
-# ------------------------------------------------------------------------------------------ errors
 
 NAN_ACTIONS = np.zeros((3, 4))
 NAN_ACTIONS[1, 2] = np.nan
@@ -229,9 +219,6 @@ def test_a_bad_call_is_a_clear_error_and_moves_nothing(name):
 def test_a_bad_argument_is_a_clear_error(options, message):
     with pytest.raises(ValueError, match=message):
         ReacherVectorEnv(**{"num_envs": 2, **options})
-
-
-# ---------------------------------------------------------------------------------- delayed rewards
 
 
 def test_rewards_are_delayed_as_one_asks_and_nothing_is_lost():
