@@ -37,10 +37,11 @@ def shrink(patch=setattr) -> None:
     patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
 
 
-def make_agent(kind="default", agent=None, learner=None, **overrides):
+def make_agent(kind="default", agent=None, learner=None, task=None, **overrides):
     cells = definitions()
     settings = cells.Hyperparameters(**SMALL | KINDS[kind] | overrides)
-    made = (agent or cells.Agent)(settings, seed_everything(0), learner or cells.DDPG)
+    options = {"learner_class": learner or cells.DDPG, "task": task or cells.ARMS}
+    made = (agent or cells.Agent)(settings, seed_everything(0), **options)
     if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
         made.schedules.scores.append(100.0)
     return made
@@ -94,6 +95,13 @@ def split_rows(rows, size=33):
     """The notebook's Batch from rows (..., size + actions + 2 + size), such as random numbers."""
     parts = torch.as_tensor(rows).split([size, rows.shape[-1] - 2 * size - 2, 1, 1, size], dim=-1)
     return definitions().Batch(*parts[:2], parts[2][..., 0], parts[3][..., 0], parts[4])
+
+
+def make_batch(size=16, seed=0):
+    """Random transitions of three observations and two actions."""
+    rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
+    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), 0.9
+    return split_rows(rows, 3)
 
 
 def joined(batches):

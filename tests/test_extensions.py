@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from small_training import split_rows
+from small_training import make_batch
 from tutorial.environments import Task
 from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
@@ -18,26 +18,14 @@ ROUNDING = 2.0**-24  # relative, float32
 SMALL = Task(np.ones(3, np.float32), 2, None, "small")
 
 
-def make_batch():
-    """Sixteen transitions of three observations and two actions."""
-    rows = np.random.default_rng(0).standard_normal((16, 10), np.float32)
-    rows[..., 3:5], rows[..., 6] = np.tanh(rows[..., 3:5]), 0.9
-    return split_rows(rows, 3)
+def make(name, **overrides):
+    """A small learner of this kind."""
+    torch.manual_seed(0)
+    settings = definitions().Hyperparameters(hidden_units=16, batch_size=16, **overrides)
+    return learner_with("noisy_networks", name)(settings, SMALL)
 
 
-@pytest.fixture
-def make(defaults):
-    """`make(name)`: a small learner of this kind."""
-
-    def make(name, **overrides):
-        torch.manual_seed(0)
-        settings = defaults(hidden_units=16, batch_size=16, **overrides)
-        return learner_with("noisy_networks", name)(settings, SMALL)
-
-    return make
-
-
-def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
+def test_the_smaller_of_two_target_critics_counts(monkeypatch):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     learner, batch = make("TD3"), make_batch()
     with torch.no_grad():
@@ -56,7 +44,7 @@ def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
     torch.testing.assert_close(learner.learn_critic(batch), expected)
 
 
-def test_target_actions_are_smoothed_as_in_the_paper(make):
+def test_target_actions_are_smoothed_as_in_the_paper():
     """Normal noise of 0.2, clipped to 0.5; the action clipped to [-1, 1]. By the same formula."""
     learner, asked = make("TD3"), []
     learner.target_critic = learner.target_critic_2 = lambda s, a: asked.append(a) or a.sum(1)
@@ -72,7 +60,7 @@ def test_target_actions_are_smoothed_as_in_the_paper(make):
         assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / draws)
 
 
-def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeypatch):
+def test_td3_learns_twice_before_its_actor_and_targets_follow_once(monkeypatch):
     """The first half of a batch moves the critics alone; rows keep their weights and errors."""
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     batch, weights = make_batch(), torch.linspace(0.1, 1, 16)
@@ -81,11 +69,9 @@ def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeyp
     before = {name: copy.deepcopy(getattr(by_hand, name).state_dict()) for name in names}
     noise = torch.ones(1, learner.noise_size)
     errors, _ = learner.learn(batch, weights, noise)
-    halves = [type(batch)(*(part[rows] for part in batch)) for rows in (slice(8), slice(8, 16))]
-    found = [
-        by_hand.learn_critic(half, w) for half, w in zip(halves, weights.split(8), strict=True)
-    ]
-    by_hand.learn_actor(halves[1], noise)
+    halves = slice(8), slice(8, 16)
+    found = [by_hand.learn_critic(batch.at(half), weights[half]) for half in halves]
+    by_hand.learn_actor(batch.at(halves[1]), noise)
     torch.testing.assert_close(errors, torch.cat(found))
     for name in names:
         new = getattr(learner, name).state_dict()
@@ -101,9 +87,8 @@ def test_the_projection_is_that_of_the_paper(span):
     generator, atoms = np.random.default_rng(0), np.linspace(0, 13, 51)
     probabilities = generator.dirichlet(np.full(51, 0.1), 20).astype(np.float32)
     returns = np.float32(6.5 + span * (generator.uniform(0, 13, (20, 51)) - 6.5))
-    found = extensions().project(
-        *map(torch.from_numpy, (returns, probabilities, np.float32(atoms)))
-    )
+    given = map(torch.from_numpy, (returns, probabilities, np.float32(atoms)))
+    found = extensions().project(*given)
     expected = np.zeros((20, 51))
     for k, j in np.ndindex(20, 51):
         place = np.clip(float(returns[k, j]), 0, 13) / 13 * 50
@@ -114,7 +99,7 @@ def test_the_projection_is_that_of_the_paper(span):
     np.testing.assert_allclose(found, expected, rtol=0, atol=4 * 50 * ROUNDING)
 
 
-def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
+def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean():
     """Returns of 0 or 12 with equal probability and no future, whatever is seen and done."""
     learner, batch = make("D4PG", critic_learning_rate=1e-2), make_batch()
     chance = np.random.default_rng(0)
@@ -145,7 +130,7 @@ def test_the_written_out_normalization_is_pytorchs():
     torch.testing.assert_close(ours(x), theirs(x))
 
 
-def test_crossq_learns_from_one_joint_pass(make):
+def test_crossq_learns_from_one_joint_pass():
     """Its gradient is that of the squared error with y held fixed."""
     learner, batch = make("CrossQ"), make_batch()
     assert learner.target_critic is learner.critic and learner.target_actor is learner.actor
@@ -164,8 +149,8 @@ def test_crossq_learns_from_one_joint_pass(make):
     assert not learner.critic.training
 
 
-def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(defaults):
-    learner = extensions().Remembering(defaults(hidden_units=16))
+def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror():
+    learner = extensions().Remembering(definitions().Hyperparameters(hidden_units=16))
     now, moments, actions = torch.randn(8, 33), torch.randn(8, 3, 33), torch.randn(8, 4).tanh()
     moments[:, :, 30], moments[:, 2] = 1, 0  # the last one is still to come
 
