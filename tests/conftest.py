@@ -10,7 +10,6 @@ import torch
 from browser import driver
 from lines import register
 from tutorial.notebook import definitions
-from tutorial.settings import make_settings
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
@@ -35,9 +34,3 @@ def pytest_collection_modifyitems(items):
 def notebook():
     """The notebook's definitions; a missing name is an AttributeError that says which."""
     return definitions()
-
-
-@pytest.fixture(scope="session")
-def defaults(notebook):
-    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides."""
-    return lambda **overrides: make_settings(notebook.Hyperparameters, "default", overrides)

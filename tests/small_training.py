@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import papermill
 import torch
 
 from reacher import task
@@ -69,6 +70,31 @@ def train(folder, kind="default", episodes=6, environment=None, evaluate=False, 
     )
     definitions().train_agent(environment, agent, folder, episodes, **options)
     return agent
+
+
+class Stops:
+    """The real environment, in which something happens at a decision, such as the stop button."""
+
+    def __init__(self, decision, environment=None, what=KeyboardInterrupt):
+        self.environment = environment or open_environment("", ARMS, 0)
+        self.left, self.what = decision, what
+
+    def __getattr__(self, name):
+        return getattr(self.environment, name)
+
+    def step(self, actions):
+        self.left -= 1
+        if self.left == 0:
+            raise self.what
+        return self.environment.step(actions)
+
+
+def executed(path, output, **parameters):
+    """What the cells of a notebook show, which papermill executes in its own folder."""
+    options = {"kernel_name": "python3", "cwd": str(path.parent), "progress_bar": False}
+    options["request_save_on_cell_execute"] = False
+    cells = papermill.execute_notebook(path, output, parameters, **options).cells
+    return [shown for cell in cells for shown in cell.get("outputs", ())]
 
 
 def left_by(folder, agent=None) -> dict:

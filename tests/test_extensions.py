@@ -4,12 +4,11 @@ import copy
 import math
 
 import numpy as np
-import papermill
 import pytest
 import torch
 from torch import nn
 
-from small_training import make_batch
+from small_training import executed, make_batch
 from tutorial.environments import Task
 from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
@@ -167,16 +166,6 @@ def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror():
 @pytest.mark.parametrize("path, figures", [(EXTENSIONS, 2), (DOC / "reports.ipynb", 1)])
 def test_a_notebook_runs_from_its_own_folder(tmp_path, path, figures):
     """As a kernel starts it; each of its agents is compiled."""
-    executed = papermill.execute_notebook(
-        path,
-        tmp_path / "out.ipynb",
-        cwd=str(DOC),
-        kernel_name="python3",
-        parameters={"episodes": 1},
-        progress_bar=False,
-        request_save_on_cell_execute=False,
-    )
-    outputs = [output for cell in executed.cells for output in cell.get("outputs", ())]
-    told = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert "engine: torch" not in told
+    outputs = executed(path, tmp_path / "out.ipynb", episodes=1)
+    assert not any("engine: torch" in output.get("text", "") for output in outputs)
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= figures

@@ -12,8 +12,7 @@ import torch
 
 import small_training
 from reacher import ReacherVectorEnv
-from small_training import ARMS, DECISIONS, KINDS, assert_same, left_by, train
-from tutorial.environments import open_environment
+from small_training import DECISIONS, KINDS, Stops, assert_same, left_by, train
 from tutorial.notebook import definitions
 from tutorial.run import load_run
 
@@ -45,23 +44,6 @@ def cut(small, tmp_path):
     """The folder of a training that was cut in the fourth of six episodes."""
     train(tmp_path / "cut", environment=Stops(3 * DECISIONS + 5), evaluate=True)
     return tmp_path / "cut"
-
-
-class Stops:
-    """The real environment, in which something happens at a decision, such as the stop button."""
-
-    def __init__(self, decision, environment=None, what=KeyboardInterrupt):
-        self.environment = environment or open_environment("", ARMS, 0)
-        self.left, self.what = decision, what
-
-    def __getattr__(self, name):
-        return getattr(self.environment, name)
-
-    def step(self, actions):
-        self.left -= 1
-        if self.left == 0:
-            raise self.what
-        return self.environment.step(actions)
 
 
 class Killed(BaseException):
