@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import papermill
 import torch
@@ -11,6 +12,7 @@ from reacher import task
 from tutorial.environments import open_environment
 from tutorial.evaluation import SEED, Evaluation
 from tutorial.notebook import definitions
+from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 
 ARMS, DECISIONS = 2, 14  # of an episode
@@ -87,6 +89,16 @@ class Stops:
         if self.left == 0:
             raise self.what
         return self.environment.step(actions)
+
+
+def code_cells(tag="", text="", path=NOTEBOOK):
+    """Sources of the code cells that have this tag and text, in order."""
+    return [
+        cell.source
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code" and tag in ["", *cell.metadata.get("tags", ())]
+        if text in cell.source
+    ]
 
 
 def executed(path, output, **parameters):

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import nbformat
 import numpy as np
 import pytest
 import safetensors.torch
@@ -13,14 +12,10 @@ import torch
 
 import small_training
 from reacher.task import OBSERVATION_SIZE
-from tutorial.paths import NOTEBOOK
+from small_training import code_cells
 from tutorial.run import load_network, load_run
 
-[CELL] = [  # of section 12, "Keep it, and play"
-    cell.source
-    for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-    if cell.cell_type == "code" and "actor_best.safetensors" in cell.source
-]
+[CELL] = code_cells(text="actor_best.safetensors")  # of section 12, "Keep it, and play"
 NEW_SESSION = f"""from pathlib import Path
 import helpers
 helpers.definitions()

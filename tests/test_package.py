@@ -4,11 +4,11 @@ import ast
 import os
 import re
 
-import nbformat
 import pytest
 
 import reacher
-from tutorial.paths import NOTEBOOK, PROJECT
+from small_training import code_cells
+from tutorial.paths import PROJECT
 
 MAY_IMPORT = {  # of our own packages; research may import all, and nobody imports research
     "reacher": set(),
@@ -43,10 +43,6 @@ def test_there_is_one_version():
 
 
 def test_the_cells_import_what_is_ours_from_helpers_alone():
-    found = {
-        name.split(".")[0]
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-        if cell.cell_type == "code"
-        for name in re.findall(r"^\s*(?:from|import) (\S+)", cell.source, re.MULTILINE)
-    }
-    assert found & {name.removesuffix(".py") for name in MAY_IMPORT} == {"helpers"}
+    source = "\n".join(code_cells())
+    imported = re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)
+    assert {*imported} & {name.removesuffix(".py") for name in MAY_IMPORT} == {"helpers"}

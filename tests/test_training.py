@@ -2,14 +2,21 @@
 
 import re
 
-import nbformat
 import numpy as np
 import pytest
 import torch
 from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
-from small_training import Stops, executed, joined, make_agent, make_plain_agent, outcome
+from small_training import (
+    Stops,
+    code_cells,
+    executed,
+    joined,
+    make_agent,
+    make_plain_agent,
+    outcome,
+)
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
@@ -178,9 +185,8 @@ def test_another_environment_is_learned_and_shown(notebook, tmp_path, capsys):
     space |= {"max_episodes": 1, "env_location": "gymnasium:Pendulum-v1", "train": True}
     space |= {"folder": tmp_path / "run", "environment": open_environment("", 2, 0)}
     space = vars(notebook) | space
-    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
-        if {"training", "log"} & {*cell.metadata.get("tags", ())}:
-            exec(cell.source, space)
+    for source in code_cells("training") + code_cells("log"):
+        exec(source, space)
     said = capsys.readouterr().out
     assert "without noise: mean -" in said and not re.search(r"\barms?\b", said)
     assert (tmp_path / "run" / "scores.csv").exists()
