@@ -7,6 +7,7 @@ import matplotlib
 import pytest
 import torch
 
+import small_training
 from browser import driver
 from lines import register
 from tutorial.notebook import definitions
@@ -34,3 +35,9 @@ def pytest_collection_modifyitems(items):
 def notebook():
     """The notebook's definitions; a missing name is an AttributeError that says which."""
     return definitions()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Episodes are short."""
+    small_training.shrink(monkeypatch.setattr)

@@ -26,9 +26,8 @@ np.save("actions.npy", policy(np.load("observations.npy")))
 """
 
 
-def test_an_agent_that_was_kept_acts_the_same_in_a_new_session(tmp_path, monkeypatch):
+def test_an_agent_that_was_kept_acts_the_same_in_a_new_session(small, tmp_path, monkeypatch):
     """Which has only the notebook's file and what the training left."""
-    small_training.shrink(monkeypatch.setattr)
     monkeypatch.chdir(tmp_path)
     agent = small_training.train("run", episodes=1)
     observations = np.random.default_rng(0).standard_normal((20, OBSERVATION_SIZE), np.float32)

@@ -220,9 +220,8 @@ def test_noise_in_the_weights_fades_with_the_learning_rates():
         np.testing.assert_array_equal(quarter, whole / 4)
 
 
-def test_after_learning_the_agent_plays_without_noise(notebook, monkeypatch):
+def test_after_learning_the_agent_plays_without_noise(notebook, small):
     """It scores as its mean weights do, and neither memory nor weights change."""
-    small_training.shrink(monkeypatch.setattr)
     agent = small_training.make_agent("an end of learning")
     environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn

@@ -17,11 +17,6 @@ from tutorial.notebook import definitions
 from tutorial.run import load_run
 
 
-@pytest.fixture
-def small(monkeypatch):
-    small_training.shrink(monkeypatch.setattr)
-
-
 @pytest.fixture(scope="session")
 def uncut(tmp_path_factory):
     """`uncut(kind, engine)`: what a training in one go leaves."""
