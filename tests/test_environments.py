@@ -146,6 +146,8 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
     _, *steps = answers(env, 4)
     found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
     assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]
+    with pytest.raises(ValueError, match="every must be from 1"):
+        DelayedRewards(env, every=0)
 
 
 def test_an_environment_that_breaks_the_interface_is_named(register, monkeypatch, capsys):
