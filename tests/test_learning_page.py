@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 from test_machine import beside_pytorch, needs_node, node
-from test_page import run, show, text, value, wait_for  # noqa: F401
+from test_page import run, show, text  # noqa: F401
 
 import helpers
 import torch_phases
+from browser import value, wait_for
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
