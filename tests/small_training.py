@@ -67,9 +67,8 @@ def train(folder, kind="default", episodes=6, environment=None, evaluate=False, 
     agent = make_agent(kind, **chosen)
     options = {"save_every": 1, "metadata": {"seed": 0}} | options
     options.setdefault("resume", (Path(folder) / "state.pt").exists())
-    options.setdefault(
-        "evaluation", Evaluation(open_environment("", ARMS, SEED), 2) if evaluate else None
-    )
+    if evaluate:
+        options["evaluation"] = Evaluation(open_environment("", ARMS, SEED), 2)
     definitions().train_agent(environment, agent, folder, episodes, **options)
     return agent
 
@@ -101,7 +100,7 @@ def code_cells(tag="", text="", path=NOTEBOOK):
     ]
 
 
-def executed(path, output, **parameters):
+def execute(path, output, **parameters):
     """What the cells of a notebook show, which papermill executes in its own folder."""
     options = {"kernel_name": "python3", "cwd": str(path.parent), "progress_bar": False}
     options["request_save_on_cell_execute"] = False

@@ -22,11 +22,8 @@ from tutorial.settings import check_parameters
 
 def printed(path):
     """What the cells printed."""
-    return "".join(
-        output.get("text", "")
-        for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-    )
+    cells = nbformat.read(path, as_version=4).cells
+    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from small_training import executed, make_batch
+from small_training import execute, make_batch
 from tutorial.environments import Task
 from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
@@ -29,10 +29,8 @@ def test_the_smaller_of_two_target_critics_counts(monkeypatch):
     learner, batch = make("TD3"), make_batch()
     with torch.no_grad():
         actions = learner.target_actor(batch.next_observations)
-        one, other = (
-            critic(batch.next_observations, actions)
-            for critic in (learner.target_critic, learner.target_critic_2)
-        )
+        critics = learner.target_critic, learner.target_critic_2
+        one, other = (critic(batch.next_observations, actions) for critic in critics)
         values = learner.critic(batch.observations, batch.actions)
         shift = (one - other).mean()  # so that now one is smaller, now the other
         learner.target_critic_2.layers[-1].bias += shift
@@ -166,6 +164,6 @@ def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror():
 @pytest.mark.parametrize("path, figures", [(EXTENSIONS, 2), (DOC / "reports.ipynb", 1)])
 def test_a_notebook_runs_from_its_own_folder(tmp_path, path, figures):
     """As a kernel starts it; each of its agents is compiled."""
-    outputs = executed(path, tmp_path / "out.ipynb", episodes=1)
+    outputs = execute(path, tmp_path / "out.ipynb", episodes=1)
     assert not any("engine: torch" in output.get("text", "") for output in outputs)
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= figures

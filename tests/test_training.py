@@ -8,15 +8,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
-from small_training import (
-    Stops,
-    code_cells,
-    executed,
-    joined,
-    make_agent,
-    make_plain_agent,
-    outcome,
-)
+from small_training import Stops, code_cells, execute, joined, make_agent, make_plain_agent, outcome
 from tutorial.environments import open_environment
 from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
@@ -121,10 +113,9 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, tmp_path, capsy
     shown = capsys.readouterr().out
     for word in ("episode   3: score 10, average 10", "Q ", "TD error "):
         assert word in shown
-    best, last, second = (
-        load_file(tmp_path / f"{path}.safetensors")["layers.0.weight"]
-        for path in ("three/actor_best", "three/actor_last", "two/actor_last")
-    )
+    paths = "three/actor_best", "three/actor_last", "two/actor_last"
+    actors = (load_file(tmp_path / f"{path}.safetensors") for path in paths)
+    best, last, second = (actor["layers.0.weight"] for actor in actors)
     assert torch.equal(best, second) and not torch.equal(best, last)
 
 
@@ -194,7 +185,7 @@ def test_another_environment_is_learned_and_shown(notebook, tmp_path, capsys):
 
 def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
     options = {"train": False, "num_agents": 3, "out_dir": str(tmp_path / "runs")}
-    outputs = executed(NOTEBOOK, tmp_path / "show.ipynb", **options)
+    outputs = execute(NOTEBOOK, tmp_path / "show.ipynb", **options)
     told = "".join(output.get("text", "") for output in outputs)
     assert not [*tmp_path.glob("runs/*")]
     assert re.search(r"solved at episode: 100\b", told)

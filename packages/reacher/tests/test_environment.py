@@ -259,14 +259,8 @@ def test_make_vec_gives_the_simulation_of_many():
 
 
 def test_seeds():
-    env, first = gymnasium.make(ENV_ID), gymnasium.make(ENV_ID).reset(seed=4)[0]
-    by_chance = env.reset()[0]
-    np.testing.assert_array_equal(env.reset(seed=4)[0], first)
-    goes_on = env.reset()[0]
-    others = (
-        by_chance,
-        goes_on,
-        gymnasium.make(ENV_ID).reset(seed=5)[0],
-        gymnasium.make(ENV_ID).reset()[0],
-    )
-    assert len(np.unique([first, *others], axis=0)) == 5
+    env, other, third = (gymnasium.make(ENV_ID) for _ in range(3))
+    resets = (env, None), (env, 4), (env, None), (other, None), (third, 5)
+    seen = [one.reset(seed=seed)[0] for one, seed in resets]
+    np.testing.assert_array_equal(third.reset(seed=4)[0], seen[1])
+    assert len(np.unique(seen, axis=0)) == 5

@@ -353,9 +353,6 @@ def test_the_tree_finds_the_leaves_that_the_notebook_finds(show, notebook):
         tree = notebook.SumTree(4)
         tree.update(np.arange(4), row)
         expected += tree.find(np.array([number])).tolist()
-    found = driver.execute_script(
-        "return arguments[0].map((row, k) => figure.find(figure.sums(row), arguments[1][k]).leaf)",
-        priorities.tolist(),
-        numbers.tolist(),
-    )
+    find = "arguments[0].map((row, k) => figure.find(figure.sums(row), arguments[1][k]).leaf)"
+    found = driver.execute_script(f"return {find}", priorities.tolist(), numbers.tolist())
     assert found == expected and set(found) == set(range(4))
