@@ -71,16 +71,6 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments():
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
 
 
-def make_layer(notebook, inputs, outputs):
-    """A layer of which every sigma differs, so that a transposed or shared one is seen."""
-    torch.manual_seed(0)
-    layer = notebook.NoisyLinear(inputs, outputs, sigma=0.5)
-    with torch.no_grad():
-        layer.sigma_weight.uniform_(0.1, 1.0)
-        layer.sigma_bias.uniform_(0.1, 1.0)
-    return layer
-
-
 def factors(noise, layer):
     """f(epsilon) = sgn(epsilon) sqrt(|epsilon|) of inputs and outputs, number by number."""
     scaled = [math.copysign(math.sqrt(abs(e)), e) for e in noise.tolist()]
@@ -103,7 +93,10 @@ def test_initialisation_is_that_of_the_paper(notebook):
 
 def test_every_row_has_the_factorised_noise_itself(notebook):
     """eps_ij = f(eps_i) f(eps_j), spelled out as a weight matrix; and one draw serves all rows."""
-    layer, x, noise = make_layer(notebook, 4, 3), torch.randn(7, 4), torch.randn(7, 7)
+    torch.manual_seed(0)
+    layer, x, noise = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(7, 4), torch.randn(7, 7)
+    for sigma in (layer.sigma_weight, layer.sigma_bias):
+        sigma.data.uniform_(0.1, 1.0)  # all differ, so a transposed or shared one is seen
     for k in range(7):
         noise_in, noise_out = factors(noise[k], layer)
         weight = layer.weight + layer.sigma_weight * torch.outer(noise_out, noise_in)
