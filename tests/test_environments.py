@@ -152,9 +152,7 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
 
 def test_an_environment_that_breaks_the_interface_is_named(register, monkeypatch, capsys):
     for value in ("no", 0):
-        monkeypatch.setattr(
-            Line, "step", lambda line, action, value=value: (line.observe(), 0.0, value, False, {})
-        )
+        monkeypatch.setattr(Line, "step", lambda line, _: (line.observe(), 0.0, value, False, {}))
         env = opened(register())
         env.reset()
         with pytest.raises(TypeError, match=rf"test/Line-v3: terminated is {value!r}, neither"):

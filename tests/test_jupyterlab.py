@@ -44,9 +44,8 @@ def lab(driver, tmp_path_factory):
     options += ["--ServerApp.port_retries=0", "--expose-app-in-browser"]
     command = [sys.executable, "-m", "jupyterlab", *commands.lab_options(copy), *options]
     log = (tmp_path_factory.mktemp("lab") / "log").open("w")
-    server = subprocess.Popen(
-        command, cwd=PROJECT, env=commands.lab_environment(), stdout=log, stderr=log
-    )
+    place = {"cwd": PROJECT, "env": commands.lab_environment()}
+    server = subprocess.Popen(command, stdout=log, stderr=log, **place)
 
     def up():
         assert server.poll() is None, log.name
