@@ -94,18 +94,20 @@ def test_lumps_are_paid_in_time_and_arms_may_see_clock_and_earnings(register):
         np.testing.assert_array_equal(seen[k][1:], [*since, *np.zeros((3 - len(since), 33))])
 
 
+def start(*words):
+    options = {"cwd": PROJECT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
+    return subprocess.Popen([sys.executable, "-m", "dask", *words], **options)
+
+
 def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
     """A scheduler and two workers as processes of their own. When the first training is stored,
     both workers are at other trainings, and one of them is killed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    scheduler = ["scheduler", "--port", address.rpartition(":")[2], "--no-dashboard"]
-    worker = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-    options = {"cwd": PROJECT, "env": os.environ | {"OMP_NUM_THREADS": "1"}}
-    dask = [sys.executable, "-m", "dask"]
-    words = [*dask, *scheduler], [*dask, *worker], [*dask, *worker]
-    processes = [subprocess.Popen(each, **options) for each in words]
+    words = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    processes = [start("scheduler", "--port", address.rpartition(":")[2], "--no-dashboard")]
+    processes += [start(*words) for _ in range(2)]
     good = [small(seed, episodes=4) for seed in range(3)]
     bad = small(0, "bad", mirrors=True)  # which a pendulum has not; `check` would have said so
     killed = []
