@@ -1,7 +1,5 @@
 """Fixtures: the notebook's definitions without its training, an environment, and a browser."""
 
-from __future__ import annotations
-
 import signal
 
 import hypothesis
@@ -9,10 +7,10 @@ import matplotlib
 import pytest
 import torch
 
+import small_training
 from browser import driver
 from lines import register
 from tutorial.notebook import definitions
-from tutorial.settings import make_settings
 
 matplotlib.use("Agg")  # no windows; in this process only, for kernels draw into their notebooks
 torch.set_num_threads(1)  # as in the notebook: so small networks lose time by more
@@ -39,7 +37,7 @@ def notebook():
     return definitions()
 
 
-@pytest.fixture(scope="session")
-def defaults(notebook):
-    """`defaults(n_step=5, ...)`: the default hyperparameters with overrides."""
-    return lambda **overrides: make_settings(notebook.Hyperparameters, "default", overrides)
+@pytest.fixture
+def small(monkeypatch):
+    """Episodes are short."""
+    small_training.shrink(monkeypatch.setattr)

@@ -1,10 +1,9 @@
 """An environment of Gymnasium whose ends a test chooses."""
 
-from __future__ import annotations
-
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 
 class Line(gymnasium.Env):
@@ -42,12 +41,10 @@ class Line(gymnasium.Env):
 def register(monkeypatch):
     """`register(end=..., action_space=..., ...)` registers a Line and returns its name."""
     monkeypatch.setattr(Line, "made", [])
-    known = dict(gymnasium.registry)
 
-    def add(**options):
-        gymnasium.register("test/Line-v3", lambda: Line(**options), disable_env_checker=True)
-        return "test/Line-v3"
+    def add(name="test/Line-v3", **options):
+        spec = EnvSpec(name, lambda: Line(**options), disable_env_checker=True)
+        monkeypatch.setitem(gymnasium.registry, name, spec)
+        return name
 
-    yield add
-    for name in set(gymnasium.registry) - set(known):
-        del gymnasium.registry[name]
+    return add

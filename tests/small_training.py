@@ -1,17 +1,18 @@
 """A whole training made small: what the notebook does, in short episodes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
+import nbformat
 import numpy as np
+import papermill
 import torch
 
 from reacher import task
 from tutorial.environments import open_environment
 from tutorial.evaluation import SEED, Evaluation
 from tutorial.notebook import definitions
+from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 
 ARMS, DECISIONS = 2, 14  # of an episode
@@ -39,10 +40,11 @@ def shrink(patch=setattr) -> None:
     patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
 
 
-def make_agent(kind="default", agent=None, learner=None, **overrides):
+def make_agent(kind="default", agent=None, learner=None, task=None, **overrides):
     cells = definitions()
     settings = cells.Hyperparameters(**SMALL | KINDS[kind] | overrides)
-    made = (agent or cells.Agent)(settings, seed_everything(0), learner or cells.DDPG)
+    options = {"learner_class": learner or cells.DDPG, "task": task or cells.ARMS}
+    made = (agent or cells.Agent)(settings, seed_everything(0), **options)
     if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
         made.schedules.scores.append(100.0)
     return made
@@ -65,11 +67,45 @@ def train(folder, kind="default", episodes=6, environment=None, evaluate=False, 
     agent = make_agent(kind, **chosen)
     options = {"save_every": 1, "metadata": {"seed": 0}} | options
     options.setdefault("resume", (Path(folder) / "state.pt").exists())
-    options.setdefault(
-        "evaluation", Evaluation(open_environment("", ARMS, SEED), 2) if evaluate else None
-    )
+    if evaluate:
+        options["evaluation"] = Evaluation(open_environment("", ARMS, SEED), 2)
     definitions().train_agent(environment, agent, folder, episodes, **options)
     return agent
+
+
+class Stops:
+    """The real environment, in which something happens at a decision, such as the stop button."""
+
+    def __init__(self, decision, environment=None, what=KeyboardInterrupt):
+        self.environment = environment or open_environment("", ARMS, 0)
+        self.left, self.what = decision, what
+
+    def __getattr__(self, name):
+        return getattr(self.environment, name)
+
+    def step(self, actions):
+        self.left -= 1
+        if self.left == 0:
+            raise self.what
+        return self.environment.step(actions)
+
+
+def code_cells(tag="", text="", path=NOTEBOOK):
+    """Sources of the code cells that have this tag and text, in order."""
+    return [
+        cell.source
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "code" and tag in ["", *cell.metadata.get("tags", ())]
+        if text in cell.source
+    ]
+
+
+def execute(path, output, **parameters):
+    """What the cells of a notebook show, which papermill executes in its own folder."""
+    options = {"kernel_name": "python3", "cwd": str(path.parent), "progress_bar": False}
+    options["request_save_on_cell_execute"] = False
+    cells = papermill.execute_notebook(path, output, parameters, **options).cells
+    return [shown for cell in cells for shown in cell.get("outputs", ())]
 
 
 def left_by(folder, agent=None) -> dict:
@@ -96,6 +132,13 @@ def split_rows(rows, size=33):
     """The notebook's Batch from rows (..., size + actions + 2 + size), such as random numbers."""
     parts = torch.as_tensor(rows).split([size, rows.shape[-1] - 2 * size - 2, 1, 1, size], dim=-1)
     return definitions().Batch(*parts[:2], parts[2][..., 0], parts[3][..., 0], parts[4])
+
+
+def make_batch(size=16, seed=0):
+    """Random transitions of three observations and two actions."""
+    rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
+    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), 0.9
+    return split_rows(rows, 3)
 
 
 def joined(batches):

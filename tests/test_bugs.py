@@ -1,7 +1,5 @@
 """The museum of bugs: every edit applies and counts, every probe finds its bug and only that."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -14,13 +12,10 @@ PAGE = (DOC / "bugs.md").read_text(encoding="utf-8")
 WRONG = [name for name, bug in BUGS.items() if bug.number]
 
 
-def section(name):
-    """The page's text on a bug."""
-    return PAGE.partition(f"## {BUGS[name].title}\n")[2].partition("\n## ")[0]
-
-
 def probe_of(name):
-    return re.search(r"```python\n(.+?)```", section(name), re.DOTALL)[1]
+    """The first code in the page's section on a bug."""
+    section = PAGE.partition(f"## {BUGS[name].title}\n")[2].partition("\n## ")[0]
+    return re.search(r"```python\n(.+?)```", section, re.DOTALL)[1]
 
 
 def reader(name, **others):

@@ -3,9 +3,10 @@
 What runs here is the cell that prints such a line, with definitions as they are and with a mistake.
 """
 
-import nbformat
 import pytest
+import torch
 
+from small_training import code_cells
 from tutorial import notebook as loader
 from tutorial.paths import NOTEBOOK
 
@@ -44,27 +45,12 @@ MISTAKES = {  # text of the code, what somebody makes of it, and of the cell tha
 }
 
 
-def cell_with(text):
-    """The last code cell whose output is compared and that has this text; nbval reads its tag."""
-    *_, found = (
-        cell.source
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-        if cell.cell_type == "code"
-        and text in cell.source
-        and "nbval-check-output" in cell.metadata.get("tags", ())
-    )
-    return found
-
-
 def printed(source, edits, capsys):
     """What a cell prints with the definitions, an edit of these and of its own text."""
-    names = vars(loader.load_definitions(NOTEBOOK, edits)) | {
-        "passed_2": 0,
-        "passed_4": 0,
-        "passed_5": 0,
-    }
-    four = [names["torch"].zeros(4, size) for size in (33, 4, 33)]
-    names["memories"] = names["Batch"](*four[:2], *[four[0][:, 0]] * 2, four[2])
+    names = vars(loader.load_definitions(NOTEBOOK, edits))
+    names |= dict.fromkeys(("passed_2", "passed_4", "passed_5"), 0)
+    seen, actions, numbers = torch.zeros(4, 33), torch.zeros(4, 4), torch.zeros(4)
+    names["memories"] = names["Batch"](seen, actions, numbers, numbers, seen)
     for edit in edits:
         source = source.replace(*edit)
     exec(source, names)
@@ -74,5 +60,5 @@ def printed(source, edits, capsys):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_planted_mistake_changes_a_line_that_nbval_compares(mistake, capsys):
     old, new, text = MISTAKES[mistake]
-    cell = cell_with(text)
+    cell = code_cells("nbval-check-output", text)[-1]
     assert printed(cell, [], capsys) != printed(cell, [(old, new)], capsys)

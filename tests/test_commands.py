@@ -1,9 +1,8 @@
 """The commands: what `make run` leaves, in good times and bad, and what `make` hands on."""
 
-from __future__ import annotations
-
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,48 +13,38 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import small_training
+from small_training import code_cells
 from tutorial import commands, execute
 from tutorial.notebook import parameters_of
 from tutorial.paths import NOTEBOOK, PROJECT
 from tutorial.settings import check_parameters
 
 
-def small_notebook(path, *cells):
-    """A notebook with parameters, results beside it, and these cells, code or Markdown."""
-    parameters = new_code_cell(
-        'preset = "default"\noverrides = {}\nseed = 0\nnum_agents = 1\nmax_episodes = 1\n'
-        'env_location = ""\ntrain = True\nn_step = 3\n'
-        f"out_dir = {str(path.parent / 'trained')!r}",
-        metadata={"tags": ["parameters"]},
-    )
-    made = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-    language = {"language_info": {"name": "python"}}
-    nbformat.write(new_notebook(cells=[parameters, *made], metadata=language), path)
-    return path
-
-
 def printed(path):
     """What the cells printed."""
-    return "".join(
-        output.get("text", "")
-        for cell in nbformat.read(path, as_version=4).cells
-        for output in cell.get("outputs", [])
-    )
+    cells = nbformat.read(path, as_version=4).cells
+    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
 
 
 @pytest.fixture
 def make_run(tmp_path, monkeypatch):
-    """`make_run(cells, *arguments)`: what `make run` returns for a notebook with these cells."""
+    """`make_run(cells, *arguments)`: what `make run` returns for a notebook with these cells.
+
+    They come after the notebook's parameters, and are code or Markdown.
+    """
     monkeypatch.setattr(execute, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(execute, "NOTEBOOK", tmp_path / "in.ipynb")
+    [source] = code_cells("parameters")
+    source += f"\nout_dir = {str(tmp_path / 'trained')!r}"
 
     def result(cells, *arguments):
-        monkeypatch.setattr(execute, "NOTEBOOK", small_notebook(tmp_path / "in.ipynb", *cells))
-        return execute.main([*map(str, arguments)])
+        made = [new_code_cell(source, metadata={"tags": ["parameters"]})]
+        made += [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+        about = {"language_info": {"name": "python"}}
+        nbformat.write(new_notebook(cells=made, metadata=about), execute.NOTEBOOK)
+        return execute.main([*arguments])
 
     return result
-
-
-# ------------------------------------------------------------------------------------------- run
 
 
 def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, capsys):
@@ -138,17 +127,14 @@ def test_ctrl_c_and_sigterm_say_how_to_go_on(make_run, tmp_path, capsys, number)
         # Again as a reader would: one that arrives in a destructor or a callback may get lost.
         f"for _ in range(20): os.kill(os.getppid(), signal.{number}); time.sleep(15)",
     ]
-    assert make_run(cells, "mine", "-y", "{n_step: 5}") == 130
+    assert make_run(cells, "mine", "-y", "{seed: 5}") == 130
     signal.signal(signal.SIGTERM, before)
     said = capsys.readouterr().out
     assert "Stopped." in said and "Traceback" not in said
-    expected = "python3 -m tutorial.commands run mine -y '{n_step: 5}' -p train resume"
+    expected = "python3 -m tutorial.commands run mine -y '{seed: 5}' -p train resume"
     assert said.strip().splitlines()[-1].strip() == expected
     assert "now" in (tmp_path / "runs" / "mine.html").read_text()
     check_parameters(parameters_of(nbformat.read(NOTEBOOK, as_version=4)) | {"train": "resume"})
-
-
-# ------------------------------------------------------------------------------------- the others
 
 
 def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
@@ -196,19 +182,18 @@ def test_an_unknown_command_lists_those_there_are(capsys):
     [
         ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
         ("", ["help"]),
-        ("run mine -p seed 3", None),
+        ("run mine -p seed 3", []),
     ],
 )
 def test_make_hands_on_what_follows_a_command(command, called):
-    outside = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-    outside.pop("OPTIONS", None)  # of a make that runs the tests
-    done = subprocess.run(
-        f"make -n {command}", cwd=PROJECT, capture_output=True, text=True, shell=True, env=outside
-    )
+    of_make = re.compile("MAKE|^OPTIONS$")  # of one that runs the tests
+    outside = {name: os.environ[name] for name in os.environ if not of_make.search(name)}
+    options = {"cwd": PROJECT, "capture_output": True, "text": True, "env": outside}
+    done = subprocess.run(["make", "-n", *shlex.split(command)], **options)
     found = [line.split()[3:] for line in done.stdout.splitlines() if "commands" in line]
-    assert found == ([] if called is None else [called])
-    assert (done.returncode == 0) == (called is not None)
-    assert called is not None or 'OPTIONS="-p' in done.stderr + done.stdout
+    assert found == ([called] if called else [])
+    assert (done.returncode == 0) == bool(called)
+    assert called or 'OPTIONS="-p' in done.stderr + done.stdout
     assert len(done.stdout) < 1_000
 
 

@@ -1,7 +1,5 @@
 """Environments of Gymnasium, as the notebook opens them."""
 
-from __future__ import annotations
-
 import json
 
 import gymnasium
@@ -148,13 +146,13 @@ def test_rewards_of_copies_that_end_apart_can_be_delayed(register):
     _, *steps = answers(env, 4)
     found = np.array([rewards for _, rewards, *_ in steps]).T.tolist()
     assert found == [[0.5] * 4, [0, 1.5, 0, 1.5], [0, 1.5, 1.5, 0]]
+    with pytest.raises(ValueError, match="every must be from 1"):
+        DelayedRewards(env, every=0)
 
 
 def test_an_environment_that_breaks_the_interface_is_named(register, monkeypatch, capsys):
     for value in ("no", 0):
-        monkeypatch.setattr(
-            Line, "step", lambda line, action, value=value: (line.observe(), 0.0, value, False, {})
-        )
+        monkeypatch.setattr(Line, "step", lambda line, _: (line.observe(), 0.0, value, False, {}))
         env = opened(register())
         env.reset()
         with pytest.raises(TypeError, match=rf"test/Line-v3: terminated is {value!r}, neither"):

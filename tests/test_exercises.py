@@ -1,30 +1,20 @@
 """The notebook's exercises: as they are given, with wrong answers, and with the solutions."""
 
-from __future__ import annotations
-
 import re
 
-import nbformat
 import numpy as np
 import pytest
 
+from small_training import code_cells
 from tutorial import exercises
 from tutorial.environments import open_environment
-from tutorial.paths import NOTEBOOK
 
 NAMES = (
     "my_policy my_targets my_soft_update my_n_step_return my_step_down my_noise "
     "MirroredCritic my_noise_probe my_networks"
 ).split()
-
-
-def cells_with(tag):
-    """Sources of the code cells with a tag, in order."""
-    return [
-        cell.source
-        for cell in nbformat.read(NOTEBOOK, as_version=4).cells
-        if cell.cell_type == "code" and tag in cell.metadata.get("tags", ())
-    ]
+GIVEN, SOLVED = code_cells("exercise"), code_cells("solution")
+EACH = pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 
 
 @pytest.fixture
@@ -34,33 +24,27 @@ def space(notebook, monkeypatch):
     return {**vars(notebook), "environment": open_environment("", 20, 0), "num_agents": 20}
 
 
-def name_of(source):
-    (name,) = [name for name in NAMES if f" {name}(" in source]
-    return name
+def test_each_exercise_has_a_solution():
+    assert len(GIVEN) == len(SOLVED) == len(NAMES)
 
 
-def test_each_exercise_has_a_solution_in_the_same_order():
-    given, solved = ([*map(name_of, cells_with(tag))] for tag in ("exercise", "solution"))
-    assert given == solved == list(NAMES)
-
-
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+@EACH
 def test_an_exercise_runs_as_given_and_asks_for_an_answer(space, capsys, number):
     """A gap gets no hint yet, which would tell the answer to somebody who only reads."""
-    exec(cells_with("exercise")[number], space)
+    exec(GIVEN[number], space)
     said = capsys.readouterr().out
     assert "Hint:" not in said and "is right" not in said
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+@EACH
 def test_a_solution_passes(space, capsys, number):
-    exec(cells_with("exercise")[number] + "\n" + cells_with("solution")[number], space)
+    exec(GIVEN[number] + "\n" + SOLVED[number], space)
     assert f"Exercise {number + 1} is right" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [*map(exercises.EXERCISES.index, exercises.IN_USE)])
 def test_a_right_answer_is_not_replaced_by_the_solution(space, number):
-    given, solution = cells_with("exercise")[number], cells_with("solution")[number]
+    given, solution = GIVEN[number], SOLVED[number]
     exec(given + "\n" + solution, space)
     answer = space[NAMES[number]]  # as a reader's own would be
     exec(given[given.rindex("\npassed") :] + "\n" + solution, space)
@@ -161,7 +145,7 @@ def exercise_of(source):
 @pytest.mark.parametrize("source, told", WRONG, ids=[told for _, told in WRONG])
 @pytest.mark.filterwarnings("ignore")  # of what goes wrong in an answer
 def test_a_wrong_answer_is_told_its_mistake(space, capsys, source, told):
-    given = cells_with("exercise")[exercise_of(source)]
+    given = GIVEN[exercise_of(source)]
     exec(given, space)
     capsys.readouterr()
     exec(source + given[given.rindex("\n") :], space)

@@ -1,17 +1,14 @@
 """The edits of doc/extensions.ipynb: their formulas, their engine, and the notebook as a whole."""
 
-from __future__ import annotations
-
 import copy
 import math
 
 import numpy as np
-import papermill
 import pytest
 import torch
 from torch import nn
 
-from small_training import split_rows
+from small_training import execute, make_batch
 from tutorial.environments import Task
 from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
@@ -20,37 +17,20 @@ ROUNDING = 2.0**-24  # relative, float32
 SMALL = Task(np.ones(3, np.float32), 2, None, "small")
 
 
-def make_batch():
-    """Sixteen transitions of three observations and two actions."""
-    rows = np.random.default_rng(0).standard_normal((16, 10), np.float32)
-    rows[..., 3:5], rows[..., 6] = np.tanh(rows[..., 3:5]), 0.9
-    return split_rows(rows, 3)
+def make(name, **overrides):
+    """A small learner of this kind."""
+    torch.manual_seed(0)
+    settings = definitions().Hyperparameters(hidden_units=16, batch_size=16, **overrides)
+    return learner_with("noisy_networks", name)(settings, SMALL)
 
 
-@pytest.fixture
-def make(defaults):
-    """`make(name)`: a small learner of this kind."""
-
-    def make(name, **overrides):
-        torch.manual_seed(0)
-        settings = defaults(hidden_units=16, batch_size=16, **overrides)
-        return learner_with("noisy_networks", name)(settings, SMALL)
-
-    return make
-
-
-# ------------------------------------------------------------------------------------------- TD3
-
-
-def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
+def test_the_smaller_of_two_target_critics_counts(monkeypatch):
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     learner, batch = make("TD3"), make_batch()
     with torch.no_grad():
         actions = learner.target_actor(batch.next_observations)
-        one, other = (
-            critic(batch.next_observations, actions)
-            for critic in (learner.target_critic, learner.target_critic_2)
-        )
+        critics = learner.target_critic, learner.target_critic_2
+        one, other = (critic(batch.next_observations, actions) for critic in critics)
         values = learner.critic(batch.observations, batch.actions)
         shift = (one - other).mean()  # so that now one is smaller, now the other
         learner.target_critic_2.layers[-1].bias += shift
@@ -61,7 +41,7 @@ def test_the_smaller_of_two_target_critics_counts(make, monkeypatch):
     torch.testing.assert_close(learner.learn_critic(batch), expected)
 
 
-def test_target_actions_are_smoothed_as_in_the_paper(make):
+def test_target_actions_are_smoothed_as_in_the_paper():
     """Normal noise of 0.2, clipped to 0.5; the action clipped to [-1, 1]. By the same formula."""
     learner, asked = make("TD3"), []
     learner.target_critic = learner.target_critic_2 = lambda s, a: asked.append(a) or a.sum(1)
@@ -77,7 +57,7 @@ def test_target_actions_are_smoothed_as_in_the_paper(make):
         assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / draws)
 
 
-def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeypatch):
+def test_td3_learns_twice_before_its_actor_and_targets_follow_once(monkeypatch):
     """The first half of a batch moves the critics alone; rows keep their weights and errors."""
     monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
     batch, weights = make_batch(), torch.linspace(0.1, 1, 16)
@@ -86,11 +66,9 @@ def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeyp
     before = {name: copy.deepcopy(getattr(by_hand, name).state_dict()) for name in names}
     noise = torch.ones(1, learner.noise_size)
     errors, _ = learner.learn(batch, weights, noise)
-    halves = [type(batch)(*(part[rows] for part in batch)) for rows in (slice(8), slice(8, 16))]
-    found = [
-        by_hand.learn_critic(half, w) for half, w in zip(halves, weights.split(8), strict=True)
-    ]
-    by_hand.learn_actor(halves[1], noise)
+    halves = slice(8), slice(8, 16)
+    found = [by_hand.learn_critic(batch.at(half), weights[half]) for half in halves]
+    by_hand.learn_actor(batch.at(halves[1]), noise)
     torch.testing.assert_close(errors, torch.cat(found))
     for name in names:
         new = getattr(learner, name).state_dict()
@@ -100,18 +78,14 @@ def test_td3_learns_twice_before_its_actor_and_targets_follow_once(make, monkeyp
             torch.testing.assert_close(target[key], old.lerp(new[key], learner.tau))
 
 
-# ------------------------------------------------------------------------------------------ D4PG
-
-
 @pytest.mark.parametrize("span", [1.0, 3.0], ids=["inside", "beyond the ends"])
 def test_the_projection_is_that_of_the_paper(span):
     """Algorithm 1 of Bellemare et al. (2017), in float64, one number at a time."""
     generator, atoms = np.random.default_rng(0), np.linspace(0, 13, 51)
     probabilities = generator.dirichlet(np.full(51, 0.1), 20).astype(np.float32)
     returns = np.float32(6.5 + span * (generator.uniform(0, 13, (20, 51)) - 6.5))
-    found = extensions().project(
-        *map(torch.from_numpy, (returns, probabilities, np.float32(atoms)))
-    )
+    given = map(torch.from_numpy, (returns, probabilities, np.float32(atoms)))
+    found = extensions().project(*given)
     expected = np.zeros((20, 51))
     for k, j in np.ndindex(20, 51):
         place = np.clip(float(returns[k, j]), 0, 13) / 13 * 50
@@ -122,7 +96,7 @@ def test_the_projection_is_that_of_the_paper(span):
     np.testing.assert_allclose(found, expected, rtol=0, atol=4 * 50 * ROUNDING)
 
 
-def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
+def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean():
     """Returns of 0 or 12 with equal probability and no future, whatever is seen and done."""
     learner, batch = make("D4PG", critic_learning_rate=1e-2), make_batch()
     chance = np.random.default_rng(0)
@@ -135,9 +109,6 @@ def test_a_categorical_critic_learns_two_outcomes_and_not_their_mean(make):
     near = [found[(learner.critic.atoms - outcome).abs() < 0.5].sum() for outcome in (0, 12)]
     assert min(near) > 0.4 and sum(near) > 0.95
     assert learner.critic.atoms[-1] == pytest.approx(0.4 / 0.03)  # as rewards and discount say
-
-
-# ---------------------------------------------------------------------------------------- CrossQ
 
 
 def test_the_written_out_normalization_is_pytorchs():
@@ -156,7 +127,7 @@ def test_the_written_out_normalization_is_pytorchs():
     torch.testing.assert_close(ours(x), theirs(x))
 
 
-def test_crossq_learns_from_one_joint_pass(make):
+def test_crossq_learns_from_one_joint_pass():
     """Its gradient is that of the squared error with y held fixed."""
     learner, batch = make("CrossQ"), make_batch()
     assert learner.target_critic is learner.critic and learner.target_actor is learner.actor
@@ -175,11 +146,8 @@ def test_crossq_learns_from_one_joint_pass(make):
     assert not learner.critic.training
 
 
-# ----------------------------------------------------------------------------------- Remembering
-
-
-def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(defaults):
-    learner = extensions().Remembering(defaults(hidden_units=16))
+def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror():
+    learner = extensions().Remembering(definitions().Hyperparameters(hidden_units=16))
     now, moments, actions = torch.randn(8, 33), torch.randn(8, 3, 33), torch.randn(8, 4).tanh()
     moments[:, :, 30], moments[:, 2] = 1, 0  # the last one is still to come
 
@@ -193,22 +161,9 @@ def test_a_critic_that_remembers_adds_up_moments_in_any_order_and_mirror(default
     assert not torch.isclose(value(moments[:, [0, 0, 2]], torch.ones(37)), expected).any()
 
 
-# --------------------------------------------------------------------------- the notebook, the runs
-
-
 @pytest.mark.parametrize("path, figures", [(EXTENSIONS, 2), (DOC / "reports.ipynb", 1)])
 def test_a_notebook_runs_from_its_own_folder(tmp_path, path, figures):
     """As a kernel starts it; each of its agents is compiled."""
-    executed = papermill.execute_notebook(
-        path,
-        tmp_path / "out.ipynb",
-        cwd=str(DOC),
-        kernel_name="python3",
-        parameters={"episodes": 1},
-        progress_bar=False,
-        request_save_on_cell_execute=False,
-    )
-    outputs = [output for cell in executed.cells for output in cell.get("outputs", ())]
-    told = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert "engine: torch" not in told
+    outputs = execute(path, tmp_path / "out.ipynb", episodes=1)
+    assert not any("engine: torch" in output.get("text", "") for output in outputs)
     assert sum("image/png" in output.get("data", {}) for output in outputs) >= figures

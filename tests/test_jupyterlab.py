@@ -1,16 +1,14 @@
 """The notebook in JupyterLab as `make lab` opens it, in headless Chromium, with a live training."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess
 import sys
-import time
 
 import nbformat
 import pytest
 
+from browser import wait_for
 from tutorial import commands
 from tutorial.paths import NOTEBOOK, PROJECT
 
@@ -31,16 +29,6 @@ with helpers.live_arms(True, 3) as after_episode:
 """
 
 
-def wait_for(condition, what, timeout=120):
-    """The first true value of the condition."""
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.5)
-    pytest.fail(f"waited {timeout} s for {what}")
-
-
 @pytest.fixture(scope="module")
 def lab(driver, tmp_path_factory):
     """A browser that shows the stored notebook, with one more cell at its end."""
@@ -56,9 +44,8 @@ def lab(driver, tmp_path_factory):
     options += ["--ServerApp.port_retries=0", "--expose-app-in-browser"]
     command = [sys.executable, "-m", "jupyterlab", *commands.lab_options(copy), *options]
     log = (tmp_path_factory.mktemp("lab") / "log").open("w")
-    server = subprocess.Popen(
-        command, cwd=PROJECT, env=commands.lab_environment(), stdout=log, stderr=log
-    )
+    place = {"cwd": PROJECT, "env": commands.lab_environment()}
+    server = subprocess.Popen(command, stdout=log, stderr=log, **place)
 
     def up():
         assert server.poll() is None, log.name
@@ -66,11 +53,11 @@ def lab(driver, tmp_path_factory):
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
     try:
-        wait_for(up, "JupyterLab")
+        wait_for(up)
         driver.set_window_size(1400, 1500)
         driver.get(f"http://127.0.0.1:{port}/lab/tree/{copy.name}?token=test&reset")
         ready = "return panel?.sessionContext?.session?.kernel?.status == 'idle'"
-        wait_for(lambda: driver.execute_script(PANEL + ready), "the notebook's kernel")
+        wait_for(lambda: driver.execute_script(PANEL + ready))
         yield driver
     finally:
         driver.get("about:blank")
@@ -82,7 +69,7 @@ def lab(driver, tmp_path_factory):
 def test_every_picture_and_figure_is_there(lab):
     pictures = "const pictures = [...document.querySelectorAll('.jp-Notebook img')]; "
     loaded = "return pictures.length > 20 && pictures.every(it => it.complete)"
-    wait_for(lambda: lab.execute_script(pictures + loaded), "the pictures")
+    wait_for(lambda: lab.execute_script(pictures + loaded))
     missing = "return pictures.filter(it => !it.naturalWidth).map(it => it.alt)"
     assert lab.execute_script(pictures + missing) == []
     assert len(lab.find_elements("css selector", ".jp-OutputArea iframe")) >= 2
@@ -96,21 +83,21 @@ def test_arms_are_live_while_the_cell_runs(lab):
     )
     frames = "iframe[name^=live-]"
     busy = "return panel.sessionContext.session.kernel.status == 'busy'"
-    wait_for(lambda: lab.execute_script(PANEL + busy), "the running cell")
-    wait_for(lambda: lab.find_elements("css selector", frames), "the live arms")
+    wait_for(lambda: lab.execute_script(PANEL + busy))
+    wait_for(lambda: lab.find_elements("css selector", frames))
     assert lab.execute_script(PANEL + busy)
     lab.switch_to.frame(lab.find_elements("css selector", frames)[-1])
     drawn = "return Math.max(0, ...[...document.querySelectorAll('canvas')].map(it => it.width))"
-    wait_for(lambda: lab.execute_script(drawn) > 100, "a picture of them")
+    wait_for(lambda: lab.execute_script(drawn) > 100)
     lab.switch_to.default_content()
 
 
 def test_the_agent_learns_in_a_frame(lab):
     """In the last cell's first one."""
     frames = "panel.content.widgets.at(-1).node.querySelectorAll('iframe')"
-    wait_for(lambda: lab.execute_script(f"{PANEL} return {frames}.length") > 1, "the page")
+    wait_for(lambda: lab.execute_script(f"{PANEL} return {frames}.length") > 1)
     lab.switch_to.frame(lab.execute_script(f"{PANEL} return {frames}[0]"))
     told = "return document.querySelector('#progress').innerText"
     lab.execute_script("document.querySelector('#begin').click()")
-    wait_for(lambda: re.search(r"[1-9][\d,]* gradient", lab.execute_script(told)), "gradient steps")
+    wait_for(lambda: re.search(r"[1-9][\d,]* gradient", lab.execute_script(told)))
     lab.switch_to.default_content()

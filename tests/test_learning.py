@@ -1,6 +1,4 @@
-"""Losses, targets, schedules, and update phases with every setting."""
-
-from __future__ import annotations
+"""Losses, targets, schedules, update phases with every setting, and mirrors."""
 
 import collections
 import copy
@@ -11,27 +9,16 @@ import torch
 
 import small_training
 from reacher.episode import evaluate_policy
+from reacher.task import World
+from small_training import joined, make_batch, outcome, split_rows
 from tutorial.environments import Task, open_environment, restore_state, state_of
 
 TASK = Task(np.array([1.0, 2.0, 4.0], dtype=np.float32), 2, 30.0)
-SMALL = {
-    "hidden_units": 16,
-    "batch_size": 16,
-    "learning_starts": 20,
-    "replay_capacity": 1000,
-    "train_freq": 10**6,  # here a phase comes when a test asks for it
-    "engine": "torch",
-}
 
 
-def make_agent(notebook, defaults, **overrides):
-    """A small agent for three observations and two actions."""
-    torch.manual_seed(0)
-    return notebook.Agent(defaults(**{**SMALL, **overrides}), np.random.default_rng(0), task=TASK)
-
-
-def make_learner(notebook, defaults, **overrides):
-    return make_agent(notebook, defaults, **overrides).learner
+def make_agent(**overrides):
+    """For three observations and two actions; a phase comes when a test asks for it."""
+    return small_training.make_agent(task=TASK, **{"train_freq": 10**6} | overrides)
 
 
 def fill(agent, arms=4, decisions=30):
@@ -41,21 +28,8 @@ def fill(agent, arms=4, decisions=30):
     for _ in range(decisions):
         observations = generator.standard_normal((arms, 3), np.float32)
         actions, rewards = agent.act(observations), generator.normal(size=arms)
-        agent.remember(observations, actions, *small_training.outcome(observations, rewards))
+        agent.remember(observations, actions, *outcome(observations, rewards))
         agent.learn_if_due()
-
-
-def make_batch(notebook, size=16, seed=0, discount=0.9):
-    rows = np.random.default_rng(seed).standard_normal((size, 10), np.float32)
-    rows[:, 3:5], rows[:, 6] = np.tanh(rows[:, 3:5]), discount
-    return small_training.split_rows(rows, 3)
-
-
-def learn(learner, batch, weights=None, seed=0):
-    """One gradient step; the noise of the actor's loss follows from the seed."""
-    noise = np.random.default_rng(seed).standard_normal((1, learner.noise_size), np.float32)
-    weights = torch.ones(len(batch.rewards)) if weights is None else weights
-    return learner.learn(batch, weights, torch.from_numpy(noise))
 
 
 def weights_of(*networks):
@@ -65,9 +39,6 @@ def weights_of(*networks):
 
 def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-# ---------------------------------------------------------------------------------- losses, targets
 
 
 def test_targets_discount_by_gamma_to_the_k_and_stop_at_terminal_states(notebook):
@@ -100,7 +71,7 @@ def test_gradient_steps_are_those_of_algorithm_1(notebook):
     )
     steps = [torch.optim.Adam(network.parameters(), 1e-3) for network in (critic, actor)]
     for seed in range(3):
-        batch = small_training.split_rows(np.random.default_rng(seed).random((8, 72), np.float32))
+        batch = split_rows(np.random.default_rng(seed).random((8, 72), np.float32))
         learner.learn(batch)
         seen, actions, rewards, discounts, following = batch
         with torch.no_grad():
@@ -122,37 +93,24 @@ def test_gradient_steps_are_those_of_algorithm_1(notebook):
     assert same(by_hand, weights_of(*own))
 
 
-# ----------------------------------------------------------------------------------------- learner
-
-
-def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors(notebook, defaults):
+def test_importance_weights_count_in_the_critics_step_and_not_in_the_errors():
     """Weight 0 is the same as not being in the batch, but for the mean's denominator."""
-    weights, gradients, batch = torch.zeros(16), [], make_batch(notebook)
-    weights[:8] = 1.0
-    half = notebook.Batch(*(part[:8] for part in batch))
-    for data, weight in ((batch, weights), (half, torch.full((8,), 0.5))):
-        learner = make_learner(notebook, defaults)
+    batch, gradients, weights = make_batch(), [], torch.tensor([1.0, 0.0]).repeat_interleave(8)
+    for data, weight in ((batch, weights), (batch.at(slice(8)), torch.full((8,), 0.5))):
+        learner = make_agent().learner
         learner.learn_critic(data, weight)
         gradients.append([p.grad for p in learner.critic.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
-    one, other = (
-        learn(make_learner(notebook, defaults), batch, torch.full((16,), weight))[0]
-        for weight in (1.0, 0.01)
-    )
+    torch.testing.assert_close(*gradients)
+    noise = torch.zeros(1, learner.noise_size)
+    one, other = (make_agent().learner.learn(batch, x, noise)[0] for x in (weights, weights + 1))
     assert torch.equal(one, other)
 
 
-# ------------------------------------------------------------------------------------------ phases
-
-
-def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defaults):
+def test_new_transitions_and_sampled_ones_get_their_own_td_errors():
     """Of a place that was drawn more than once, the newest TD error counts."""
-    agent = make_agent(notebook, defaults, gradient_steps=20, priority_exponent=1.0)
+    agent = make_agent(gradient_steps=20, priority_exponent=1.0)
     fill(agent)
-    own = (
-        agent.learner.td_errors(small_training.joined(agent.waiting)).detach().abs().numpy() + 1e-4
-    )
+    own = agent.learner.td_errors(joined(agent.waiting)).detach().abs().numpy() + 1e-4
     learned, updated = [], []
     step, update = agent.learner.learn, agent.memory.update
     agent.learner.learn = lambda *inputs: learned.append(step(*inputs)) or learned[-1]
@@ -169,9 +127,9 @@ def test_new_transitions_and_sampled_ones_get_their_own_td_errors(notebook, defa
     np.testing.assert_allclose(leaves[: len(own)], expected, rtol=1e-5)
 
 
-def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(notebook, defaults):
+def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode():
     options = {"importance_exponent_start": 0.4, "importance_anneal_steps": 600}
-    agent = make_agent(notebook, defaults, gradient_steps=1, anneal_episodes=4, **options)
+    agent = make_agent(gradient_steps=1, anneal_episodes=4, **options)
     betas, sample = [], agent.memory.sample
     agent.memory.sample = lambda *given: betas.append(given[1]) or sample(*given)
     for decisions, annealed, share in ((0, 0, 1), (100, 0, 1), (300, 3, 0.25), (900, 3, 0.25)):
@@ -185,18 +143,15 @@ def test_beta_is_that_of_the_decision_and_rates_are_those_of_the_episode(noteboo
     assert betas == pytest.approx([0.4, 0.5, 0.7, 1.0])
 
 
-def test_learning_comes_when_the_settings_say(notebook, defaults):
+def test_learning_comes_when_the_settings_say():
     """A phase after every 7 decisions, as soon as 20 transitions are held."""
-    agent = make_agent(notebook, defaults, train_freq=7, gradient_steps=3, n_step=1)
+    agent = make_agent(train_freq=7, gradient_steps=3, n_step=1)
     step, phases = agent.learner.learn, collections.Counter()
     agent.learner.learn = lambda *given: phases.update([agent.decisions]) or step(*given)
     fill(agent, arms=2, decisions=50)
     # Of two arms, 2 k transitions are complete after k decisions: 14 after 7, 28 after 14.
     assert phases == dict.fromkeys((14, 21, 28, 35, 42, 49), 3)
     assert agent.memory.ring.size == 2 * 49 and agent.decisions == 50
-
-
-# --------------------------------------------------------------------------------------- schedules
 
 
 def schedules_after(notebook, settings, scores, threshold=30.0, arms=20):
@@ -217,16 +172,16 @@ def schedules_after(notebook, settings, scores, threshold=30.0, arms=20):
         (0.0, (-40.0, -20.0), 0.5),
     ],
 )
-def test_noise_falls_on_the_way_to_a_threshold(notebook, defaults, threshold, scores, expected):
-    found = schedules_after(notebook, defaults(), scores, threshold)
+def test_noise_falls_on_the_way_to_a_threshold(notebook, threshold, scores, expected):
+    found = schedules_after(notebook, notebook.Hyperparameters(), scores, threshold)
     assert found.noise_factor() == pytest.approx(expected, rel=1e-12)
-    constant = defaults(noise_schedule="constant")
+    constant = notebook.Hyperparameters(noise_schedule="constant")
     assert schedules_after(notebook, constant, scores, threshold).noise_factor() == 1.0
 
 
 @pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
-def test_what_decides_are_means_over_at_least_twenty_arms(notebook, defaults, arms, few):
-    schedules, scores = notebook.Schedules(defaults(), 40.0), []
+def test_what_decides_are_means_over_at_least_twenty_arms(notebook, arms, few):
+    schedules, scores = notebook.Schedules(notebook.Hyperparameters(), 40.0), []
     for arm_scores in np.random.default_rng(1).uniform(0, 40, (50, arms)):
         schedules.end_episode(arm_scores)
         scores.append(arm_scores.mean())
@@ -245,16 +200,16 @@ def test_what_decides_are_means_over_at_least_twenty_arms(notebook, defaults, ar
         ((1e9,), None, 2, [1]),  # an environment that names no threshold
     ],
 )
-def test_learning_ends_in_equal_steps(notebook, defaults, scores, threshold, episodes, expected):
-    settings, found = defaults(anneal_episodes=episodes), []
+def test_learning_ends_in_equal_steps(notebook, scores, threshold, episodes, expected):
+    settings, found = notebook.Hyperparameters(anneal_episodes=episodes), []
     for k in range(1, len(scores) + 1):
         found.append(schedules_after(notebook, settings, scores[:k], threshold).anneal_factor())
     assert found == pytest.approx(expected)
 
 
-def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
+def test_noise_in_the_weights_fades_with_the_learning_rates():
     def noises(annealed):
-        agent, found = make_agent(notebook, defaults, anneal_episodes=4), []
+        agent, found = make_agent(anneal_episodes=4), []
         agent.schedules.annealed_episodes = annealed
         act = agent.learner.act
         agent.learner.act = lambda seen, noise: found.append(noise.numpy()) or act(seen, noise)
@@ -266,9 +221,8 @@ def test_noise_in_the_weights_fades_with_the_learning_rates(notebook, defaults):
         np.testing.assert_array_equal(quarter, whole / 4)
 
 
-def test_after_learning_the_agent_plays_without_noise(notebook, monkeypatch):
+def test_after_learning_the_agent_plays_without_noise(notebook, small):
     """It scores as its mean weights do, and neither memory nor weights change."""
-    small_training.shrink(monkeypatch.setattr)
     agent = small_training.make_agent("an end of learning")
     environment, twin = (open_environment("", small_training.ARMS, 0) for _ in range(2))
     for _ in range(2):  # the last two that learn
@@ -281,3 +235,43 @@ def test_after_learning_the_agent_plays_without_noise(notebook, monkeypatch):
     assert same(weights, weights_of(agent.learner.actor))
     assert (agent.memory.ring.size, len(agent.waiting)) == held
     assert agent.decisions == 3 * small_training.DECISIONS
+
+
+def test_mirrored_arms_stay_mirrored(notebook):
+    """All that networks see, and rewards. Bodies to the last bit: signs do not round. The goal's
+    position comes from an angle, whose sine is rounded to float32."""
+    task, rng = World(4, 0), np.random.default_rng(0)
+    task.set_parameters({"goal_size": 16.0})  # random torques touch it often
+    task.reset()
+    angle, speed = 40.0, 0.7
+    task._goal_angle[:] = [angle, 180 - angle, -angle, 180 + angle]
+    task._goal_speed[:] = [speed, -speed, -speed, speed]
+    signs, quaternions = notebook.MIRRORS.numpy(), [3, 4, 5, 6, 16, 17, 18, 19]
+    exact, seen = (np.setdiff1d(np.arange(size), quaternions) for size in (26, 33))
+    paid = 0
+    for _ in range(300):
+        torques = rng.uniform(-1, 1, 4) * signs[:, 33:]
+        observations, rewards, _ = task.step(torques)
+        mirrored = observations[0] * signs[:, :33]
+        np.testing.assert_array_equal(observations[:, exact], mirrored[:, exact])
+        np.testing.assert_allclose(observations[:, seen], mirrored[:, seen], atol=1e-6)
+        np.testing.assert_array_equal(rewards, rewards[0])
+        paid += rewards[0]
+    assert paid > 0  # so the rewards have been compared, too
+
+
+@pytest.mark.parametrize("mirror", range(4))
+def test_mirrors_make_policy_and_values_symmetric(notebook, mirror):
+    """To the last bit: all four images of a scene are the same numbers to the networks."""
+    torch.manual_seed(0)
+    signs = notebook.MIRRORS[mirror]
+    seen, actions = torch.randn(200, 33), torch.rand(200, 4)  # goals in all four sectors
+    actor, critic = notebook.whole_networks(notebook.NoisySettings())
+    with torch.no_grad():
+        assert torch.equal(actor(seen * signs[:33]), actor(seen) * signs[33:])
+        assert actor(seen).abs().min() > 0
+        mirrored = critic(seen * signs[:33], actions * signs[33:])
+        assert torch.equal(mirrored, critic(seen, actions))
+        plain = notebook.PlainActor(notebook.OBSERVATION_SCALE, actor.layers)
+        if mirror:  # the first is the scene itself
+            assert not torch.equal(plain(seen * signs[:33]), plain(seen) * signs[33:])

@@ -1,26 +1,27 @@
 """The agent of the page that learns, beside the notebook's classes, and the page in Chromium."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import random
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from test_machine import beside_pytorch, needs_node, node
-from test_page import run, show, text, value, wait_for  # noqa: F401
+from test_page import run, show, text  # noqa: F401
 
 import helpers
 import torch_phases
+from browser import value, wait_for
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
 from small_training import make_plain_agent, split_rows
 from tutorial.notebook import learner_with
 
 AGENT = script("physics.js", "learn.js")
+UNTRAINED = {"label": "0", "network": None, "episode": 0}
 
 
 def in_node(statements, **given):
@@ -75,28 +76,20 @@ def test_the_replay_buffer_is_the_notebooks(notebook):
     batch = split_rows(rows, 1)
     points = generator.random((5, 4))
 
-    class Given:
-        def random(self, shape):
-            return points
-
     settings = notebook.PrioritySettings(replay_capacity=8, priority_exponent=0.6)
-    theirs = notebook.PrioritizedReplay(settings, Given())
+    theirs = notebook.PrioritizedReplay(settings, SimpleNamespace(random=lambda shape: points))
     for part in (slice(6), slice(6, 11)):
         theirs.add(batch.at(part), errors[part])
     theirs.update(np.array([2, 5, 2]), np.array([3.0, 0.0, 0.2]))
-    mine = in_node(
-        """
+    program = """
         const points = given.points.flat(), random = { uniform: () => points.shift() };
         const replay = new PrioritizedReplay(8, 5, 0.6, random);
         replay.add(Float32Array.from(given.rows.flat()), given.errors);
         [[2, 3], [5, 0], [2, 0.2]].forEach(([index, error]) => replay.update(index, error));
         const samples = given.points.map(() => replay.sample(4, 0.7));
         result = [[...replay.rows], [...replay.tree],
-            samples.map(({ indices }) => [...indices]), samples.map(({ weights }) => weights)];""",
-        rows=rows,
-        errors=errors,
-        points=points,
-    )
+            samples.map(({ indices }) => [...indices]), samples.map(({ weights }) => weights)];"""
+    mine = in_node(program, rows=rows, errors=errors, points=points)
     indices, _, weights = theirs.sample((5, 4), beta=0.7)
     np.testing.assert_allclose(mine[0], np.column_stack(theirs.ring.at(slice(None))).ravel())
     np.testing.assert_allclose(mine[1], theirs.tree.sums, rtol=1e-12)
@@ -115,20 +108,16 @@ def test_windows_are_the_notebooks(notebook, n):
         is_last, never = np.full(2, k == 4), np.zeros(2, bool)
         expected += theirs.add(*decision, seen[k + 1], ~is_last, never, is_last)
     decisions = list(zip(seen[:4], *(each[:4] for each in others), seen[1:5], strict=True))
-    found = in_node(
-        """
+    program = """
         const windows = new NStepBuffer(given.n, 0.9);
         const names = ["observations", "actions", "rewards", "following"];
         const named = (part, k) => [names[k], Float32Array.from(part.flat())];
         const rows = given.decisions.flatMap(
             (parts) => windows.append(Object.fromEntries(parts.map(named))));
-        result = [...rows, ...windows.flush()].map((found) => [...found]);""",
-        n=n,
-        decisions=decisions,
-    )
-    np.testing.assert_allclose(
-        found, [np.column_stack(batch).ravel() for batch in expected], rtol=1e-6
-    )
+        result = [...rows, ...windows.flush()].map((found) => [...found]);"""
+    found = in_node(program, n=n, decisions=decisions)
+    rows = [np.column_stack(batch).ravel() for batch in expected]
+    np.testing.assert_allclose(found, rows, rtol=1e-6)
 
 
 @needs_node
@@ -139,16 +128,13 @@ def test_schedules_are_the_notebooks(notebook):
     for arms in scores:
         theirs.end_episode(np.repeat(arms, 3))  # means over four episodes count
         expected.append([theirs.noise_factor(), theirs.anneal_factor()])
-    found = in_node(
-        """
+    program = """
         const schedules = new Schedules(given.settings);
         result = given.scores.map((arms) => {
             schedules.endEpisode(arms.flatMap((score) => Array(3).fill(score)));
             return [schedules.noiseFactor(), schedules.annealFactor()];
-        });""",
-        scores=scores,
-        settings=settings.model_dump(),
-    )
+        });"""
+    found = in_node(program, scores=scores, settings=settings.model_dump())
     np.testing.assert_allclose(found, expected, atol=1e-12)
     assert expected[-1][1] < expected[3][0] < 1
 
@@ -230,9 +216,8 @@ def made(notebook, monkeypatch):
 
 def test_a_page_has_the_parts_of_its_agent(notebook, made):
     """Whatever the settings say: agents of early sections do not look at those of later ones."""
-    agents = [
-        made(kind, notebook.UniformReplay) for kind in (notebook.PlainAgent, notebook.NStepAgent)
-    ]
+    early = notebook.PlainAgent, notebook.NStepAgent
+    agents = [made(kind, notebook.UniformReplay) for kind in early]
     agents += made(notebook.PrioritizedAgent), made(notebook.NoisyAgent), helpers.quick_agent()
     names = "n_step", "priority_exponent", "noisy_layers", "noise_schedule", "anneal_episodes"
     found = [learning_of(agent)["settings"] for agent in agents]
@@ -261,18 +246,10 @@ def test_what_a_page_does_otherwise_is_named(notebook, made, method, same):
         learning_of(made(**kinds))
 
 
-class Clipped:
-    """A learner that a reader edited, to clip its rewards."""
-
-    def learn(self, batch):
-        super().learn(batch._replace(rewards=batch.rewards.clamp(0, 0.3)))
-
-
 def everything(agent):
     """An agent's numbers and all generators, as bytes."""
-    parts = [
-        each.state_dict() for each in vars(agent.learner).values() if hasattr(each, "state_dict")
-    ]
+    learner = vars(agent.learner).values()
+    parts = [each.state_dict() for each in learner if hasattr(each, "state_dict")]
     chance = random.getstate(), np.random.get_state(), torch.get_rng_state()
     every = parts, chance, agent.generator.bit_generator.state
     return pickle.dumps(torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.tolist, every))
@@ -280,9 +257,13 @@ def everything(agent):
 
 def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp_path):  # noqa: F811
     """Neither generators nor the agent are others for the page that was made of it."""
-    kind = type("Edited", (Clipped, notebook.PlainDDPG), {})
+
+    class Edited(notebook.PlainDDPG):
+        def learn(self, batch):
+            super().learn(batch._replace(rewards=batch.rewards.clamp(0, 0.3)))
+
     options = {"train_freq": 10, "gradient_steps": 5, "gaussian_sigma": 0.7}
-    agent = make_plain_agent(notebook.normalized_networks, kind, **options)
+    agent = make_plain_agent(notebook.normalized_networks, Edited, **options)
     before = everything(agent)
     learning_page(agent, tmp_path / "mine.html", arms=4, what='It "had" 30 of 40 points.')
     assert everything(agent) == before
@@ -291,9 +272,8 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
     driver = show(content, motion="no-preference")
     wait_for(lambda: "gradient steps" in text(driver, "#progress"))
     names = "[...document.querySelectorAll('#choices select')].map(({ id }) => id).join()"
-    assert value(driver, names) == (
-        "practice,mirrors,n,explore,steps,goal,pay"  # neither priorities nor noise in its weights
-    )
+    # Neither priorities nor noise in its weights.
+    assert value(driver, names) == "practice,mirrors,n,explore,steps,goal,pay"
     wait_for(lambda: value(driver, "page.data.scores.length") == 1)
     driver.execute_script("""
         URL.createObjectURL = (blob) => { blob.text().then((text) => { page.saved = text; }); };
@@ -313,8 +293,7 @@ def test_an_edited_learner_begins_by_itself_and_can_be_saved(show, notebook, tmp
 
 
 def test_the_page_lets_it_learn(show, about):  # noqa: F811
-    untrained = {"label": "0", "network": None, "episode": 0}
-    content = page([untrained], arms=4, learning=about)
+    content = page([UNTRAINED], arms=4, learning=about)
     assert len(content) < 4e5
     driver = show(content, "#learn=3&pay=30&n=1", motion="no-preference")
     wait_for(lambda: "episode 2" in text(driver, "#progress"))
@@ -322,10 +301,9 @@ def test_the_page_lets_it_learn(show, about):  # noqa: F811
     assert value(driver, "page.data.scores.length") == 1
     assert value(driver, "location.hash") == "#learn=3&n=1&pay=30"
     assert value(driver, "page.frames.rate") < 33
-    hide = "document.dispatchEvent(new Event('visibilitychange'))"
-    driver.execute_script(
-        f"Object.defineProperty(document, 'hidden', {{ get: () => true }}); {hide}"
-    )
+    driver.execute_script("""
+        Object.defineProperty(document, "hidden", { get: () => true });
+        document.dispatchEvent(new Event("visibilitychange"));""")
     time.sleep(0.5)  # what it was doing ends
     told = text(driver, "#progress")
     time.sleep(1)
@@ -340,18 +318,14 @@ def test_the_page_lets_it_learn(show, about):  # noqa: F811
     driver.execute_script("page.pullGoals(30)")
     assert value(driver, "page.arms[0].angle") > angle + 25
     driver.execute_script("page.learning.show(page.learning.kept)")
-    assert (
-        value(driver, "page.actors.length") == 1 and value(driver, "page.data.scores.length") == 0
-    )
+    assert value(driver, "[page.actors.length, page.data.scores.length]") == [1, 0]
 
 
 def test_two_learners_stand_side_by_side(show, about):  # noqa: F811
     driver = show(page(arms=5, learning=about), "#learn=0&pay=30&beside=1")
     wait_for(lambda: value(driver, "page.learning.pupils.every(({ scores }) => scores.length)"))
     driver.execute_script("for (let i = 0; i < 8; i++) page.tick()")
-    goals, actions = value(
-        driver, "[page.arms.map(({ goal }) => goal), page.arms.map(({ action }) => action)]"
-    )
+    goals, actions = (value(driver, f"page.arms.map((arm) => arm.{x})") for x in ("goal", "action"))
     assert goals[0] == goals[1] != goals[2] == goals[3]
     assert np.abs(np.subtract(actions[0], actions[1])).max() > 1e-3
     assert "Without the three: " in text(driver, "#status")
@@ -375,7 +349,7 @@ def test_you_against_the_agent(show, about):  # noqa: F811
 
 
 def test_without_simd_the_page_says_so(show, about):  # noqa: F811
-    content = page([{"label": "0", "network": None, "episode": 0}], arms=2, learning=about)
+    content = page([UNTRAINED], arms=2, learning=about)
     old = content.replace('<script>\n"use strict";', "<script>WebAssembly.validate = () => false;")
     driver = show(old, "#learn")
     assert "no WebAssembly SIMD" in text(driver, "#progress")

@@ -1,7 +1,5 @@
 """Arms that move beside the training: what goes to the browser, and what stays in the notebook."""
 
-from __future__ import annotations
-
 import json
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The n-step buffer against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import given
@@ -24,17 +22,10 @@ def windows(observations, actions, rewards, n_step, discount, end, last):
     for t in range(usable):
         k = min(n_step, usable - t)
         returns = sum(discount**j * rewards[t + j].astype(float) for j in range(k))
-        ends = end == "terminated" and t + k == decisions
-        final = None if ends else last if t + k == decisions else observations[t + k]
-        found.append(
-            (
-                observations[t],
-                actions[t],
-                returns,
-                0.0 if ends else discount**k,
-                None if ends else final,
-            )
-        )
+        factor, final = discount**k, last if t + k == decisions else observations[t + k]
+        if end == "terminated" and t + k == decisions:
+            factor, final = 0.0, None
+        found.append((observations[t], actions[t], returns, factor, final))
     return found
 
 
@@ -44,12 +35,12 @@ def check(row, expected, magnitude):
     Args: magnitude bounds the sum of the absolute rewards; float32 sums of 13 terms are off by
     less than 13 * 2^-23 of it. Factors below 1e-37 are 0 in float32.
     """
-    observations, actions, returns, bootstrap, final = expected
+    observations, actions, returns, factor, final = expected
     assert {part.dtype for part in row} == {torch.float32}
     np.testing.assert_array_equal(row.observations, observations)
     np.testing.assert_array_equal(row.actions, actions)
     np.testing.assert_allclose(row.rewards, returns, atol=13 * 2.0**-23 * magnitude)
-    np.testing.assert_allclose(row.discounts, bootstrap, rtol=1e-6, atol=1e-37)
+    np.testing.assert_allclose(row.discounts, factor, rtol=1e-6, atol=1e-37)
     if final is not None:
         np.testing.assert_array_equal(row.next_observations, final)
 

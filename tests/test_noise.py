@@ -4,8 +4,6 @@ Tolerances are five standard errors: a right implementation fails with chance 6e
 and the seeds are fixed.
 """
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import small_training
 from tutorial.environments import Task
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC, NOTEBOOK
@@ -20,10 +19,9 @@ from tutorial.paths import DOC, NOTEBOOK
 TASK = Task(np.ones(3, np.float32), 4, 30.0)
 
 
-def make_agent(notebook, defaults, **overrides):
+def make_agent(**options):
     """An agent whose only noise is on the torques."""
-    options = {"hidden_units": 4, "noisy_layers": False, "replay_capacity": 1_000} | overrides
-    return notebook.Agent(defaults(**options, engine="torch"), np.random.default_rng(0), task=TASK)
+    return small_training.make_agent(task=TASK, noisy_layers=False, **options)
 
 
 def played(agent, arms, decisions):
@@ -47,8 +45,8 @@ def assert_moments(samples, variance):
 
 
 @pytest.mark.parametrize("score, factor", [(0.0, 1.0), (15.0, 0.5)])
-def test_gaussian_noise_is_white_and_fades_with_the_scores(notebook, defaults, score, factor):
-    agent = make_agent(notebook, defaults, gaussian_sigma=0.3)
+def test_gaussian_noise_is_white_and_fades_with_the_scores(score, factor):
+    agent = make_agent(gaussian_sigma=0.3)
     agent.end_episode(np.full(20, score))
     samples = played(agent, 3, 20_000)
     assert samples.shape == (20_000, 3, 4) and samples.dtype == np.float32
@@ -56,7 +54,7 @@ def test_gaussian_noise_is_white_and_fades_with_the_scores(notebook, defaults, s
     assert_white(samples.reshape(len(samples), -1))
 
 
-def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(defaults):
+def test_ornstein_uhlenbeck_noise_has_its_stationary_moments():
     """That of the cell in doc/differences.md: variance sigma^2 / (1 - 0.85^2), correlation 0.85^k.
 
     The start from zero is forgotten as 0.85^60 = 6e-5. A correlation r of n pairs of normal numbers
@@ -64,23 +62,13 @@ def test_ornstein_uhlenbeck_noise_has_its_stationary_moments(defaults):
     """
     cells, page = load_definitions(NOTEBOOK), (DOC / "differences.md").read_text()
     exec(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1], vars(cells))
-    agent = make_agent(cells, defaults, noise_schedule="constant")
+    agent = make_agent(agent=cells.Agent, noise_schedule="constant")
     path = played(agent, 5_000, 66).astype(np.float64)
     start = path[60]
     assert_moments(start, 0.2**2 / (1 - 0.85**2))
     for k in range(1, 6):
         correlation = np.corrcoef(start.ravel(), path[60 + k].ravel())[0, 1]
         assert abs(correlation - 0.85**k) < 5 * (1 - 0.85 ** (2 * k)) / np.sqrt(start.size)
-
-
-def make_layer(notebook, inputs, outputs):
-    """A layer of which every sigma differs, so that a transposed or shared one is seen."""
-    torch.manual_seed(0)
-    layer = notebook.NoisyLinear(inputs, outputs, sigma=0.5)
-    with torch.no_grad():
-        layer.sigma_weight.uniform_(0.1, 1.0)
-        layer.sigma_bias.uniform_(0.1, 1.0)
-    return layer
 
 
 def factors(noise, layer):
@@ -105,7 +93,10 @@ def test_initialisation_is_that_of_the_paper(notebook):
 
 def test_every_row_has_the_factorised_noise_itself(notebook):
     """eps_ij = f(eps_i) f(eps_j), spelled out as a weight matrix; and one draw serves all rows."""
-    layer, x, noise = make_layer(notebook, 4, 3), torch.randn(7, 4), torch.randn(7, 7)
+    torch.manual_seed(0)
+    layer, x, noise = notebook.NoisyLinear(4, 3, sigma=0.5), torch.randn(7, 4), torch.randn(7, 7)
+    for sigma in (layer.sigma_weight, layer.sigma_bias):
+        sigma.data.uniform_(0.1, 1.0)  # all differ, so a transposed or shared one is seen
     for k in range(7):
         noise_in, noise_out = factors(noise[k], layer)
         weight = layer.weight + layer.sigma_weight * torch.outer(noise_out, noise_in)
@@ -114,8 +105,8 @@ def test_every_row_has_the_factorised_noise_itself(notebook):
         torch.testing.assert_close(layer(x, noise[k : k + 1]), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
-    actor, _ = notebook.noisy_networks(defaults(hidden_units=8), TASK)
+def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook):
+    actor, _ = notebook.noisy_networks(notebook.Hyperparameters(hidden_units=8), TASK)
     noisy = [layer for layer in actor.modules() if isinstance(layer, notebook.NoisyLinear)]
     plain = [layer for layer in actor.modules() if type(layer) is torch.nn.Linear]
     assert [layer.out_features for layer in noisy] == [8, 4]
@@ -123,5 +114,5 @@ def test_all_layers_of_the_actor_but_the_first_are_noisy(notebook, defaults):
     seen, noise = torch.randn(5, 3), torch.randn(5, 28)
     hidden = noisy[0](plain[0](seen).relu(), noise[:, :16]).relu()
     torch.testing.assert_close(actor(seen, noise), noisy[1](hidden, noise[:, 16:]).tanh())
-    quiet = make_agent(notebook, defaults).learner
+    quiet = make_agent().learner
     assert quiet.noise_size == 0 and torch.equal(quiet.act(seen, noise[:, :0]), quiet.act(seen))

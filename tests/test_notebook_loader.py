@@ -1,7 +1,5 @@
 """The loader of the notebook's definitions, on which the other tests stand."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 
@@ -23,12 +21,14 @@ def test_only_definitions_are_executed(tmp_path):
         module.value
 
 
+FIRST = "LIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
+
+
 @pytest.mark.parametrize(
     "line", ["LIMITS |= {'b': 4}", "LIMITS['b'] = 4", "Circle.area = LIMITS['b'] = 4", "area = 4"]
 )
 def test_a_change_of_a_definition_is_one(tmp_path, line):
-    first = "LIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
-    module = load_definitions(write(tmp_path / "tiny.ipynb", first, f"value = 3\n{line}"))
+    module = load_definitions(write(tmp_path / "tiny.ipynb", FIRST, f"value = 3\n{line}"))
     changed = module.LIMITS.get("b"), getattr(module.Circle, "area", None), module.area
     assert 4 in changed and not hasattr(module, "value")
 
@@ -47,8 +47,7 @@ try:@    def area(r): return 0@finally: pass"""
 
 @pytest.mark.parametrize("line", CHANGES.replace("\nelse", "@else").splitlines())
 def test_no_change_of_a_definition_is_passed_over(tmp_path, line):
-    first = "LIMITS = {'a': 3}\n\n\ndef area(r):\n    return r * r\n\n\nclass Circle:\n    pass"
-    path = write(tmp_path / "tiny.ipynb", first, "value = 3\n" + line.replace("@", "\n"))
+    path = write(tmp_path / "tiny.ipynb", FIRST, "value = 3\n" + line.replace("@", "\n"))
     changed = next(name for name in ("LIMITS", "Circle", "area") if name in line)
     with pytest.raises(ValueError, match=f"^tiny.ipynb, code cell 2, line .*changes {changed}, a"):
         load_definitions(path)

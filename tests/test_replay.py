@@ -1,7 +1,5 @@
 """Sum tree and replay memories against brute force."""
 
-from __future__ import annotations
-
 import types
 
 import numpy as np
@@ -32,9 +30,8 @@ def test_updates_and_finds_against_brute_force(notebook, data, depth):
     """Whole-numbered priorities add up exactly, so the cumulative sum settles every draw."""
     size = 2**depth
     tree, plain = notebook.SumTree(size), np.zeros(size)
-    updates = st.lists(
-        st.tuples(st.integers(0, size - 1), st.integers(0, 2**20)), min_size=1, max_size=20
-    )
+    update = st.tuples(st.integers(0, size - 1), st.integers(0, 2**20))
+    updates = st.lists(update, min_size=1, max_size=20)
     for batch in data.draw(st.lists(updates, min_size=1, max_size=5)):
         leaves = np.array([leaf for leaf, _ in batch])
         priorities = np.array([float(priority) for _, priority in batch])
@@ -71,12 +68,9 @@ def test_the_ring_keeps_the_newest(notebook, capacity, sizes):
         replay.add(numbered(np.arange(added, added + size)))
         added += size
         newest = np.arange(max(0, added - capacity), added)
-        np.testing.assert_array_equal(
-            replay.at(slice(None)).observations[newest % capacity, 0], newest
-        )
-        np.testing.assert_array_equal(
-            np.sort(replay.at(slice(None)).rewards[: replay.size]), newest
-        )
+        held = replay.at(slice(None))
+        np.testing.assert_array_equal(held.observations[newest % capacity, 0], newest)
+        np.testing.assert_array_equal(np.sort(held.rewards[: replay.size]), newest)
         drawn = replay.sample((30,))
         assert drawn.observations.shape == (30, 1) and np.isin(drawn.rewards, newest).all()
         assert all(torch.equal(part.view(30), drawn.rewards) for part in drawn)

@@ -1,14 +1,13 @@
 """The chapter on three reports: its agents are those that its cells say."""
 
-from __future__ import annotations
-
+import operator
 import sys
 import types
 
-import nbformat
 import numpy as np
 import pytest
 
+from small_training import code_cells
 from tutorial.notebook import load_definitions
 from tutorial.paths import DOC
 
@@ -30,9 +29,9 @@ def executed(notebook):
     """As a kernel runs the cells, but for those that train or show."""
     module = types.ModuleType("executed_chapter")
     sys.modules[module.__name__] = module  # where the compiler looks for it
-    for cell in nbformat.read(CHAPTER, as_version=4).cells:
-        if cell.cell_type == "code" and not any(x in cell.source for x in ("suspect", "show_")):
-            exec(compile(cell.source, "cell", "exec"), module.__dict__)
+    for source in code_cells(path=CHAPTER):
+        if not any(x in source for x in ("suspect", "show_")):
+            exec(source, module.__dict__)
     return agents(module)
 
 
@@ -46,15 +45,10 @@ def test_the_loaded_agents_are_those_of_the_executed_cells(loaded, executed):
 
 def test_settings_are_those_that_the_write_ups_name(loaded):
     a, b, c = (loaded[name].settings for name in "abc")
-    assert (a.batch_size, a.learning_starts, a.train_freq, a.gradient_steps) == (
-        128,
-        10_001,
-        50,
-        100,
-    )
-    assert (a.discount, a.tau, a.replay_capacity) == (0.97, 5e-4, 10**6)
-    assert (c.batch_size, c.learning_starts, c.train_freq, c.gradient_steps) == (256, 257, 20, 10)
-    assert (c.discount, c.tau, c.replay_capacity) == (0.99, 1e-3, 10**6)
+    names = "batch_size learning_starts train_freq gradient_steps discount tau replay_capacity"
+    read = operator.attrgetter(*names.split())
+    assert read(a) == (128, 10_001, 50, 100, 0.97, 5e-4, 10**6)
+    assert read(c) == (256, 257, 20, 10, 0.99, 1e-3, 10**6)
     assert (b.discount, b.actor_learning_rate, b.critic_learning_rate) == (0.99, 1e-3, 1e-3)
 
 

@@ -1,12 +1,14 @@
-"""What the notebook shows of stored runs: tables, effects and figures, by hand."""
-
-from __future__ import annotations
+"""What a reader sees of runs: tables, effects and figures, evaluations, TensorBoard's scalars."""
 
 import numpy as np
 import pytest
 
+import small_training
 from reacher import ReacherVectorEnv
-from tutorial import figures, results, summaries
+from reacher.episode import evaluate_policy
+from tutorial import evaluation, figures, results, summaries
+from tutorial.environments import open_environment
+from tutorial.scores import read_scores
 
 
 def test_a_plan_is_read_by_variant_and_seed(tmp_path):
@@ -67,3 +69,34 @@ def test_without_opengl_the_notebook_goes_on(monkeypatch, capsys):
     monkeypatch.setenv("MUJOCO_GL", "disable")
     figures.show_swing(ReacherVectorEnv(5), lambda seen: np.zeros((5, 4)))
     assert "no moving picture: " in capsys.readouterr().out
+
+
+def test_evaluations_stand_beside_the_scores_and_change_nothing(small, tmp_path):
+    agent = small_training.train(tmp_path / "with", evaluate=True)
+    table = read_scores(tmp_path / "with" / "evaluation.csv")
+    assert table["episode"].tolist() == [2, 4, 6]
+    assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
+    environment = open_environment("", small_training.ARMS, evaluation.SEED)
+    environment.reset(), environment.reset()  # of the two evaluations before
+    last = evaluate_policy(environment, agent.policy)
+    assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
+    other = small_training.train(tmp_path / "without")
+    left = small_training.left_by(tmp_path / "with", agent)
+    del left["evaluation.csv"]
+    small_training.assert_same(left, small_training.left_by(tmp_path / "without", other))
+
+
+def test_a_unity_build_gives_no_evaluation(capsys):
+    assert evaluation.open_evaluation("some/Reacher.x86_64", 2) is None
+    assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out
+
+
+def test_tensorboard_shows_the_scores_of_a_resumed_training_once(small, tmp_path):
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for episodes in 2, 3:
+        small_training.train(tmp_path / "run", episodes=episodes)
+    found = reading.EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    shown = {one.step: one.value for one in found.Scalars("score")}
+    scores = read_scores(tmp_path / "run" / "scores.csv")["score"]
+    assert [*shown] == [1, 2, 3] and [*shown.values()] == pytest.approx([*scores], rel=1e-6)
+    assert {"score", "average", "Q", "TD error"} <= {*found.Tags()["scalars"]}

@@ -1,12 +1,11 @@
 """Trainings that are cut and go on: the same numbers, bit for bit, or one clear error."""
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os
 import random
 import zipfile
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,15 +13,9 @@ import torch
 
 import small_training
 from reacher import ReacherVectorEnv
-from small_training import ARMS, DECISIONS, KINDS, assert_same, left_by, train
-from tutorial.environments import open_environment
+from small_training import DECISIONS, KINDS, Stops, assert_same, left_by, train
 from tutorial.notebook import definitions
 from tutorial.run import load_run
-
-
-@pytest.fixture
-def small(monkeypatch):
-    small_training.shrink(monkeypatch.setattr)
 
 
 @pytest.fixture(scope="session")
@@ -49,50 +42,19 @@ def cut(small, tmp_path):
     return tmp_path / "cut"
 
 
-class Stops:
-    """The real environment, in which something happens at a decision, such as the stop button."""
-
-    def __init__(self, decision, environment=None, what=KeyboardInterrupt):
-        self.environment = environment or open_environment("", ARMS, 0)
-        self.left, self.what = decision, what
-
-    def __getattr__(self, name):
-        return getattr(self.environment, name)
-
-    def step(self, actions):
-        self.left -= 1
-        if self.left == 0:
-            raise self.what
-        return self.environment.step(actions)
-
-
 class Killed(BaseException):
     """What nothing in a training handles."""
 
 
-def raises_at(number, error):
-    """In the place of `os.fsync`, which is called in the middle of each file."""
-    calls = itertools.count(1)
-
-    def fsync(_):
-        if next(calls) >= number:
-            raise error
-
-    return fsync
-
-
-# ------------------------------------------------------------------------------------------- kills
-
-
 @pytest.mark.parametrize("kind, save_every", [*zip(KINDS, [1, 3, 3, 1], strict=True)])
-def test_killed_at_random_moments(small, uncut, tmp_path, monkeypatch, kind, save_every):
-    """Twice in the middle of a file, and once while the arms play."""
+def test_killed_at_random_moments(small, uncut, tmp_path, kind, save_every):
+    """Twice in the middle of a file, where `os.fsync` is called, and once while the arms play."""
     chance = random.Random(f"{kind} {save_every}")
     options = {"kind": kind, "save_every": save_every, "evaluate": True}
     for moment in chance.randint(1, 14), None, chance.randint(1, 14):
         playing = Stops(chance.randint(1, 28), what=Killed) if moment is None else None
-        with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(os, "fsync", raises_at(moment or 10**6, Killed))
+        killed = [None] * (moment - 1 if moment else 10_000) + [Killed] * 99
+        with mock.patch("os.fsync", side_effect=killed), pytest.raises(Killed):
             train(tmp_path / "run", environment=playing, **options)
     train(tmp_path / "run", **options)
     assert_same(left_by(tmp_path / "run"), uncut(kind))
@@ -129,9 +91,6 @@ def test_the_stop_button(cut, uncut, capsys):
     train(cut, evaluate=True)
     assert "nothing is left to train after 6 episodes" in capsys.readouterr().out
     assert_same(left_by(cut), uncut())
-
-
-# ------------------------------------------------------------------------- agents with own memory
 
 
 class Normalizer:
@@ -220,9 +179,6 @@ def test_an_environment_that_cannot_save_itself_begins_anew(small, tmp_path, cap
     assert len(left_by(tmp_path / "run")["scores.csv"]) == 7
 
 
-# -------------------------------------------------------------------------- states that are no good
-
-
 def one_bit(path):
     """In the middle of the largest record, the numbers of a network or of the memory."""
     with zipfile.ZipFile(path) as file:
@@ -259,9 +215,6 @@ def test_other_settings_or_networks_do_not_go_on(cut):
     ):
         with pytest.raises(ValueError, match=told):
             train(cut, **changed)
-
-
-# ------------------------------------------------------------------------------------- the folder
 
 
 def test_an_earlier_run_moves_aside_and_can_go_on(cut, uncut, capsys):

@@ -1,7 +1,5 @@
 """The site that `make site` writes: README, notebooks and the pages of doc/, by Sphinx."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -29,13 +27,10 @@ FILES = f"{SERVER}/{NAME}/blob/HEAD/"
 def folder(tmp_path_factory):
     """Of the site. No warning came, so no link to a page or section is broken."""
     folder = tmp_path_factory.mktemp("site") / "html"
-    made = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "-c", DOC, PROJECT, folder],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,  # where conf.py finds the packages
-        env=os.environ | {"GITHUB_SERVER_URL": SERVER, "GITHUB_REPOSITORY": NAME},
-    )
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", DOC, PROJECT, folder]
+    about = os.environ | {"GITHUB_SERVER_URL": SERVER, "GITHUB_REPOSITORY": NAME}
+    # In the project's folder, where conf.py finds the packages.
+    made = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, env=about)
     assert made.returncode == 0, made.stderr
     return folder
 

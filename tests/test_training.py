@@ -1,33 +1,18 @@
 """The training loop, in the notebook's definitions and in whole runs of the notebook itself."""
 
-from __future__ import annotations
-
 import re
 
-import nbformat
 import numpy as np
-import papermill
 import pytest
 import torch
 from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
-import helpers
-from small_training import joined, make_plain_agent, outcome
+from small_training import Stops, code_cells, execute, joined, make_agent, make_plain_agent, outcome
 from tutorial.environments import open_environment
-from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
 from tutorial.scores import read_scores
-
-SMALL = {
-    "hidden_units": 16,
-    "batch_size": 16,
-    "learning_starts": 20,
-    "replay_capacity": 20_000,
-    "gradient_steps": 2,
-    "train_freq": 2,
-    "engine": "torch",
-}
 
 
 class ShortEnvironment(VectorEnv):
@@ -37,12 +22,10 @@ class ShortEnvironment(VectorEnv):
 
     Args:
         rewards: one number per episode, the reward of each of its decisions.
-        interrupt: (episode, decision), from 1 on, in which the user presses Ctrl-C.
     """
 
-    def __init__(self, rewards, arms=2, decisions=5, interrupt=None):
-        self.rewards, self.num_envs, self.decisions = list(rewards), arms, decisions
-        self.interrupt = interrupt
+    def __init__(self, rewards, arms=2, decisions=5):
+        self.rewards, self.num_envs, self.decisions = rewards, arms, decisions
         self.episode = self.number = 0
         self.actions = []
 
@@ -58,22 +41,13 @@ class ShortEnvironment(VectorEnv):
 
     def step(self, actions):
         self.decision += 1
-        if (self.episode, self.decision) == self.interrupt:
-            raise KeyboardInterrupt
         self.actions.append(np.array(actions))
         reward = self.rewards[(self.episode - 1) % len(self.rewards)]
         return self.answer(reward, done=self.decision == self.decisions)
 
 
-def make_agent(notebook, defaults, **overrides):
-    return notebook.Agent(defaults(**{**SMALL, **overrides}), seed_everything(0))
-
-
-# ------------------------------------------------------------------------------ what is remembered
-
-
 @pytest.mark.parametrize("kind", ["plain", "n_step", "whole"])
-def test_transitions_are_what_happened(notebook, defaults, kind):
+def test_transitions_are_what_happened(notebook, kind):
     """s, a, r and s' belong together, and none reaches over the end of an episode."""
     environment = ShortEnvironment([1.0, 2.0], arms=3, decisions=6)
     if kind == "plain":
@@ -81,7 +55,7 @@ def test_transitions_are_what_happened(notebook, defaults, kind):
     elif kind == "n_step":
         agent = make_plain_agent(agent=notebook.NStepAgent, n_step=1)
     else:
-        agent = make_agent(notebook, defaults, n_step=1, train_freq=1_000)
+        agent = make_agent(n_step=1, train_freq=1_000)
     scores = [notebook.run_episode(environment, agent) for _ in range(2)]
     np.testing.assert_array_equal(scores, [[6.0] * 3, [12.0] * 3])
     batch = joined(agent.waiting) if kind == "whole" else agent.memory.at(slice(30))
@@ -109,9 +83,9 @@ def test_after_an_end_for_good_nothing_follows(notebook, agent, options):
     assert stored.discounts.tolist() == [np.float32(0.97)] * 2 + [0.0]
 
 
-def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, defaults):
-    agent = make_agent(notebook, defaults, n_step=3, train_freq=1_000)
-    environment = ShortEnvironment([1, 1], interrupt=(1, 4))
+def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook):
+    agent = make_agent(n_step=3, train_freq=1_000)
+    environment = Stops(4, ShortEnvironment([1, 1]))
     with pytest.raises(KeyboardInterrupt):
         notebook.train_episode(environment, agent)
     notebook.train_episode(environment, agent)
@@ -123,54 +97,44 @@ def test_no_window_reaches_from_an_interrupted_episode_into_the_next(notebook, d
     assert is_of_second.tolist() == [False] * 2 + [True] * 8
 
 
-# ---------------------------------------------------------------------------------- what is written
-
-
-def test_every_episode_is_written_and_the_best_is_kept(notebook, defaults, tmp_path, capsys):
+def test_every_episode_is_written_and_the_best_is_kept(notebook, tmp_path, capsys):
     """Episodes score 5, 15 and 10: the best weights are those after the second."""
     for name, rewards in (("three", [1, 3, 2]), ("two", [1, 3])):
-        agent = make_agent(notebook, defaults, learning_starts=16)
+        agent = make_agent(learning_starts=16, train_freq=2)
         environment = ShortEnvironment(rewards)
         scores = notebook.train_agent(environment, agent, tmp_path / name, len(rewards))
         assert scores == [5 * reward for reward in rewards]
     table = read_scores(tmp_path / "three" / "scores.csv")
     assert table["episode"].tolist() == [1, 2, 3] and table["score"].tolist() == [5, 15, 10]
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
-    assert sorted(path.name for path in (tmp_path / "three").iterdir() if path.is_file()) == [
-        "actor_best.safetensors",
-        "actor_last.safetensors",
-        "critic_best.safetensors",
-        "critic_last.safetensors",
-        "hyperparameters.json",
-        "scores.csv",
-        "state.pt",
-    ]
+    files = {path.name for path in (tmp_path / "three").iterdir() if path.is_file()}
+    weights = {f"{x}_{y}.safetensors" for x in ("actor", "critic") for y in ("best", "last")}
+    assert files == weights | {"hyperparameters.json", "scores.csv", "state.pt"}
     shown = capsys.readouterr().out
     for word in ("episode   3: score 10, average 10", "Q ", "TD error "):
         assert word in shown
-    best, last, second = (
-        load_file(tmp_path / f"{path}.safetensors")["layers.0.weight"]
-        for path in ("three/actor_best", "three/actor_last", "two/actor_last")
-    )
+    paths = "three/actor_best", "three/actor_last", "two/actor_last"
+    actors = (load_file(tmp_path / f"{path}.safetensors") for path in paths)
+    best, last, second = (actor["layers.0.weight"] for actor in actors)
     assert torch.equal(best, second) and not torch.equal(best, last)
 
 
 @pytest.mark.parametrize("stop_when_solved, episodes", [(True, 100), (False, 103)])
-def test_training_stops_when_solved(notebook, defaults, tmp_path, stop_when_solved, episodes):
+def test_training_stops_when_solved(notebook, tmp_path, stop_when_solved, episodes):
     environment = ShortEnvironment([6.0])  # 30 an episode: just enough
-    agent = make_agent(notebook, defaults, learning_starts=20_000)
+    agent = make_agent(learning_starts=5_000)
     options = {"stop_when_solved": stop_when_solved}
     scores = notebook.train_agent(environment, agent, tmp_path / "run", 103, **options)
     assert len(scores) == len(read_scores(tmp_path / "run" / "scores.csv")["score"]) == episodes
 
 
-def test_both_agents_learn(notebook, defaults):
+def test_both_agents_learn(notebook):
     """In their second episodes, with 20 arms, the whole agent has 4.9 and the plain one 3.2.
 
     Random torques score 0.13, and without learning NoisyNet's own wandering stays near 1. A wrong
     sign or a target without a future fails here.
     """
-    whole = notebook.Agent(defaults(hidden_units=64), seed_everything(0))
+    whole = notebook.Agent(notebook.Hyperparameters(hidden_units=64), seed_everything(0))
     plain = make_plain_agent(agent=notebook.FastAgent, train_freq=10, gradient_steps=20)
     for agent in (whole, plain):
         environment = open_environment("", 20, 0)
@@ -179,9 +143,9 @@ def test_both_agents_learn(notebook, defaults):
 
 
 @pytest.mark.parametrize("place", ["observation", "reward", "weight"])
-def test_a_number_that_is_not_finite_ends_it(notebook, defaults, tmp_path, place):
+def test_a_number_that_is_not_finite_ends_it(notebook, tmp_path, place):
     """With its name, and before a state or weights with it are written."""
-    environment, agent = ShortEnvironment([1.0], decisions=12), make_agent(notebook, defaults)
+    environment, agent = ShortEnvironment([1.0], decisions=12), make_agent()
     answer, update = environment.answer, agent.learner.update_targets
 
     def spoiled(*arguments, **options):
@@ -206,52 +170,23 @@ def test_a_number_that_is_not_finite_ends_it(notebook, defaults, tmp_path, place
         assert all(tensor.isfinite().all() for tensor in load_file(path).values())
 
 
-# ------------------------------------------------------------------------- cells of section 12
-
-
-@pytest.mark.parametrize(
-    "train, place, told",
-    [
-        (False, "", r"solved at episode: 100\b(?s:.*)without noise: mean 3\d\."),
-        (True, "gymnasium:Pendulum-v1", r"without noise: mean -"),  # nothing is learned yet
-    ],
-)
-def test_a_stored_agent_and_another_environment_are_shown(
-    notebook, tmp_path, capsys, train, place, told
-):
+def test_another_environment_is_learned_and_shown(notebook, tmp_path, capsys):
     """By the cells that train the whole agent, with what is chosen in the notebook's first one."""
     space = {"preset": "default", "overrides": {"engine": "torch"}, "seed": 0, "num_agents": 2}
-    space |= {"max_episodes": 1, "env_location": place, "train": train}
-    space["folder"] = helpers.run_folder(tmp_path if train else helpers.CHECKPOINTS, "default", 0)
-    space = vars(notebook) | space | {"environment": open_environment("", 2, 0)}
-    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
-        if {"training", "log"} & {*cell.metadata.get("tags", ())}:
-            exec(cell.source, space)
+    space |= {"max_episodes": 1, "env_location": "gymnasium:Pendulum-v1", "train": True}
+    space |= {"folder": tmp_path / "run", "environment": open_environment("", 2, 0)}
+    space = vars(notebook) | space
+    for source in code_cells("training") + code_cells("log"):
+        exec(source, space)
     said = capsys.readouterr().out
-    assert re.search(told, said)
-    assert not place or not re.search(r"\barms?\b", said)
-    assert [*tmp_path.rglob("scores.csv")] == ([space["folder"] / "scores.csv"] if train else [])
-
-
-def run_notebook(output, **parameters):
-    """Execute the notebook as a user of papermill would; what it printed."""
-    papermill.execute_notebook(
-        NOTEBOOK,
-        output,
-        parameters=parameters,
-        kernel_name="python3",
-        cwd=str(PROJECT),
-        progress_bar=False,
-        request_save_on_cell_execute=False,
-    )
-    cells = nbformat.read(output, as_version=4).cells
-    return "".join(out.get("text", "") for cell in cells for out in cell.get("outputs", []))
+    assert "without noise: mean -" in said and not re.search(r"\barms?\b", said)
+    assert (tmp_path / "run" / "scores.csv").exists()
 
 
 def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
-    told = run_notebook(
-        tmp_path / "show.ipynb", train=False, num_agents=3, out_dir=str(tmp_path / "runs")
-    )
+    options = {"train": False, "num_agents": 3, "out_dir": str(tmp_path / "runs")}
+    outputs = execute(NOTEBOOK, tmp_path / "show.ipynb", **options)
+    told = "".join(output.get("text", "") for output in outputs)
     assert not [*tmp_path.glob("runs/*")]
     assert re.search(r"solved at episode: 100\b", told)
     assert re.search(r"an episode without noise: mean 3\d\.", told)

@@ -1,7 +1,5 @@
 """Policies from Unity, figures, and numbers of pages."""
 
-from __future__ import annotations
-
 import csv
 import json
 
@@ -40,14 +38,17 @@ def test_policies_trained_in_unity_score_here_what_they_scored_there():
     assert off.mean() <= 0.9, differences
 
 
+def rows_of(table):
+    with open(RESULTS / f"{table}.csv", newline="") as file:
+        return [*csv.DictReader(file)]
+
+
 def test_the_page_on_unity_tells_what_all_stored_policies_say():
     known = json.loads((RESULTS / "fidelity.json").read_text())
     pairs = [(one["unity_score"], np.mean(one["scores"])) for one in known["trained"]]
-    with open(RESULTS / "unity_scores.csv", newline="") as file:
-        later = [
-            (float(row["printed in Unity"]), float(row["here"])) for row in csv.DictReader(file)
-        ]
-    unity, here = np.transpose(pairs + later)
+    for row in rows_of("unity_scores"):
+        pairs.append((float(row["printed in Unity"]), float(row["here"])))
+    unity, here = np.transpose(pairs)
     more = here - unity
     page = (PROJECT / "doc" / "unity.md").read_text()
     for words, chosen in (
@@ -58,15 +59,15 @@ def test_the_page_on_unity_tells_what_all_stored_policies_say():
         assert words.format(len(found), found.mean(), found.min(), found.max()) in page
     mean, low, high = mean_interval(more)
     assert f"| all | {len(more)} | {mean:+.2f} ({low:.2f} to {high:.2f}) | " in page
-    mean, low, high = mean_interval(more[len(pairs) :])
+    first = len(known["trained"])
+    mean, low, high = mean_interval(more[first:])
     assert f"differ by {mean:+.2f} ({low:.2f} to {high:.2f})" in page
-    assert f"differ by {more[: len(pairs)].mean():.2f} on average" in page
+    assert f"differ by {more[:first].mean():.2f} on average" in page
     wide = stats.t.ppf(0.975, len(more) - 1) * more.std(ddof=1) * np.sqrt(1 + 1 / len(more))
     assert f"by {more.mean() - wide:.1f} to +{more.mean() + wide:.1f} points" in page
     for name in "here", "unity":
         assert f"{known['random'][name]['mean']:.3f}" in page
-    with open(RESULTS / "sweeps.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["agent"]]
+    rows = [row for row in rows_of("sweeps") if row["agent"]]
     weak = np.array([float(row["printed in Unity"]) < 38.5 for row in rows])
     assert (len(rows), weak.sum()) == (14, 9)
     for sweeps, words in ("6+1", "takes {:.2f} points (standard error {:.2f})"), ("12+12", None):
@@ -93,22 +94,18 @@ def test_numbers_of_pages_that_no_table_prints():
     lumps -= values("lumps", "no_clock_prioritized").mean()
     assert f"agents with prioritized replay {lumps:.1f} (" in page
     ended = values("end_of_learning", "default").mean()
-    assert (
-        f"`default` 128 have {ended:.2f} points"
-        in (PROJECT / "research" / "comparisons.md").read_text()
-    )
+    page = (PROJECT / "research" / "comparisons.md").read_text()
+    assert f"`default` 128 have {ended:.2f} points" in page
 
 
 def scores_of(plan, episodes):
     """The mean score of these episodes by variant, (seeds,), without our own readers."""
     found = {}
     for path in plan_folder(plan).glob("*.csv"):
-        with open(path, newline="") as file:
-            rows = [row for row in csv.DictReader(file) if int(row["episode"]) in episodes]
-        seeds = sorted({int(row["seed"]) for row in rows})
-        found[path.stem] = np.array(
-            [np.mean([float(row["score"]) for row in rows if int(row["seed"]) == s]) for s in seeds]
-        )
+        table = np.genfromtxt(path, delimiter=",", names=True)
+        kept = np.isin(table["episode"], episodes)
+        each = [table["score"][kept & (table["seed"] == seed)] for seed in {*table["seed"]}]
+        found[path.stem] = np.mean(each, axis=1)
     return found
 
 

@@ -1,7 +1,5 @@
 """A training gives the same rows wherever it is trained, and what it may change."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

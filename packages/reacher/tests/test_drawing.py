@@ -1,7 +1,5 @@
 """Pictures of the arms: what is where, touch, and OpenGL."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -35,14 +33,6 @@ def with_goals(observations, goals):
     moved = observations.copy()
     moved[..., GOAL] = goals
     return moved
-
-
-def drawn(observations, goal_size=5.0, width=480, height=480):
-    """One picture, (height, width, 3), as integers."""
-    renderer = ArmRenderer(len(observations), goal_size, width, height)
-    picture = renderer.frame(observations).astype(int)
-    renderer.close()
-    return picture
 
 
 def test_distance_and_touch_follow_from_the_points():
@@ -79,7 +69,8 @@ def test_every_arm_is_in_the_picture_and_the_goals_are_apart(arms, shape, goal_s
 def test_a_touched_goal_is_brighter_and_wears_a_white_ring():
     observations = swinging(1)[-1]
     hand = arm_points(observations)["hand"]
-    touched, apart = (drawn(with_goals(observations, hand + [0, up, 0])) for up in (3.4, 3.6))
+    places = (with_goals(observations, hand + [0, up, 0]) for up in (3.4, 3.6))
+    touched, apart = (ArmRenderer(1, 5.0, 480, 480).frame(place).astype(int) for place in places)
     pink = apart[..., 0] - apart[..., 1] > 20
     assert pink.sum() > 500
     assert (touched[pink] @ LUMINANCE).mean() - (apart[pink] @ LUMINANCE).mean() > 45

@@ -1,19 +1,21 @@
-"""The arms in one simulation: observations, goals, rewards, episodes, states and errors."""
-
-from __future__ import annotations
+"""The arms in one simulation, and as Gymnasium makes them."""
 
 import json
+import warnings
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
 
-from reacher import DelayedRewards, ReacherVectorEnv
+from reacher import ReacherVectorEnv
 from reacher.columns import GOAL, GOAL_SPEED, HAND
 from reacher.physics import HAND_OFFSET, Physics
 
 DECISIONS = 1001  # of an episode
+ENV_ID = "reacher/Reacher-v0"
 
 # Unity's half turn about x in single precision, as every public notebook prints it.
 HALF_TURN_W = float(np.float32(-4.37113883e-08))
@@ -116,8 +118,6 @@ def test_goals_are_set_and_stay(size, pay):
         first, _ = env.reset()
 
 
-# ------------------------------------------------------------------------------------------- goals
-
 # Seed, number of the draw, angle in degrees and speed: the six different first states that public
 # notebooks of the Unity build print. Draw 20 is the first arm's at the second reset of 20 arms.
 PRINTED = [
@@ -139,9 +139,6 @@ def test_unitys_goals_are_those_that_notebooks_print(seed, draw, angle, speed):
     # Unity rounds a goal's position at the arm's place in its world: by 2e-6 m in these states.
     goal = [8 * np.sin(radians), -1, 8 * np.cos(radians)]
     np.testing.assert_allclose(state[GOAL], goal, atol=2e-6)
-
-
-# --------------------------------------------------------------------------------------- interface
 
 
 def test_all_forms_of_actions_mean_the_same_and_large_ones_are_cut():
@@ -171,9 +168,6 @@ def test_answers_are_not_overwritten_by_later_steps():
     assert np.isfinite(env.step(actions[1])[0]).all()
 
 
-# ------------------------------------------------------------------------------------------ states
-
-
 @pytest.mark.parametrize("goals", ["own", "unity"])
 def test_a_restored_environment_goes_on_bit_for_bit(goals):
     env, other = ReacherVectorEnv(3, 7, goals=goals), ReacherVectorEnv(3, goals=goals)
@@ -187,15 +181,10 @@ def test_a_restored_environment_goes_on_bit_for_bit(goals):
             assert_same(other.step(actions), env.step(actions))
 
 
-# ------------------------------------------------------------------------------------------ errors
-
-NAN_ACTIONS = np.zeros((3, 4))
-NAN_ACTIONS[1, 2] = np.nan
-
 BAD_CALLS = {
     "transposed": (lambda env: env.step(np.zeros((4, 3))), r"\(3, 4\)"),
     "ragged": (lambda env: env.step([[0.0] * 4, [0.0] * 3, [0.0] * 4]), "real numbers"),
-    "NaN": (lambda env: env.step(NAN_ACTIONS), "action 2 of agent 1"),
+    "NaN": (lambda env: env.step([0.0] * 6 + [np.nan] + [0.0] * 5), "action 2 of agent 1"),
     "gradient": (lambda env: env.step(torch.ones(12, requires_grad=True)), "requires grad"),
     "unknown key": (lambda env: env.reset(options={"goal_sise": 4.0}), "goal_sise.*known are"),
     "NaN size": (
@@ -233,23 +222,45 @@ def test_a_bad_argument_is_a_clear_error(options, message):
         ReacherVectorEnv(**{"num_envs": 2, **options})
 
 
-# ---------------------------------------------------------------------------------- delayed rewards
+def test_gymnasiums_checker_finds_nothing_but_infinite_bounds():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*infinity")  # as with its own Reacher
+        check_env(gymnasium.make(ENV_ID, goal_speed=9).unwrapped, skip_render_check=True)
 
 
-def test_rewards_are_delayed_as_one_asks_and_nothing_is_lost():
-    """The sums of fifteen decisions, of which the last of an episode are fewer."""
-    paid, plain = DelayedRewards(ReacherVectorEnv(3, 2), 15), ReacherVectorEnv(3, 2)
-    options = {"goal_size": 14.0}
-    paid.reset(options=options), plain.reset(options=options)
-    earned = np.zeros((DECISIONS, 3))
-    for t, actions in enumerate(random_actions(DECISIONS, 3)):
-        observations, rewards, *ends, _ = paid.step(actions)
-        expected, earned[t], *expected_ends, _ = plain.step(actions)
-        np.testing.assert_array_equal(observations, expected)
-        np.testing.assert_array_equal(ends, expected_ends)
-        due = t % 15 == 14 or t == DECISIONS - 1
-        total = earned[t - t % 15 : t + 1].sum(axis=0) if due else np.zeros(3)
-        np.testing.assert_allclose(rewards, total, atol=1e-12)
-    assert earned.any(axis=0).all()
-    with pytest.raises(ValueError, match="every must be from 1"):
-        DelayedRewards(plain, every=0)
+def test_an_arm_is_that_of_the_simulation_of_many_bit_for_bit():
+    env, twin = gymnasium.make(ENV_ID), ReacherVectorEnv(1, seed=5)
+    for seed in (5, None):  # two episodes
+        (expected, _), (observation, _) = twin.reset(), env.reset(seed=seed)
+        for (action,) in random_actions(DECISIONS, 1).astype(np.float32):
+            np.testing.assert_array_equal(observation, expected[0])
+            observation, reward, terminated, truncated, _ = env.step(action)
+            expected, rewards, _, ends, _ = twin.step(action)
+            assert (reward, truncated, terminated) == (rewards[0], ends[0], False)
+        assert truncated and observation[1] > -4  # the true last observation, not a first one
+        twin.restore({**twin.state(), "episodes": 1})  # it has begun the next one by itself
+
+
+def test_make_vec_gives_the_simulation_of_many():
+    """By seeds, with the spec's arguments, and with a picture of each arm."""
+    envs, twin = gymnasium.make_vec(ENV_ID, num_envs=3, goal_size=2.0), ReacherVectorEnv(3)
+    assert type(envs.unwrapped) is ReacherVectorEnv and envs.spec.reward_threshold == 30
+    assert envs.metadata["autoreset_mode"] is gymnasium.vector.AutoresetMode.SAME_STEP
+    for seed in (7, 8):
+        (first, _), (expected, _) = envs.reset(seed=seed), twin.reset(seed=seed)
+        np.testing.assert_array_equal(first, expected)
+        assert envs.observation_space.contains(first)
+    assert envs.unwrapped.state()["parameters"] == {"goal_size": 2.0, "goal_speed": 1.0}
+    short = gymnasium.make_vec(ENV_ID, num_envs=2, max_episode_steps=3)
+    short.reset(seed=0)
+    ends = [short.step(short.action_space.sample())[3].all() for _ in range(6)]
+    assert ends == [False, False, True] * 2
+
+
+def test_seeds():
+    env, other, third = (gymnasium.make(ENV_ID) for _ in range(3))
+    resets = (env, None), (env, 4), (env, None), (other, None), (third, 5)
+    seen = [one.reset(seed=seed)[0] for one, seed in resets]
+    np.testing.assert_array_equal(third.reset(seed=4)[0], seen[1])
+    assert len(np.unique(seen, axis=0)) == 5

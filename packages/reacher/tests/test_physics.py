@@ -1,7 +1,5 @@
 """The physics: against PhysX's rules in plain NumPy, and its likeness to the Unity build."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -11,11 +9,6 @@ from reacher.physics import Physics
 
 STEP = 0.02  # s
 GRAVITY = 9.81  # m/s^2
-
-
-def rotation(quaternion):
-    """Rotation matrices (bodies, 3, 3), body to world, of quaternions (bodies, 4): w, x, y, z."""
-    return Rotation.from_quat(quaternion, scalar_first=True).as_matrix()
 
 
 def capsule(radius, length, density):
@@ -51,65 +44,55 @@ def bodies_from_geometry():
 INERTIA, FOREARM_CENTER = bodies_from_geometry()
 
 
-class Arms:
-    """PhysX's rules in plain NumPy, on the observable state of a `Physics`, for comparison."""
+def pose(physics):
+    """Rotations (arms, 2, 3, 3), body to world, and centres of mass (arms, 2, 3) of both bodies."""
+    arms = physics.num_agents
+    turn = Rotation.from_quat(physics.quaternion, scalar_first=True).as_matrix()
+    turn, center = turn.reshape(arms, 2, 3, 3), physics.position.reshape(arms, 2, 3).copy()
+    center[:, 1] += FOREARM_CENTER * turn[:, 1, :, 1]
+    return turn, center
 
-    def __init__(self, physics):
-        self.physics = physics
 
-    def pose(self):
-        """Rotation (arms, 2, 3, 3) and centre of mass (arms, 2, 3) of both bodies."""
-        arms = self.physics.num_agents
-        turn = rotation(self.physics.quaternion).reshape(arms, 2, 3, 3)
-        center = self.physics.position.reshape(arms, 2, 3).copy()
-        center[:, 1] += FOREARM_CENTER * turn[:, 1, :, 1]
-        return turn, center
+def mass_matrix(turn):
+    """(arms, 12, 12) for velocities (w_A, v_A, w_B, v_B) in world axes."""
+    matrix = np.tile(np.eye(12), (len(turn), 1, 1))
+    for body in range(2):
+        rows = slice(6 * body, 6 * body + 3)
+        matrix[:, rows, rows] = (turn[:, body] * INERTIA[body]) @ turn[:, body].swapaxes(1, 2)
+    return matrix
 
-    def mass_matrix(self):
-        """(arms, 12, 12) for velocities (w_A, v_A, w_B, v_B) in world axes."""
-        turn, _ = self.pose()
-        matrix = np.zeros((len(turn), 12, 12))
-        for body in range(2):
-            rows = slice(6 * body, 6 * body + 3)
-            matrix[:, rows, rows] = (turn[:, body] * INERTIA[body]) @ turn[:, body].swapaxes(1, 2)
-            for k in range(6 * body + 3, 6 * body + 6):
-                matrix[:, k, k] = 1.0
-        return matrix
 
-    def jacobian(self):
-        """(arms, 12, 4): body velocities that unit rates of the four joint turns mean.
+def jacobian_of(turn, center):
+    """(arms, 12, 4): body velocities that unit rates of the four joint turns mean.
 
-        Universal joints: the first turn is about the parent's x, the second about the own z.
-        """
-        turn, center = self.pose()
-        arms = len(turn)
-        shoulder = np.tile([0, 0.02, 0], (arms, 1))
-        elbow = center[:, 0] + 3 * turn[:, 0, :, 1]
-        axes = [
-            (np.tile([1.0, 0, 0], (arms, 1)), shoulder, 0),
-            (turn[:, 0, :, 2], shoulder, 0),
-            (turn[:, 0, :, 0], elbow, 1),
-            (turn[:, 1, :, 2], elbow, 1),
-        ]
-        matrix = np.zeros((arms, 12, 4))
-        for k, (axis, anchor, first_body) in enumerate(axes):
-            for body in range(first_body, 2):
-                matrix[:, 6 * body : 6 * body + 3, k] = axis
-                matrix[:, 6 * body + 3 : 6 * body + 6, k] = np.cross(axis, center[:, body] - anchor)
-        return matrix
+    Universal joints: the first turn is about the parent's x, the second about the own z.
+    """
+    arms = len(turn)
+    shoulder = np.tile([0, 0.02, 0], (arms, 1))
+    elbow = center[:, 0] + 3 * turn[:, 0, :, 1]
+    axes = [
+        (np.tile([1.0, 0, 0], (arms, 1)), shoulder, 0),
+        (turn[:, 0, :, 2], shoulder, 0),
+        (turn[:, 0, :, 0], elbow, 1),
+        (turn[:, 1, :, 2], elbow, 1),
+    ]
+    matrix = np.zeros((arms, 12, 4))
+    for k, (axis, anchor, first_body) in enumerate(axes):
+        for body in range(first_body, 2):
+            matrix[:, 6 * body : 6 * body + 3, k] = axis
+            matrix[:, 6 * body + 3 : 6 * body + 6, k] = np.cross(axis, center[:, body] - anchor)
+    return matrix
 
-    def free_velocity(self, torques):
-        """(arms, 12): what drag, torque, gravity and the cut make of each body alone."""
-        arms = self.physics.num_agents
-        velocity = self.physics.velocity.copy()
-        turn, _ = self.pose()
-        turn = turn.reshape(-1, 3, 3)
-        own = np.einsum("bik,bi->bk", turn, torques) / np.tile(INERTIA, (arms, 1))
-        w = (velocity[:, :3] + STEP * np.einsum("bik,bk->bi", turn, own)) * (1 - 0.05 * STEP)
-        speed = np.linalg.norm(w, axis=1, keepdims=True)
-        velocity[:, :3] = w * np.minimum(1, 7 / np.maximum(speed, 1e-12))
-        velocity[:, 4] -= STEP * GRAVITY
-        return velocity.reshape(arms, 12), speed.reshape(arms, 2)
+
+def free_velocity(velocity, turn, torques):
+    """(arms, 12): what drag, torque, gravity and the cut make of each body alone; and speeds."""
+    arms, velocity, turn = len(turn), velocity.copy(), turn.reshape(-1, 3, 3)
+    own = np.einsum("bik,bi->bk", turn, torques) / np.tile(INERTIA, (arms, 1))
+    w = (velocity[:, :3] + STEP * np.einsum("bik,bk->bi", turn, own)) * (1 - 0.05 * STEP)
+    speed = np.linalg.norm(w, axis=1, keepdims=True)
+    velocity[:, :3] = w * np.minimum(1, 7 / np.maximum(speed, 1e-12))
+    velocity[:, 4] -= STEP * GRAVITY
+    return velocity.reshape(arms, 12), speed
 
 
 def test_a_step_is_the_nearest_velocity_that_the_joints_allow():
@@ -121,13 +104,12 @@ def test_a_step_is_the_nearest_velocity_that_the_joints_allow():
     drawn = np.random.default_rng(1).uniform(-1.3, 1.3, (15, 20, 3)).clip(-1, 1) * 150
     drawn[..., 1] = 0.0  # about x and z only
     physics, cut = Physics(10), 0
-    arms = Arms(physics)
     for torques in np.repeat(drawn, 20, axis=0):
-        free, speed = arms.free_velocity(torques)
-        jacobian = arms.jacobian()
-        pulled = jacobian.swapaxes(1, 2) @ arms.mass_matrix()
+        turn, center = pose(physics)
+        free, speed = free_velocity(physics.velocity, turn, torques)
+        jacobian = jacobian_of(turn, center)
+        pulled = jacobian.swapaxes(1, 2) @ mass_matrix(turn)
         rates = np.linalg.solve(pulled @ jacobian, pulled @ free[..., None])
-        center = arms.pose()[1]
         physics.step(torques)
         velocity = physics.velocity.reshape(-1, 12)
         # The model's inertia is rounded to 1e-6, which an inverse may enlarge a little.
@@ -135,9 +117,9 @@ def test_a_step_is_the_nearest_velocity_that_the_joints_allow():
         cut += (speed > 7).sum()
         # They then move along an arc, at its ends' mean velocity but for the share (w h)^2 / 12,
         # 0.013 with 20 rad/s between the bodies; no speed is above 20 m/s.
-        moved = (arms.pose()[1] - center) / STEP
-        mean = ((jacobian + arms.jacobian()) / 2 @ rates).reshape(-1, 2, 6)[..., 3:]
-        np.testing.assert_allclose(moved, mean, atol=0.26)
+        turn, later = pose(physics)
+        mean = ((jacobian + jacobian_of(turn, later)) / 2 @ rates).reshape(-1, 2, 6)[..., 3:]
+        np.testing.assert_allclose((later - center) / STEP, mean, atol=0.26)
     assert cut > 100  # the 7 rad/s were reached
 
 

@@ -1,14 +1,11 @@
 """The Unity side: the real `unityagents` client against real processes, no mocks."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -60,43 +57,29 @@ def build(tmp_path):
             arguments = (tmp_path / "started").read_text().split()
             with pytest.raises(ProcessLookupError):
                 os.kill(int(arguments[0]), 0)
-            assert_free(int(arguments[arguments.index("--port") + 1]))
+            free_port(int(arguments[arguments.index("--port") + 1]))
 
     return Build()
 
 
-def assert_free(port):
+def free_port(port=0):
+    """This port, which is free, or any one."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("localhost", port))
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
         return listener.getsockname()[1]
-
-
-def python(script):
-    """Run a script in a fresh Python and return what it printed."""
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, cwd=PROJECT, text=True, capture_output=True, timeout=GUARD)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_build_is_one_of_gymnasiums_environments(launcher):
     """Equal to the arms in one process over an episode's end; a first reset is not lost."""
     arms = ReacherVectorEnv(20, 7, goals="unity")
     unity = UnityVectorEnv(open_unity(launcher, seed=7))
-    assert (
-        unity.num_envs == 20 and unity.metadata["autoreset_mode"] == arms.metadata["autoreset_mode"]
-    )
+    assert unity.num_envs == 20
+    assert unity.metadata["autoreset_mode"] == arms.metadata["autoreset_mode"]
     rng = np.random.default_rng(0)
     for options in (None, {"goal_size": 12.0}):
-        np.testing.assert_array_equal(
-            unity.reset(options=options)[0], arms.reset(options=options)[0]
-        )
+        first, expected = (env.reset(options=options)[0] for env in (unity, arms))
+        np.testing.assert_array_equal(first, expected)
         for _ in range(1003 if options else 3):
             actions = rng.normal(size=(20, 4)).astype(np.float32)
             for one, other in zip(unity.step(actions), arms.step(actions), strict=True):
@@ -174,21 +157,22 @@ print(np.mean(scores))
 def test_course_notebook_with_the_original_class(launcher):
     """It runs unchanged, and Python ends even if the last cell, env.close(), was not run."""
     notebook = COURSE_NOTEBOOK.format(path=launcher, worker_id=free_port() - 5005)
-    shape, score = python("import reacher.unity\n" + notebook).splitlines()[-2:]
+    command = [sys.executable, "-c", f"import reacher.unity\n{notebook}"]
+    told = subprocess.check_output(command, cwd=PROJECT, text=True, timeout=GUARD)
+    shape, score = told.splitlines()[-2:]
     assert shape == "(20, 33) 4" and 0 <= float(score) < 1  # a random policy's
 
 
-def test_original_class_reopens_on_the_same_port_and_sees_a_busy_one(one_arm):
-    port = free_port()
-    for _ in range(2):
+def test_original_class_reopens_takes_tensors_and_sees_a_busy_port(one_arm):
+    torch, port, half = pytest.importorskip("torch"), free_port(), [[0.5] * 4]
+    message = f"port {port} is in use.*process's.*worker_id.*base_p"
+    for actions in torch.tensor(half), {BRAIN: torch.tensor(half)}:
         env = unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
         env.reset()
-        with pytest.raises(
-            UnityError, match=f"port {port} is in use.*process's.*worker_id.*base_p"
-        ):
+        with pytest.raises(UnityError, match=message):
             unityagents.UnityEnvironment(file_name=one_arm, base_port=port)
         os.kill(env.proc1.pid, signal.SIGINT)  # Jupyter's stop button reaches the player as well
-        env.step(np.zeros(4))
+        assert env.step(actions)[BRAIN].previous_vector_actions.tolist() == half
         env.close(), env.close()
         env.proc1.wait(GUARD)
 
@@ -248,15 +232,3 @@ def test_build_that_never_connects(build):
     with pytest.raises(UnityError, match=r"did not connect to port \d+ within 1 s"):
         open_unity(path, timeout=1)
     build.assert_gone()
-
-
-def test_the_original_class_takes_tensors_and_closes_twice_as_the_arms_do(one_arm):
-    torch = pytest.importorskip("torch")
-    actions = np.full((1, 4), 0.5)
-    env = unityagents.UnityEnvironment(file_name=one_arm, base_port=free_port())
-    for given in (torch.tensor(actions), {BRAIN: torch.tensor(actions)}):
-        env.reset()
-        found = env.step(given)[BRAIN].previous_vector_actions
-        np.testing.assert_array_equal(found, actions)
-    env.close()
-    env.close()

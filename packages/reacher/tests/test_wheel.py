@@ -1,7 +1,5 @@
 """What `pip install ./packages/reacher` gives."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

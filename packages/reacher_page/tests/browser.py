@@ -1,8 +1,7 @@
 """A browser for tests of pages."""
 
-from __future__ import annotations
-
 import shutil
+import time
 
 import pytest
 
@@ -24,3 +23,14 @@ def driver():
     driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
     yield driver
     driver.quit()
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def value(driver, expression):
+    return driver.execute_script(f"return {expression}")

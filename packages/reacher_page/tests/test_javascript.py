@@ -1,7 +1,5 @@
 """Physics, task and networks of the page, in Node beside Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -66,8 +64,7 @@ def test_one_decision_from_2000_states(size, speed):
         observed.append(seen)
     joints, velocities, angles = (np.concatenate(part) for part in zip(*states, strict=True))
     expected = [np.concatenate(part) for part in zip(*reached, strict=True)]
-    found = node(
-        """
+    program = """
         result = given.joints.map((joints, k) => {
             const world = { ...TRAINED_WORLD, ...given.world };
             const arm = new Arm(given.angles[k], given.speeds[k % 20] / world.speed);
@@ -76,22 +73,16 @@ def test_one_decision_from_2000_states(size, speed):
             let reward = 0;
             for (let i = 0; i < 4; i++) reward += arm.live(given.actions[k], world);
             return [arm.joints, arm.velocity, arm.angle, reward, Array.from(arm.observe(world))];
-        });""",
-        *("physics.js", "networks.js"),
-        joints=joints,
-        velocities=velocities,
-        angles=angles,
-        speeds=task._goal_speed,
-        actions=np.concatenate(chosen),
-        world={"size": size, "speed": speed},
-    )
-    for k in range(3):
-        mine = np.array([row[k] for row in found])
-        assert np.abs(mine - expected[k]).max() < 1e-12, ("joints", "velocities", "angles")[k]
-    np.testing.assert_allclose([row[3] for row in found], np.concatenate(rewards), atol=1e-12)
-    np.testing.assert_allclose(
-        [row[4] for row in found], np.concatenate(observed), rtol=1e-6, atol=1e-6
-    )  # single precision
+        });"""
+    given = {"joints": joints, "velocities": velocities, "angles": angles}
+    given |= {"speeds": task._goal_speed, "actions": np.concatenate(chosen)}
+    given["world"] = {"size": size, "speed": speed}
+    found = node(program, "physics.js", "networks.js", **given)
+    *bodies_and_goals, paid, seen = zip(*found, strict=True)
+    for mine, theirs in zip(bodies_and_goals, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(paid, np.concatenate(rewards), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(seen, np.concatenate(observed), rtol=1e-6, atol=1e-6)  # float32
     assert 0 < np.concatenate(rewards).mean() < 0.04  # both kinds are among them
 
 
@@ -113,17 +104,12 @@ def test_actor_and_critic_are_the_notebooks(notebook, networks, units):
     mine = [network_of(numbers_of(each), "the network") for each in (actor, critic)]
     with torch.no_grad():
         expected = actor(seen).numpy(), critic(seen, actions).numpy()
-    found = node(
-        """
+    program = """
         const actor = network(given.actor), critic = network(given.critic);
         result = [given.seen.map((row) => Array.from(forward(actor, row))),
-                  given.seen.map((row, k) => forward(critic, row, given.actions[k])[0])];""",
-        "networks.js",
-        actor=mine[0].packed(),
-        critic=mine[1].packed(),
-        seen=seen.numpy(),
-        actions=actions.numpy(),
-    )
+                  given.seen.map((row, k) => forward(critic, row, given.actions[k])[0])];"""
+    given = {"actor": mine[0].packed(), "critic": mine[1].packed(), "seen": seen.numpy()}
+    found = node(program, "networks.js", **given, actions=actions.numpy())
     assert np.ptp(expected[0]) > 0.1 and np.ptp(expected[1]) > 0.1
     for values, theirs in zip(found, expected, strict=True):
         assert np.abs(np.array(values) - theirs).max() < 1e-5 * max(1, np.abs(theirs).max())

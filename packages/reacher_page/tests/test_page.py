@@ -3,8 +3,6 @@
 Skipped without the extra `browser`, Chromium and chromedriver.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import time
@@ -14,13 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from browser import value, wait_for
+from reacher_page import interactive
 from reacher_page.actor import actor_files, read_network
 from reacher_page.page import STILL, inline, page
 from reacher_page.watch import watch_page
 
 CHECKPOINTS = Path(__file__).parents[3] / "checkpoints"
-
-WAIT = 60  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +49,6 @@ def show(driver, tmp_path):
     driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-def wait_for(condition):
-    end = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def value(driver, expression):
-    return driver.execute_script(f"return {expression}")
 
 
 def canvas(driver, name="view"):
@@ -331,3 +318,41 @@ def test_newer_actors_come_by_messages(show):
     send(5)  # a reader who looks at an older actor stays with it
     wait_for(lambda: value(driver, "page.actors.length") == 5)
     assert value(driver, "page.state.episode") == "1"
+
+
+def figure(show, scripts=True, **options):
+    """The notebook's interactive figure as a notebook shows it; with scripts, in its frame."""
+    shown = interactive.sum_tree().data
+    shown = shown if scripts else shown.replace("allow-scripts", "")
+    driver = show(f"<!DOCTYPE html><body style='margin: 0 31px'>{shown}", **options)
+    if scripts:
+        driver.switch_to.frame(0)
+    return driver
+
+
+def test_a_figure_fits_a_phone_asks_for_nothing_and_is_drawn_without_scripts(show):
+    driver = figure(show, width=390)
+    driver.find_element("id", "play").click()
+    page = "document.documentElement"
+    across, down = value(driver, "[innerWidth, innerHeight]")
+    assert value(driver, f"{page}.scrollWidth") == across < 390
+    assert value(driver, f"{page}.scrollHeight") == down
+    assert value(driver, "performance.getEntriesByType('resource').length") == 0
+    driver = figure(show, scripts=False)
+    assert value(driver, "document.querySelector('img').naturalWidth") > 500
+    assert value(driver, "document.querySelector('img').alt").startswith("The path")
+
+
+def test_the_tree_finds_the_leaves_that_the_notebook_finds(show, notebook):
+    """A hundred trees with a number each, a third of the priorities 0."""
+    driver, generator = figure(show), np.random.default_rng(0)
+    priorities = generator.uniform(0, 9, (100, 4)) * (generator.random((100, 4)) > 1 / 3)
+    priorities[:, 0] += 0.5  # never all 0
+    numbers, expected = generator.random(100) * priorities.sum(1), []
+    for row, number in zip(priorities, numbers, strict=True):
+        tree = notebook.SumTree(4)
+        tree.update(np.arange(4), row)
+        expected += tree.find(np.array([number])).tolist()
+    find = "arguments[0].map((row, k) => figure.find(figure.sums(row), arguments[1][k]).leaf)"
+    found = driver.execute_script(f"return {find}", priorities.tolist(), numbers.tolist())
+    assert found == expected and set(found) == set(range(4))

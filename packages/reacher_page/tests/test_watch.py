@@ -1,7 +1,5 @@
 """An actor without PyTorch, and the command that writes a page."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -19,22 +17,13 @@ from reacher_page.page import page
 PROJECT = Path(__file__).parents[3]
 
 KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("whole", "gallery"))
-
-
-def some_weights():
-    """Of an untrained actor with mirrors and layer normalization."""
-    generator, weights = np.random.default_rng(0), {"factor": np.ones(33)}
-    for k, (inputs, outputs) in {0: (33, 8), 3: (8, 8), 6: (8, 4)}.items():
-        weights[f"layers.{k}.weight"] = generator.normal(size=(outputs, inputs))
-    parts = {f"layers.{k}.{part}": np.ones(8) for k in (1, 4) for part in ("weight", "bias")}
-    parts |= {f"layers.{k}.bias": np.zeros(size) for k, size in {0: 8, 3: 8, 6: 4}.items()}
-    return weights | parts | {"frame.signs": np.ones((2, 37))}
+WEIGHTS = load_file(KEPT / "actor_best.safetensors")  # with mirrors and layer normalization
 
 
 def write_run(folder, suffix="best", weights=None, scores=None):
     """A run folder with an actor, and perhaps a curve."""
     folder.mkdir(exist_ok=True, parents=True)
-    save_file(weights or some_weights(), folder / f"actor_{suffix}.safetensors")
+    save_file(weights or WEIGHTS, folder / f"actor_{suffix}.safetensors")
     if scores:
         lines = [f"{k},{score},{10 * k}" for k, score in enumerate(scores, 1)]
         (folder / "scores.csv").write_text("\n".join(["episode,score,seconds", *lines]))
@@ -44,27 +33,27 @@ def write_run(folder, suffix="best", weights=None, scores=None):
 @pytest.mark.parametrize(
     "more, less",
     [
-        ({"layers.4.running_mean": np.zeros(8)}, ()),
+        ({"layers.4.running_mean": np.zeros(128)}, ()),
         ({"layers.5.weight": np.full(1, 0.25)}, ()),  # of PReLU
-        ({"layers.5.weight": np.eye(8), "layers.5.bias": np.zeros(8)}, ()),  # no ReLU
+        ({"layers.5.weight": np.eye(128), "layers.5.bias": np.zeros(128)}, ()),  # no ReLU
         ({}, ("layers.4.weight", "layers.4.bias")),  # a layer without numbers
         ({}, ("layers.0.weight",)),
-        ({"layers.3.weight": np.zeros((8, 3))}, ()),
-        ({"layers.6.weight": np.zeros((1, 8)), "layers.6.bias": np.zeros(1)}, ()),  # no arms
-        ({"layers.3.weight": np.full((8, 8), np.nan)}, ()),
+        ({"layers.3.weight": np.zeros((128, 3))}, ()),
+        ({"layers.6.weight": np.zeros((1, 128)), "layers.6.bias": np.zeros(1)}, ()),  # no arms
+        ({"layers.3.weight": np.full((128, 128), np.nan)}, ()),
         ({"frame.signs": np.ones((4, 37))}, ()),
     ],
     ids=lambda names: ", ".join(names) or "-",
 )
 def test_other_networks_are_a_clear_error(more, less):
     """With other layers than linear ones and layer normalization, it would act otherwise here."""
-    weights = {name: value for name, value in some_weights().items() if name not in less} | more
-    assert network_of(some_weights(), "mine")
+    weights = {name: value for name, value in WEIGHTS.items() if name not in less} | more
+    assert network_of(WEIGHTS, "mine")
     with pytest.raises(ValueError, match="^mine is no network of the notebook for arms"):
         network_of(weights, "mine")
 
 
-@given(st.binary(max_size=300) | st.integers(0, 1500).map(lambda end: save(some_weights())[:end]))
+@given(st.binary(max_size=300) | st.integers(0, 1500).map(lambda end: save(WEIGHTS)[:end]))
 def test_any_bytes_are_weights_or_a_clear_error(tmp_path_factory, content):
     folder = write_run(tmp_path_factory.getbasetemp() / "any")
     (folder / "actor_best.safetensors").write_bytes(content)
@@ -115,8 +104,7 @@ def test_actors_stand_in_order_and_the_best_acts_first(tmp_path, scores, labels,
 
 def test_an_actor_that_moves_otherwise_than_in_its_training_is_not_shown(tmp_path):
     """Weights of other activations look like those of the notebook's cells."""
-    weights = load_file(KEPT / "actor_best.safetensors")
-    weights["layers.6.weight"] *= -1
+    weights = WEIGHTS | {"layers.6.weight": -WEIGHTS["layers.6.weight"]}
     with pytest.raises(ValueError, match="39.0 in its training.*edited"):
         watch.watch_page(write_run(tmp_path, weights=weights, scores=[2, 39]), arms=1)
 
