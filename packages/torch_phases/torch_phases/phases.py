@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from torch_phases.reading import Contents
-from torch_phases.words import Refused, Void, in_a_line
+from torch_phases.words import Refused, in_a_line
 
 LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
 
@@ -87,8 +87,6 @@ class Phases:
             try:
                 with LOCK:
                     return self.phase(method, given)
-            except Void:
-                pass
             except Exception as error:  # a broken or another installation fails in any way
                 reason = f"{method} {in_a_line(error)}"
         # If it is an error of the learner's own, PyTorch raises it.

@@ -49,13 +49,6 @@ logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
 )
 
 
-@torch.no_grad()
-def copy(into: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
-    """Numbers of some tensors into others, in one call."""
-    if tensors:
-        torch._foreach_copy_(into, tensors)
-
-
 def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:
     """Dynamo 2.13 notes at its only None of all recordings that it is this gradient, once it is."""
     found = get(variable, *args)

@@ -21,10 +21,6 @@ class Refused(Exception):
         super().__init__(f"{what}{place}{rest}")
 
 
-class Void(Exception):
-    """PyTorch computes this call, in which it raises its own error."""
-
-
 class Missing(ValueError):
     """What the machine cannot do, in one line."""
 
@@ -39,6 +35,7 @@ SHARED = "changes a tensor that shares memory with another one", "give it memory
 RETURNED = "returns a tensor of the learner itself", "return a clone"
 RANDOM = "draws random numbers in a way of its own", "draw with torch.rand, randn or randint"
 LOOKS = "looks at a tensor's number", WHERE
+PLACES = "takes places that depend on numbers", "multiply by a mask, or use torch.where"
 SIZES = "makes a tensor whose size depends on numbers", "multiply by a mask, or use torch.where"
 NUMPY = "computes with NumPy", f"use PyTorch, or {OUTSIDE}"
 DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's words and the code
