@@ -18,10 +18,8 @@ from torch_phases.words import Refused
 
 ROOM = 64  # steps for which a phase has room, or a power of two above
 DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
-    "randn.default rand.default randint.default randint.low randperm.default randn_like.default "
-    "rand_like.default randint_like.default randint_like.low_dtype normal_functional.default "
-    "normal.float_float bernoulli.p uniform.default exponential.default random.to "
-    "random.from".split()
+    "randn.default rand.default randint.default randint.low randn_like.default rand_like.default "
+    "normal_functional.default normal.float_float bernoulli.p uniform.default".split()
 )
 
 

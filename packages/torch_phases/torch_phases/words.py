@@ -30,6 +30,7 @@ OUTSIDE = "do so outside, and give the method what comes out as an argument"
 WHERE = "choose with torch.where, or outside of the method"
 
 GRADIENT = "uses a gradient of the step before", "set gradients to zero before backward()"
+ELSEWHERE = "gives a gradient to a tensor that hangs elsewhere", "let the learner have it"
 HOOKS = "meets a hook of a tensor or optimizer", "do in the method what the hook does"
 SHARED = "changes a tensor that shares memory with another one", "give it memory of its own (clone)"
 RETURNED = "returns a tensor of the learner itself", "return a clone"
