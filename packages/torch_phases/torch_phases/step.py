@@ -64,7 +64,10 @@ class Step:
         others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
         if missing := [n for n in others if not has(name_of(n.target))]:
             names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
-            raise Refused(f"uses {names}, not translated", "", code_of(missing[0]))
+            what = f"uses {names}, not translated", ""
+            raise Refused(
+                *(words.SIZES if "_assert_scalar" in names else what), code_of(missing[0])
+            )
         known = {n for n in nodes if n.op == "get_attr"}  # what depends on no input
         for n in others:
             places = n.args[1] if name_of(n.target) in ("index.Tensor", "index_put.default") else []
