@@ -1,4 +1,4 @@
-"""Edits that people make to a learner. Each class is one, or some that show the same.
+"""Edits that people make to a learner: functions of the first three classes, and learners after.
 
 An edit trains in many phases. What must not be told silently: the numbers are PyTorch's.
 """
@@ -20,10 +20,9 @@ from learner import BATCH, DDPG, SEEN, Behind, Critic, adam, descend, soft_updat
 from torch import nn
 from torch.nn import functional as F
 
-# ------------------------------------------------- what Python does in a step: told, with a line
+# ----------------- told, with a line: of a function it begins as its documentation, if there is one
 
-COUNT, NUMBERS, ARRAY, TOTAL = {"n": 0}, itertools.count(1), np.zeros(1, int), 0
-START, SEEN_BY_HOOK = time.time(), []
+COUNT, NUMBERS, TOTAL, SEEN_SO_FAR, START = {"n": 0}, itertools.count(1), 0, [], time.time()
 
 
 def ticking():
@@ -41,19 +40,20 @@ tick = ticking()
 
 
 class Told(DDPG):
-    """Left to PyTorch; each function `edit_...` is one, with the begin of the line, if tested."""
+    """Left to PyTorch."""
 
-    outcome, steps = "torch", 0
+    outcome, steps, mean = "torch", 0, torch.zeros(())
+
+    def begin(self):
+        self.chance = torch.Generator().manual_seed(0)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.9)
 
     def update_targets(self):
         super().update_targets()
         self.edit()
 
-    def begin(self):
-        self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_optimizer, 1, 0.9)
-
     def edit(self):
-        pass
+        """What Python does in a step."""
 
     def at(self, count):
         """What is trained depends on how often a step has run."""
@@ -61,206 +61,171 @@ class Told(DDPG):
             soft_update(self.target_critic, self.critic, 1.0)
 
 
-def edit_a_counter_in_a_dict(self):
-    """changes COUNT, which is no tensor, in edit_a_counter_in_a_dict (COUNT["n"] += 1): keep it"""
-    COUNT["n"] += 1
-    self.at(COUNT["n"])
+class Edit:
+    def a_counter_in_a_dict(self):
+        """changes COUNT, which is no tensor, in a_counter_in_a_dict (COUNT["n"] += 1): keep it"""
+        COUNT["n"] += 1
+        self.at(COUNT["n"])
+
+    def a_count_of_itertools(self):
+        self.at(next(NUMBERS))
+
+    def an_attribute(self):
+        """changes self.steps, which is no tensor, in an_attribute (self.steps += 1)"""
+        self.steps += 1
+        self.at(self.steps)
+
+    def a_counter_in_a_closure(self):
+        self.at(tick())
+
+    def a_counter_of_a_function(self):
+        ticking.n = getattr(ticking, "n", 0) + 1
+        self.at(ticking.n)
+
+    def a_global_counter(self):
+        global TOTAL
+        TOTAL += 1
+        self.at(TOTAL)
+
+    def random_numbers_of_python(self):
+        self.at(random.randint(6, 7))
+
+    def random_numpy(self):
+        """computes with NumPy, in random_numpy (self.at(np.random.randint(6, 8))): use PyTorch"""
+        self.at(np.random.randint(6, 8))
+
+    def the_clock(self):
+        """calls the module time, in the_clock (self.at(7 + (time.time() < START))): do so"""
+        self.at(7 + (time.time() < START))
+
+    def a_file(self):
+        """calls open, in a_file (with open(os.devnull, "a") as file:): do so outside, and give"""
+        with open(os.devnull, "a") as file:
+            file.write("learned")
+
+    def a_print(self):
+        """prints, in a_print (print(self.actor.layers[0].weight.sum())): print what scan"""
+        print(self.actor.layers[0].weight.sum())
+
+    def a_look(self):
+        """looks at a tensor's number, in a_look (if self.actor.layers[2].bias[0] < 0.1:)"""
+        if self.actor.layers[2].bias[0] < 0.1:
+            self.at(7)
+
+    def a_history(self):
+        """changes SEEN_SO_FAR, which is no tensor, in a_history"""
+        SEEN_SO_FAR.append(self.actor.layers[2].bias[0])
+
+    def a_schedule_inside(self):
+        self.schedule.step()
 
 
-def edit_a_count_of_itertools(self):
-    self.at(next(NUMBERS))
+class Begin:
+    def a_hook_with_a_counter(self):
+        self.critic.register_forward_hook(lambda *given: SEEN_SO_FAR.append(1))
 
+    def a_hook_of_an_optimizer(self):
+        """meets a hook of a tensor or optimizer: do in the method what the hook does"""
+        self.critic_optimizer.register_step_post_hook(lambda *given: SEEN_SO_FAR.append(1))
 
-def edit_an_attribute(self):
-    """changes self.steps, which is no tensor, in edit_an_attribute (self.steps += 1)"""
-    self.steps += 1
-    self.at(self.steps)
-
-
-def edit_a_counter_in_a_closure(self):
-    self.at(tick())
-
-
-def edit_a_counter_in_an_array(self):
-    ARRAY[0] += 1
-    self.at(ARRAY[0])
-
-
-def edit_a_counter_of_a_function(self):
-    ticking.n = getattr(ticking, "n", 0) + 1
-    self.at(ticking.n)
-
-
-def edit_a_global_counter(self):
-    global TOTAL
-    TOTAL += 1
-    self.at(TOTAL)
-
-
-def edit_random_numbers_of_python(self):
-    self.at(random.randint(6, 7))
-
-
-def edit_random_numpy(self):
-    """computes with NumPy, in edit_random_numpy (self.at(np.random.randint(6, 8))): use"""
-    self.at(np.random.randint(6, 8))
-
-
-def edit_the_clock(self):
-    """calls the module time, in edit_the_clock (self.at(7 + (time.time() < START))): do so"""
-    self.at(7 + (time.time() < START))
-
-
-def edit_a_file(self):
-    """calls open, in edit_a_file (with open(os.devnull, "a") as file:): do so outside, and give"""
-    with open(os.devnull, "a") as file:
-        file.write("learned")
-
-
-def edit_a_print(self):
-    """prints, in edit_a_print (print(self.actor.layers[0].weight.sum())): print what scan"""
-    print(self.actor.layers[0].weight.sum())
-
-
-def edit_a_look(self):
-    """looks at a tensor's number, in edit_a_look (if self.actor.layers[2].bias[0] < 0.1:)"""
-    if self.actor.layers[2].bias[0] < 0.1:
-        self.at(7)
-
-
-def edit_a_history(self):
-    """changes SEEN_BY_HOOK, which is no tensor, in edit_a_history"""
-    SEEN_BY_HOOK.append(self.actor.layers[2].bias[0])
-
-
-def edit_a_schedule_inside(self):
-    self.schedule.step()
-
-
-class AGeneratorOfTorch(Told):
-    def begin(self):
-        self.chance = torch.Generator().manual_seed(0)
-
-    def learn(self, rows, weights):
-        return super().learn(rows + 0.1 * torch.randn(rows.shape, generator=self.chance), weights)
-
-
-class ANewTensorInAnAttribute(Told):
-    mean = torch.zeros(SEEN)
-
-    def learn(self, rows, weights):
-        self.mean = 0.9 * self.mean + 0.1 * rows[:, :SEEN].mean(0)
-        return super().learn(torch.cat([rows[:, :SEEN] - self.mean, rows[:, SEEN:]], 1), weights)
-
-
-class AHookWithACounter(Told):
-    def begin(self):
-        self.critic.register_forward_hook(lambda module, given, result: SEEN_BY_HOOK.append(1))
-
-
-class AHookOfAnOptimizer(Told):
-    line = "meets a hook of a tensor or optimizer: do in the method what the hook does"
-
-    def begin(self):
-        self.critic_optimizer.register_step_post_hook(lambda *given: SEEN_BY_HOOK.append(1))
-
-
-class AHookOfGradientsOfAModule(Told):
-    def begin(self):
+    def a_hook_of_gradients_of_a_module(self):
         last = self.critic.layers[3]
         last.register_full_backward_hook(lambda module, given, result: (2 * given[0],))
+
+    def a_hook_after_a_gradient(self):
+        for parameter in self.critic.parameters():
+            parameter.register_post_accumulate_grad_hook(halve)
+
+    def a_hook_that_changes_gradients(self):
+        for parameter in self.critic.parameters():
+            parameter.register_hook(lambda gradient: 0.5 * gradient.sign())
+
+    def gradients_are_not_set_to_zero(self):
+        """uses a gradient of the step before: set gradients to zero before backward()"""
+        self.actor_optimizer.zero_grad = lambda *given, **more: None
+
+    def two_states_that_share_memory(self):
+        """changes a tensor that shares memory with another one: give it memory of its own"""
+        self.target_critic.layers[3].bias.data = self.critic.layers[3].bias.data
+
+    def a_kind_of_optimizer_that_looks(self):
+        self.critic_optimizer = torch.optim.RAdam(self.critic.parameters())
 
 
 def halve(parameter):
     parameter.grad.mul_(0.5)
 
 
-class AHookAfterAGradient(Told):
-    def begin(self):
-        for parameter in self.critic.parameters():
-            parameter.register_post_accumulate_grad_hook(halve)
+FACTOR = torch.ones(1, requires_grad=True)
 
 
-class TheGradientOfTheStepBefore(Told):
-    def scale(self, rows):
+class Scale:
+    def the_gradient_of_the_step_before(self, rows):
         gradient = self.critic.layers[3].bias.grad
         return 1.0 if gradient is None else 1 + gradient.abs()
 
+    def a_gradient_goes_elsewhere(self, rows):
+        """gives a gradient to a tensor that hangs elsewhere: let the learner have it"""
+        return FACTOR.square()
 
-class GradientsAreNotSetToZero(Told):
-    line = "uses a gradient of the step before: set gradients to zero before backward()"
+    def a_mask_takes_rows(self, rows):
+        """makes a tensor whose size depends on numbers, in a_mask_takes_rows"""
+        return 1 + rows[rows[:, 5] > 0.5].mean()
 
-    def begin(self):
-        self.actor_optimizer.zero_grad = lambda *given, **more: None
-
-
-class AMaskTakesRows(Told):
-    line = (
-        "makes a tensor whose size depends on numbers, in learn "
-        "(rows[rows[:, 5] > 0.5, 5] = 0.5): multiply by a mask, or use torch.where"
-    )
-
-    def learn(self, rows, weights):
+    def a_mask_is_written_into(self, rows):
+        """takes places that depend on numbers, in a_mask_is_written_into"""
         rows[rows[:, 5] > 0.5, 5] = 0.5
-        return super().learn(rows, weights)
+        return 1.0
 
+    def a_row_of_a_table(self, rows):
+        return F.embedding((rows[:, 0] > 0).long(), torch.eye(2)).square().sum(1)
 
-class TwoStatesThatShareMemory(Told):
-    line = "changes a tensor that shares memory with another one: give it memory of its own (clone)"
-
-    def begin(self):
-        self.target_critic.layers[3].bias.data = self.critic.layers[3].bias.data
-
-
-class AnOperationThatIsNotTranslated(Told):
-    line = "uses median.default, not translated, in scale (return 1 + rows.median())"
-
-    def scale(self, rows):
+    def an_operation_that_is_not_translated(self, rows):
+        """uses median.default, not translated, in an_operation_that_is_not_translated"""
         return 1 + rows.median()
 
+    def a_new_tensor_in_an_attribute(self, rows):
+        self.mean = 0.9 * self.mean + 0.1 * rows.mean()
+        return 1 + self.mean
 
-class HalfPrecision(Told):
-    def scale(self, rows):
+    def a_generator_of_torch(self, rows):
+        return 1 + torch.rand(len(rows), generator=self.chance)
+
+    def half_precision(self, rows):
         return rows[:, 0].bfloat16().abs().float()
 
 
-class AnIndexBeyondATable(DDPG):
+class AColumnThatIsNotThere(DDPG):
     outcome = "IndexError"
 
-    def begin(self):
-        self.table = torch.linspace(1, 2, 3)
-
     def scale(self, rows):
-        return self.table[rows[:, 0].abs().long()]
+        return rows[:, [10]]
 
 
 # -------------------------------------------------------------- other learners, which are compiled
 
 
 class OtherNumbers(DDPG):
-    """Integers of 64 bits, double precision, tables, counts, operations in place, no number."""
-
-    def begin(self):
-        self.table, self.counts, self.sums = nn.Embedding(4, 1), torch.zeros(4), torch.zeros(4)
+    """Integers of 64 bits, double precision, rows by a list, no number, arguments written into."""
 
     def scale(self, rows):
-        whole = 1 + ((rows[:, 0] * 1e9).long() * 16 % 7).float()
+        whole = 1 + ((rows > 0).sum(1) * 2**40 % 7).float()
         double = rows[:, 0].double().abs() / rows[:, 0].double().abs().sum()
-        index = (rows[:, 0] > 0).long() + 2 * (rows[:, 1] > 0).long()
-        self.counts.scatter_add_(0, index, torch.ones(len(index)))
-        self.sums.index_put_((index,), rows[:, 5], accumulate=True)
-        known = 1 + self.table(index).detach()[:, 0].abs() + (self.sums / self.counts)[index]
-        return whole * double.float() * known
+        return whole * double.float() * rows[:, [1, 0]].sum(1)
+
+    def targets(self, batch):
+        none = F.relu(nn.ReLU()(torch.sqrt(0.9 - batch.rewards.abs())))
+        return super().targets(batch) + none
 
     def learn(self, rows, weights):
         rows[:, 5].clamp_(-0.5, 0.5).mul_(2)
         weights[:4] = 0.5
         return super().learn(rows, weights)
 
-
-class NoNumberThroughReLUs(DDPG):
-    def targets(self, batch):
-        return super().targets(batch) + F.relu(nn.ReLU()(torch.sqrt(0.9 - batch.rewards.abs())))
+    def look(self, fast, observations):
+        rows = np.tile(observations, (1, 4))[:, :10].copy()
+        fast.call("learn", rows, np.ones(BATCH, np.float32))
+        return rows
 
 
 class Clipped(DDPG):
@@ -284,7 +249,7 @@ class Clipped(DDPG):
 
 
 class TwoCriticsAndATemperature(DDPG):
-    """In lists and dicts, with averages of weights and None in a result."""
+    """In lists and dicts, with None in a result."""
 
     def begin(self):
         self.critics = [self.critic, self.make_critic()]
@@ -292,18 +257,16 @@ class TwoCriticsAndATemperature(DDPG):
         self.optimizers = {k: adam(self.critics[k]) for k in (0, 1)}
         self.log_alpha = torch.zeros(1, requires_grad=True)
         self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=1e-2)
-        self.averages = {name: p.detach().clone() for name, p in self.actor.named_parameters()}
 
     def learn_critic(self, batch, weights=1.0):
         with torch.no_grad():
             after = self.target_actor(batch.next_observations)
             values = [target(batch.next_observations, after) for target in self.slow]
-            y = batch.rewards + batch.discounts * torch.stack(values).amin(0)
+            y = batch.rewards + batch.discounts * torch.stack(values).min(0).values
         for k, critic in enumerate(self.critics):
             errors = y - critic(batch.observations, batch.actions)
             descend((weights * errors.square()).mean(), self.optimizers[k])
-        for target, critic in zip(self.slow, self.critics, strict=True):
-            soft_update(target, critic, 0.05)
+            soft_update(self.slow[k], critic, 0.05)
         return {"errors": errors.detach(), "nothing": None}
 
     def actor_loss(self, batch):
@@ -311,12 +274,6 @@ class TwoCriticsAndATemperature(DDPG):
         size, values = actions.square().sum(1), self.critic(batch.observations, actions)
         descend(-(self.log_alpha * (size.detach() - 0.1)).mean(), self.alpha_optimizer)
         return (self.log_alpha.exp().detach() * size - values).mean()
-
-    @torch.no_grad()
-    def update_targets(self):
-        super().update_targets()
-        for name, p in self.actor.named_parameters():
-            self.averages[name].mul_(0.9).add_(p, alpha=0.1)
 
 
 class RandomNumbers(DDPG):
@@ -335,24 +292,17 @@ class RandomNumbers(DDPG):
 
 
 class NormalizedByBatchesWhereItLearns(DDPG):
-    """The flags of its modules change within a step, and are in the end as they were."""
+    """The flags of its modules are in the end as they were; running means are written twice."""
 
     def make_critic(self):
-        critic = Behind(nn.BatchNorm1d(SEEN, track_running_stats=False), Critic())
-        return critic.eval()
+        return Behind(nn.BatchNorm1d(SEEN), Critic()).eval()
 
     def critic_loss(self, batch, weights=1.0):
         self.critic.train()
+        self.critic(batch.next_observations, batch.actions)
         found = super().critic_loss(batch, weights)
         self.critic.eval()
         return found
-
-
-class BatchNormalization(DDPG):
-    """A step writes its running means several times."""
-
-    def make_critic(self):
-        return Behind(nn.BatchNorm1d(SEEN), Critic())
 
 
 class Reversed(torch.autograd.Function):
@@ -370,14 +320,6 @@ class AFunctionOfAutograd(DDPG):
         return Reversed.apply(-super().actor_loss(batch))
 
 
-class AHookThatChangesGradients(DDPG):
-    outcome = "torch"
-
-    def begin(self):
-        for parameter in self.critic.parameters():
-            parameter.register_hook(lambda gradient: 0.5 * gradient.sign())
-
-
 class TwoLearnersShareACritic(DDPG):
     def begin(self):
         self.other = DDPG.__new__(DDPG)
@@ -389,38 +331,30 @@ class TwoLearnersShareACritic(DDPG):
         return *super().learn(rows, weights), *self.other.learn(rows, weights)
 
 
-class AdamWAndFusedAdam(DDPG):
-    """Kinds of optimizers, one for each part."""
-
-    kinds = (
-        functools.partial(torch.optim.AdamW, weight_decay=0.1),
-        functools.partial(torch.optim.Adam, lr=1e-2, fused=True, amsgrad=True),
-    )
+class Optimizers(DDPG):
+    """Of other kinds, one for each tensor of weights; and rates of these, in groups."""
 
     def begin(self):
-        actor, critic = self.kinds
-        self.actor_optimizer = actor(self.actor.parameters(), eps=1e-2)
-        self.critic_optimizer = critic(self.critic.parameters(), eps=1e-2)
-
-
-class NAdamAndAdagrad(AdamWAndFusedAdam):
-    kinds = torch.optim.NAdam, torch.optim.Adagrad
-
-
-class AdamaxAndRMSprop(AdamWAndFusedAdam):
-    kinds = torch.optim.Adamax, torch.optim.RMSprop
-
-
-class RAdam(AdamWAndFusedAdam):
-    outcome, kinds = "torch", (torch.optim.RAdam, torch.optim.RAdam)
-
-
-class RatesOfLayers(DDPG):
-    def begin(self):
+        kinds = (
+            functools.partial(torch.optim.AdamW, weight_decay=0.1),
+            functools.partial(torch.optim.Adam, lr=1e-2, fused=True, amsgrad=True),
+            torch.optim.NAdam,
+            torch.optim.Adagrad,
+            torch.optim.Adamax,
+            torch.optim.RMSprop,
+        )
+        groups = [{"params": [x], "lr": 1e-2 / (1 + len(x))} for x in self.critic.parameters()]
         options = {"momentum": 0.9, "nesterov": True, "weight_decay": 1e-2}
-        layers = enumerate(self.critic.parameters())
-        groups = [{"params": [p], "lr": 1e-2 / (1 + k)} for k, p in layers]
         self.critic_optimizer = torch.optim.SGD(groups, 1e-2, **options)
+        parameters = [*self.critic.parameters(), *self.actor.parameters()]
+        pairs = zip(kinds, parameters, strict=True)
+        self.optimizers = [kind([parameter], eps=1e-2) for kind, parameter in pairs]
+
+    def learn(self, rows, weights):
+        found = super().learn(rows, weights)
+        for each in self.optimizers:
+            each.step()
+        return found
 
 
 # ------------------------------------------------------------------ what changes between two phases
@@ -494,15 +428,6 @@ class Settings(DDPG):
         os.environ.pop("SCALE", None)
 
 
-class Centered(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(SEEN))
-
-    def forward(self, x):
-        return x - self.mean
-
-
 class Annealed(DDPG):
     """A number, a learning rate, and a tensor."""
 
@@ -522,32 +447,31 @@ class Annealed(DDPG):
 
 
 class TensorsAreWritten(DDPG):
-    """By what is neither a phase nor recorded."""
+    """By what is neither a phase nor recorded; and a layer is frozen after it had gradients."""
 
     phases = 8
 
     def begin(self):
-        self.actor = Behind(Centered(), self.actor)
+        self.actor = Behind(nn.BatchNorm1d(SEEN).eval(), self.actor)
         self.target_actor = copy.deepcopy(self.actor)
         self.actor_optimizer = torch.optim.SGD(self.actor.parameters(), lr=1e-2)
 
     @torch.no_grad()
     def before(self, k):
-        match k:
-            case 1:
-                for parameter in self.actor.parameters():
-                    parameter.add_(0.1 * torch.randn_like(parameter))
-            case 2:
-                self.critic.load_state_dict(self.make_critic().state_dict())
-            case 3:
-                for parameter in self.critic.parameters():
-                    parameter.data.clamp_(-0.2, 0.2)
-            case 4:
-                self.actor.layer.mean += 0.1
-            case 5:
-                self.actor.apply(lambda m: isinstance(m, nn.Linear) and m.reset_parameters())
-            case 6:
-                self.critic_optimizer.state.clear()
+        if k == 1:
+            for parameter in self.actor.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+        elif k == 2:
+            self.critic.load_state_dict(self.make_critic().state_dict())
+        elif k == 3:
+            for parameter in self.critic.parameters():
+                parameter.data.clamp_(-0.2, 0.2)
+        elif k == 4:
+            self.actor.layer.running_mean += 0.1
+        elif k == 5:
+            self.critic_optimizer.state.clear()
+        elif k == 7:
+            self.critic.layers[:2].requires_grad_(False)
 
     def phase(self, fast, k, rows, weights):
         if k % 3:
@@ -555,23 +479,6 @@ class TensorsAreWritten(DDPG):
         for k in range(len(rows)):
             result = self.learn(*map(torch.from_numpy, (rows[k], weights[k])))
         return [each.numpy() for each in result]
-
-
-class TheArgumentsAreChanged(DDPG):
-    def learn(self, rows, weights):
-        rows[:, 5] *= 0.5
-        return super().learn(rows, weights)
-
-    def look(self, fast, observations):
-        rows = np.tile(observations, (1, 4))[:, :10].copy()
-        fast.call("learn", rows, np.ones(BATCH, np.float32))
-        return rows
-
-
-class ALayerIsFrozen(DDPG):
-    def before(self, k):
-        if k == 4:
-            self.critic.layers[:2].requires_grad_(False)
 
 
 class Gain(Critic):
@@ -583,6 +490,17 @@ class Gain(Critic):
 
     def forward(self, observations, actions):
         return self.factor * super().forward(observations, actions)
+
+
+LAYER_NORM, LERP = nn.LayerNorm.forward, torch.Tensor.lerp_
+
+
+class Meta(type):
+    by = 1.0
+
+
+class Measured(metaclass=Meta):
+    pass
 
 
 def loss_of(errors, weights):
@@ -600,10 +518,14 @@ class Louder(DDPG):
 class ObjectsAreSwapped(DDPG):
     """Functions, classes, hooks and code, in each phase another one.
 
-    The check finds the global that shadows a builtin, and the `forward` of a class.
+    Only the check finds a global that hides a builtin, the `forward` of a class, a reordered dict
+    and an attribute of a metaclass.
     """
 
-    phases, note = 13, True
+    phases, note = 16, True
+
+    def begin(self):
+        self.factors = collections.OrderedDict(one=2.0, two=1.0)
 
     def make_critic(self):
         return Gain()
@@ -613,7 +535,7 @@ class ObjectsAreSwapped(DDPG):
         return loss_of(errors, weights) * abs(-1.0), errors.detach()
 
     def scale(self, rows):
-        return 1.0
+        return next(iter(self.factors.values())) * Measured.by
 
     def before(self, k):
         global loss_of
@@ -640,28 +562,23 @@ class ObjectsAreSwapped(DDPG):
             case 10:
                 Gain.forward = lambda net, s, a: 2 * net.layers(torch.cat([s, a], 1)).squeeze(1)
             case 11:
-                type(self).scale.__code__ = louder.__code__  # as %autoreload does it
+                nn.LayerNorm.forward = lambda layer, x: 2 * LAYER_NORM(layer, x)
             case 12:
+                self.factors.move_to_end("one")
+            case 13:
+                Meta.by = 3.0
+            case 14:
+                type(self).scale.__code__ = louder.__code__  # as %autoreload does it
+            case 15:
                 self.__class__ = Louder
 
-
-# --------------------------------------------------- what no guard of Dynamo sees, but a check does
-
-FORWARD, LERP = nn.LayerNorm.forward, torch.Tensor.lerp_
-
-
-class AMethodOfALibrarysClass(DDPG):
-    note = True
-
-    def after(self, k):
-        if k == 3:
-            nn.LayerNorm.forward = lambda layer, x: 2 * FORWARD(layer, x)
-
     def end(self):
-        nn.LayerNorm.forward = FORWARD
+        nn.LayerNorm.forward = LAYER_NORM
 
 
 class AMethodOfTensors(DDPG):
+    """What is recorded has the first one again, so that PyTorch computes in the end."""
+
     outcome, note = "torch", True
 
     def after(self, k):
@@ -670,36 +587,3 @@ class AMethodOfTensors(DDPG):
 
     def end(self):
         torch.Tensor.lerp_ = LERP
-
-
-class ADictIsReordered(DDPG):
-    note = True
-
-    def begin(self):
-        self.parts = collections.OrderedDict(one=2.0, two=1.0)
-
-    def scale(self, rows):
-        return next(iter(self.parts.values()))
-
-    def after(self, k):
-        if k == 3:
-            self.parts.move_to_end("one")
-
-
-class Meta(type):
-    by = 1.0
-
-
-class Measured(metaclass=Meta):
-    pass
-
-
-class AnAttributeOfAMetaclass(DDPG):
-    note = True
-
-    def scale(self, rows):
-        return Measured.by
-
-    def after(self, k):
-        if k == 3:
-            Meta.by = 3.0

@@ -33,11 +33,14 @@ def fresh():
 def edits(module):
     """Its edits by name."""
     for name, kind in vars(module).items():
-        if name.startswith("edit_"):
-            yield name, type(name, (module.Told,), {"edit": kind, "line": kind.__doc__ or ""})
-        elif isinstance(kind, type) and issubclass(kind, learner.DDPG):
-            if kind.__module__ == module.__name__ and name not in ("Told", "Louder"):
+        if isinstance(kind, type) and kind.__module__ == module.__name__:
+            if issubclass(kind, learner.DDPG) and name not in ("Told", "Louder"):
                 yield name, kind
+    for method in ("edit", "begin", "scale"):
+        for name, function in vars(getattr(module, method.title())).items():
+            if callable(function):
+                more = {method: function, "line": function.__doc__ or ""}
+                yield name, type(name, (module.Told,), more)
 
 
 @pytest.mark.parametrize("name", dict(edits(fresh())))

@@ -75,8 +75,7 @@ def beside_pytorch(learner, calls):
     expected, told = [], []
     for method, arguments in calls:
         tensors = torch.utils._pytree.tree_map_only(np.ndarray, torch.from_numpy, arguments)
-        with mock.patch("torch.randn_like", torch.zeros_like):  # as `random` in Node
-            expected.append(leaves([getattr(learner, method)(*tensors)]))
+        expected.append(leaves([getattr(learner, method)(*tensors)]))
         told.append([method, leaves(arguments)])
     for module, variant in zip(MODULES, build.VARIANTS, strict=True):
         found, state = node(CALLS, exported=exported, modules=[module], calls=told)
@@ -133,10 +132,10 @@ class Function:
 
 
 def operations(x, y):
-    rare = x.sin(), torch.erf(3 * x), x.abs().log1p(), x.exp2(), torch.atan2(x, x + 2), x**3
+    rare = x.sin(), torch.erf(3 * x), x.abs().log1p(), torch.atan2(x, x + 2), x**3
     return (
         torch.stack(rare),
-        (5 * x).round() + (3 * x).floor() + torch.remainder(x, 0.3),
+        (5 * x).round() + (3 * x).floor(),
         torch.where((x > 0) & (x < 0.5) | (x == y[:, :1]), x, -x),
         x.T.reshape(2, 3, 8).sum(1).sum() + x.var(0) + x.norm() + x.std(),
         x.reshape(2, 4, 6).sum((0, 2)),  # over axes apart

@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from torch_phases.reading import Contents
-from torch_phases.words import Refused, Void, in_a_line
+from torch_phases.words import Refused, in_a_line
 
 LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
 
@@ -70,8 +70,8 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        given = (each_of(lambda x: as_tensor(x, copy=True), x) for x in arguments)
-        return each_of(as_array, getattr(self.learner, method)(*given))
+        given = tree_map(lambda x: as_tensor(x, copy=True), arguments)
+        return tree_map(as_array, getattr(self.learner, method)(*given))
 
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
@@ -87,8 +87,6 @@ class Phases:
             try:
                 with LOCK:
                     return self.phase(method, given)
-            except Void:
-                pass
             except Exception as error:  # a broken or another installation fails in any way
                 reason = f"{method} {in_a_line(error)}"
         # If it is an error of the learner's own, PyTorch raises it.
@@ -101,7 +99,7 @@ class Phases:
         """The stacked results of the first steps by PyTorch; it gets copies of what is given."""
         found = []
         for k in range(steps):
-            found.append(each_of(as_array, getattr(self.learner, method)(*given.row(k))))
+            found.append(tree_map(as_array, getattr(self.learner, method)(*given.row(k))))
         return tree_map(lambda *each: stacked(each), *found)
 
     def phase(self, method: str, given: Given) -> Any:
@@ -113,8 +111,10 @@ class Phases:
         rows = zip(tree_leaves(first), given.leaves, strict=True)
         stacks = {id(row): x for row, x in rows if isinstance(x, torch.Tensor)}
         schedule = self.schedules.setdefault(method, check.Schedule())
+        wrong: str | None = None
         while True:
-            recorder = recording.recorder_of(self.learner, contents, (method, *given.kind()))
+            key = method, *given.kind()
+            recorder = recording.recorder_of(self.learner, contents, key, anew=wrong is not None)
             function = getattr(self.learner, method)
             step, inputs, result = recorder.note(function, contents, first)
             phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
@@ -123,12 +123,10 @@ class Phases:
                 by_torch = functools.partial(self.by_torch, method, given, tried)
                 wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
             if wrong is None:
-                break
+                return tree_unflatten(phase.run(given.steps), tree_structure(result))
             if recorder.is_new:
                 raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
-            recording.forget(recorder)
             print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
-        return tree_unflatten(phase.run(given.steps), tree_structure(result))
 
     def give_way(self, reason: str) -> None:
         """Leave all to PyTorch from here on, and say why."""
@@ -148,12 +146,6 @@ def as_tensor(x: Any, copy: bool = False) -> Any:
 
 def as_array(x: Any) -> Any:
     return x.numpy(force=True).copy() if isinstance(x, torch.Tensor) else x
-
-
-def each_of(function: Callable, value: Any) -> Any:
-    """The function of each leaf of a structure. PyTorch's walk takes 20 us, even for one array."""
-    is_one = isinstance(value, (torch.Tensor, np.ndarray))
-    return function(value) if is_one else tree_map(function, value)
 
 
 def stacked(values: Any) -> Any:

@@ -49,13 +49,6 @@ logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
 )
 
 
-@torch.no_grad()
-def copy(into: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
-    """Numbers of some tensors into others, in one call."""
-    if tensors:
-        torch._foreach_copy_(into, tensors)
-
-
 def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:
     """Dynamo 2.13 notes at its only None of all recordings that it is this gradient, once it is."""
     found = get(variable, *args)
@@ -131,14 +124,12 @@ def begin(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 @functools.cache
 def plain(kind: type) -> type:
     """A kind of optimizer without what is wrapped around its methods, hiding it from Dynamo."""
-    names: dict[str, Any] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        names |= {
-            name: inspect.unwrap(x) if inspect.isfunction(x) else x
-            for name, x in vars(base).items()
-        }
-    for name in ("__dict__", "__weakref__"):
-        names.pop(name, None)
+    names: dict[str, Any] = {
+        name: inspect.unwrap(x) if inspect.isfunction(x) else x
+        for base in reversed(kind.__mro__[:-1])
+        for name, x in vars(base).items()
+        if name not in ("__dict__", "__weakref__")
+    }
     return type(kind.__name__, (), names | {"step": torch.no_grad()(names["step"])})
 
 

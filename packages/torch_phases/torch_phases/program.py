@@ -37,9 +37,8 @@ VECTORIZED = (  # by their numbers in machine.c
     "rsub tanh_backward sign abs minimum maximum lt le gt ge eq ne reciprocal rsqrt"
 ).split()
 MATH = (  # number by number, by JavaScript's Math or machine.js
-    "tanh pow exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh asinh acosh "
-    "atanh atan2 hypot floor ceil trunc round fmod remainder erf sigmoid logical_and logical_or "
-    "logical_not normal uniform"
+    "tanh pow exp expm1 log log1p sin cos atan2 floor ceil trunc round erf sigmoid "
+    "logical_and logical_or logical_not normal uniform"
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 NUMBERS |= {"bitwise_and": NUMBERS["logical_and"], "bitwise_or": NUMBERS["logical_or"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from collections.abc import Iterator
@@ -14,11 +13,6 @@ import torch
 
 LEAVES = (type(None), bool, int, float, str, type, ModuleType, np.ndarray, np.generic)
 OF_MODULES = frozenset(vars(torch.nn.Module()))  # what each has, such as dicts of hooks
-
-
-@functools.cache
-def is_leaf(kind: type) -> bool:
-    return issubclass(kind, LEAVES)
 
 
 class Contents:
@@ -43,8 +37,7 @@ class Contents:
         if isinstance(value, torch.optim.Optimizer):
             self.optimizers.append(value)
         for name, each in parts(value):
-            kind: Any = type(each)
-            if not is_leaf(kind) and id(each) not in self.things:
+            if not isinstance(each, LEAVES) and id(each) not in self.things:
                 self.walk(each, (*names, name))
 
     def names(self) -> dict[str, torch.Tensor]:

@@ -18,14 +18,14 @@ from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
 from torch_phases.to_jax import OPERATIONS
-from torch_phases.words import GRADIENT, HOOKS, SIZES, Refused, changed
+from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, SIZES, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
 COUNT = itertools.count()
 RECORDERS: dict[tuple, Recorder] = {}
 
 
-def recorder_of(learner: Any, contents: Contents, key: tuple) -> Recorder:
+def recorder_of(learner: Any, contents: Contents, key: tuple, anew: bool) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
     # An optimizer has its state from the first phase on, which is recorded as if it were there.
     states = {id(x) for each in contents.optimizers for x in tree_leaves([*each.state.values()])}
@@ -33,15 +33,9 @@ def recorder_of(learner: Any, contents: Contents, key: tuple) -> Recorder:
     shapes = [x.shape for x in contents.tensors if id(x) not in states]
     key = type(learner), *key, *shapes
     known = RECORDERS.get(key)
-    if known is None or any(f.__code__ is not code for f, code in known.codes.items()):
+    if anew or known is None or any(f.__code__ is not code for f, code in known.codes.items()):
         known = RECORDERS[key] = Recorder(type(learner).__name__)
     return known
-
-
-def forget(recorder: Recorder) -> None:
-    """Record anew from here on."""
-    for key in [key for key, known in RECORDERS.items() if known is recorder]:
-        del RECORDERS[key]
 
 
 class Recorder:
@@ -54,7 +48,6 @@ class Recorder:
         self.wanted: Any = None  # the step, and the inputs of its graph
         self.is_new = False  # whether the call before was recorded
         self.codes: dict = {}  # of functions, as they were recorded
-        self.more: list[torch.Tensor] = []  # that get gradients and hang nowhere on the learner
 
         def one(function: Any, *arguments: Any) -> Any:
             return function(*arguments)
@@ -84,7 +77,7 @@ class Recorder:
     def note(self, function: Any, contents: Contents, arguments: Any) -> tuple:
         """The step, the inputs of its graph, and what the call returned."""
         self.is_new = False
-        learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf] + self.more
+        learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf]
         after, begun, inputs = [(x, x.grad) for x in learn], [], ()
         try:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
@@ -96,8 +89,9 @@ class Recorder:
                 raise Refused(*HOOKS)
             (step, inputs), self.wanted = self.wanted, None
             graded = [x for x in inputs if x.requires_grad and x.is_leaf and x.grad is not None]
-            more = [x for x in graded if all(x is not known for known in learn)]
-            after = [(x, None) for x in learn + more]  # gradients stay inside
+            after = [(x, None) for x in learn + graded]  # gradients stay inside
+            if {*map(id, graded)} - {*map(id, learn)}:
+                raise Refused(*ELSEWHERE)
         finally:
             used = {*map(id, inputs)}
             for state, x in begun:
@@ -107,9 +101,6 @@ class Recorder:
                 x.grad = grad
         if self.is_new:
             self.codes |= contents.codes()
-        if more:
-            self.more += more
-            return self.note(function, contents, arguments)
         return step, inputs, result
 
 

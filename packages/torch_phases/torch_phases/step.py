@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,12 @@ from torch_phases import private, to_jax, words
 from torch_phases.phases import stacked
 from torch_phases.private import make_fx, memory_of, name_of, traceback
 from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
-from torch_phases.words import Refused, Void
+from torch_phases.words import Refused
 
 ROOM = 64  # steps for which a phase has room, or a power of two above
 DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
-    "randn.default rand.default randint.default randint.low randperm.default randn_like.default "
-    "rand_like.default randint_like.default randint_like.low_dtype normal_functional.default "
-    "normal.float_float bernoulli.p uniform.default exponential.default random.to "
-    "random.from".split()
+    "randn.default rand.default randint.default randint.low randn_like.default rand_like.default "
+    "normal_functional.default normal.float_float bernoulli.p uniform.default".split()
 )
 
 
@@ -67,10 +64,17 @@ class Step:
         others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
         if missing := [n for n in others if not has(name_of(n.target))]:
             names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
-            what = (
-                words.SIZES if "_assert_scalar" in names else (f"uses {names}, not translated", "")
+            what = f"uses {names}, not translated", ""
+            raise Refused(
+                *(words.SIZES if "_assert_scalar" in names else what), code_of(missing[0])
             )
-            raise Refused(*what, code_of(missing[0]))
+        known = {n for n in nodes if n.op == "get_attr"}  # what depends on no input
+        for n in others:
+            places = n.args[1] if name_of(n.target) in ("index.Tensor", "index_put.default") else []
+            if not {x for x in places if x} <= known:  # JAX would take others than it is told
+                raise Refused(*words.PLACES, code_of(n))
+            if known.issuperset(n.all_input_nodes):
+                known.add(n)
         written = {written_into(n) for n in self.calls if is_written(n)}
         self.changed = [k for k, n in enumerate(self.inputs) if n in written]
         end = next(iter(reversed(nodes)))
@@ -83,7 +87,6 @@ class Step:
         ]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
-        self.apart: list[int] = []  # places of tensors that are known to share no memory
 
     def needed(self, wanted: Sequence[int]) -> list[Any]:
         """The nodes that tensors and these results need, each after those that it needs itself."""
@@ -103,20 +106,19 @@ class Step:
                 new[written_into(n)] = values[n]
         return new
 
-    def compiled(self, given: Sequence[Node], wanted: Sequence[int], packed: Packed, room: int):
+    def compiled(self, given: Sequence[Node], wanted: Sequence[int], room: int):
         """The phase of at most `room` steps, with some results, by what is given to it.
 
         Args:
-            given: inputs that it changes, which are packed, others, and those with rows.
+            given: inputs that it changes, others, and those with rows.
         """
 
         def phase(before, others, stacks, draws, steps):
             def body(k, carried):
-                before, results, failed = carried
+                before, results = carried
                 rows = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
                 numbers = *before, *others, *rows
                 values = dict(zip((*given, *self.draws), numbers, strict=True))
-                to_jax.FAULTS.clear()
                 new = self.run(values, wanted, value_of)
                 after = [new[n].astype(x.dtype) for n, x in zip(given, before, strict=False)]
                 found = [values[self.results[k]] for k in wanted]
@@ -124,40 +126,13 @@ class Step:
                     jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
                     for x, y in zip(results, found, strict=True)
                 ]
-                return after, results, functools.reduce(jnp.logical_or, to_jax.FAULTS, failed)
+                return after, results
 
             empty = [self.outputs[k] for k in wanted]
             results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]
-            carried = packed.split(before), results, jnp.bool_(False)
-            after, *found = jax.lax.fori_loop(0, steps, body, carried)
-            return packed.join(after), *found
+            return jax.lax.fori_loop(0, steps, body, (before, results))
 
         return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
-
-
-class Packed:
-    """Room for the numbers of several tensors side by side, one row for each type of numbers.
-
-    JAX takes some 20 us for each array that it is given or gives back.
-    """
-
-    def __init__(self, tensors: Sequence[torch.Tensor]):
-        self.places, rows = list[tuple[str, slice, torch.Size]](), dict[str, torch.Tensor]()
-        for x in tensors:
-            row = rows.get(kind := str(x.dtype), x.new_zeros(0))
-            rows[kind] = x.new_zeros(len(row) + x.numel())
-            self.places.append((kind, slice(len(row), len(rows[kind])), x.shape))
-        self.views = self.split(rows)
-        self.rows = {kind: row.numpy() for kind, row in rows.items()}
-
-    def split(self, rows: Mapping) -> list:
-        """Parts of rows of PyTorch or JAX, one for each tensor."""
-        return [rows[kind][part].reshape(shape) for kind, part, shape in self.places]
-
-    def join(self, arrays: Sequence) -> dict:
-        """And their rows."""
-        flat = [(kind, x.ravel()) for (kind, *_), x in zip(self.places, arrays, strict=True)]
-        return {kind: jnp.concatenate([x for k, x in flat if k == kind]) for kind in self.rows}
 
 
 class Phase:
@@ -184,46 +159,30 @@ class Phase:
         state = [k for k in step.changed if k not in given]
         fixed = sorted({*step.used} - {*given, *state})
         self.state, self.fixed = [inputs[k] for k in state], [inputs[k] for k in fixed]
-        places = [x.data_ptr() for x in (*self.state, *self.fixed)]
-        if places != step.apart:  # two that share memory: no guard of Dynamo sees that
-            written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
-            if len(written) < len(state) or written & read:
-                raise Refused(*words.SHARED)
-            step.apart = places
+        written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
+        if len(written) < len(state) or written & read:  # which no guard of Dynamo sees
+            raise Refused(*words.SHARED)
         room = max(ROOM, 1 << (steps - 1).bit_length())
         key = (*given,), (*wanted,), room
         if key not in step.phases:
-            packed = Packed(self.state)
-            rows = [room_for(stacks[id(inputs[k])], room) for k in given]
             nodes = [step.inputs[k] for k in (*state, *fixed, *given)]
-            step.phases[key] = step.compiled(nodes, wanted, packed, room), packed, rows
-        self.function, self.packed, self.rows = step.phases[key]
+            step.phases[key] = step.compiled(nodes, wanted, room)
+        self.function = step.phases[key]
         self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
 
     def run(self, steps: int) -> list:
-        """Compute the first steps; what the method returns in them, leaf by leaf.
-
-        Raises:
-            Void: PyTorch would have raised an error, such as for an index beyond an axis. The
-                learner and PyTorch's generator are as they were.
-        """
-        for memory, stack in zip(self.rows, self.given, strict=True):
-            memory[:steps] = stack[:steps].numpy()
-        chance = torch.get_rng_state() if self.step.draws else None
+        """Compute the first steps; what the method returns in them, leaf by leaf."""
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
-        private.copy(self.packed.views, self.state)
+        rows = [room_for(stack[:steps], self.room) for stack in self.given]
+        before = [x.detach().numpy() for x in self.state]
         fixed = [x.detach().numpy() for x in self.fixed]
         with jax.enable_x64(True):
-            given = self.packed.rows, fixed, self.rows, draws, np.int32(steps)
-            after, found, failed = self.function(*given)
-        if failed:
-            if chance is not None:
-                torch.set_rng_state(chance)
-            raise Void
-        for kind, new in after.items():
-            self.packed.rows[kind][...] = np.asarray(new)
-        private.copy(self.state, self.packed.views)
+            given = before, fixed, rows, draws, np.int32(steps)
+            after, found = self.function(*given)
+        for memory, new in zip(before, after, strict=True):
+            memory[...] = np.asarray(new)
+        torch.autograd.graph.increment_version(self.state)
         results = dict(zip(self.wanted, found, strict=True))
 
         def leaf(x: Any) -> Any:
@@ -263,7 +222,7 @@ def value_of(n: Any, values: dict) -> Any:
     except Exception as error:
         told = str(error).strip().partition("\n")[0]
         what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"
-        raise Refused(*(words.SIZES if "boolean ind" in told else (what, "")), code_of(n)) from None
+        raise Refused(what, "", code_of(n)) from None
     if not isinstance(kind, torch.Tensor):
         return found
     found = jnp.asarray(found, np.float64 if alone else number_type(kind.dtype))

@@ -21,10 +21,6 @@ class Refused(Exception):
         super().__init__(f"{what}{place}{rest}")
 
 
-class Void(Exception):
-    """PyTorch computes this call, in which it raises its own error."""
-
-
 class Missing(ValueError):
     """What the machine cannot do, in one line."""
 
@@ -34,11 +30,13 @@ OUTSIDE = "do so outside, and give the method what comes out as an argument"
 WHERE = "choose with torch.where, or outside of the method"
 
 GRADIENT = "uses a gradient of the step before", "set gradients to zero before backward()"
+ELSEWHERE = "gives a gradient to a tensor that hangs elsewhere", "let the learner have it"
 HOOKS = "meets a hook of a tensor or optimizer", "do in the method what the hook does"
 SHARED = "changes a tensor that shares memory with another one", "give it memory of its own (clone)"
 RETURNED = "returns a tensor of the learner itself", "return a clone"
 RANDOM = "draws random numbers in a way of its own", "draw with torch.rand, randn or randint"
 LOOKS = "looks at a tensor's number", WHERE
+PLACES = "takes places that depend on numbers", "multiply by a mask, or use torch.where"
 SIZES = "makes a tensor whose size depends on numbers", "multiply by a mask, or use torch.where"
 NUMPY = "computes with NumPy", f"use PyTorch, or {OUTSIDE}"
 DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's words and the code

@@ -3,7 +3,7 @@ const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCode
 // The first of these modules (base64) that this browser can run, if any: not without SIMD.
 const runnable = (modules) => modules.map(decode).find((code) => globalThis.WebAssembly?.validate(code));
 const RARE = { // functions that Math does not have
-  exp2: (x) => 2 ** x, sigmoid: (x) => 1 / (1 + Math.exp(-x)), fmod: (x, y) => x % y, remainder: (x, y) => x - Math.floor(x / y) * y,
+  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
   round: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; }, // halves to even numbers
   logical_and: (x, y) => +!!(x && y), logical_or: (x, y) => +!!(x || y), logical_not: (x) => +!x,
   erf: (x) => { // its series; far out it is 1
