@@ -511,10 +511,6 @@ def louder(self, rows):
     return 3.0
 
 
-class Louder(DDPG):
-    scale = louder
-
-
 class ObjectsAreSwapped(DDPG):
     """Functions, classes, hooks and code, in each phase another one.
 
@@ -574,6 +570,10 @@ class ObjectsAreSwapped(DDPG):
 
     def end(self):
         nn.LayerNorm.forward = LAYER_NORM
+
+
+class Louder(ObjectsAreSwapped):
+    scale = louder
 
 
 class AMethodOfTensors(DDPG):
