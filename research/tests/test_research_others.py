@@ -133,3 +133,18 @@ def test_what_is_added_first_is_what_scipy_says():
             line += f"{gain:+.1f} ({ends.low:.1f} to {ends.high:.1f})"
         line += f" | {np.median(values):.1f} | {late[variant].mean():.1f} |"
         assert line in page
+
+
+def test_a_rounding_and_a_seed_are_what_scipy_says():
+    page = (PROJECT / "doc" / "results.md").read_text()
+    third, sixth = (np.array([*scores_of("rounding", [k]).values()]).T for k in (3, 6))  # by seed
+    own = third.var(axis=1, ddof=1).mean()
+    more = third.mean(axis=1).var(ddof=1) - own / 6  # of seeds without their roundings
+    assert third.shape == (6, 6)
+    assert f"by {own**0.5:.1f} points (standard deviation), and seeds by {more**0.5:.1f} on" in page
+    one = third[np.ptp(third, axis=1).argmax()]
+    assert f"scored {one.min():.1f} and {one.max():.1f}. " in page
+    found, end = stats.f_oneway(*third), stats.f_oneway(*sixth)
+    assert f"(F {found.statistic:.2f}, p {found.pvalue:.3f})" in page
+    assert f"between {sixth.min():.1f} and {sixth.max():.1f}, and" in page
+    assert f"(p {end.pvalue:.2f})" in page
