@@ -101,13 +101,15 @@ def train(
     return rows
 
 
-def main(plan: str) -> None:
+def main(plan: str = "") -> None:
     if plan == "reports":
         seeds, makers, episodes = range(3), reports(), EPISODES
-    else:
+    elif plan == "rounding":
         seeds, episodes = range(9740, 9746), dict.fromkeys(map("rounding{}".format, range(6)), 6)
         make = maker("normalized_networks", "FastAgent")
         makers = {name: rounded(make, times) for times, name in enumerate(episodes)}
+    else:
+        sys.exit(f"no plan {plan!r} here: there are reports and rounding")
     jobs = [*itertools.product(seeds, makers.items())]
     for seed, (name, make) in tqdm(jobs, disable=None):
         path = plan_folder(plan) / f"{name}.csv"
@@ -117,4 +119,4 @@ def main(plan: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

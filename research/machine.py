@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,11 @@ def differences(there: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {old} there, {new} here" for name, old, new in pairs if old != new]
 
 
-def main(folders: Iterable[str]) -> None:
-    for folder in folders:
-        for path in sorted(Path(folder).glob("machine-*.json")):
+def main(folders: Sequence[str]) -> None:
+    for folder in folders or [""]:
+        if not (paths := sorted(Path(folder).glob("machine-*.json"))):
+            sys.exit(f"{folder!r} has no machine-*.json; checkpoints/default has one, for example")
+        for path in paths:
             found = differences(json.loads(path.read_text()))
             told = found or ["all parts agree, so the same seed should give the same numbers"]
             print(f"{path}:", *told, sep="\n  ")

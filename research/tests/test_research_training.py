@@ -13,7 +13,7 @@ import pytest
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
-from research import machine, runner, store
+from research import chapters, machine, runner, store
 from research.training import NoisyPay, make_training, train
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions
@@ -80,6 +80,9 @@ def test_a_process_gives_the_rows_of_this_one_and_stores_them(
     machine.main([path.parent])
     same, _, other = capsys.readouterr().out.partition(f"{path}:\n  physics: 0 there, ")
     assert "all parts agree" in same and other.count("\n") == 1
+    for program, words in (machine.main, [tmp_path]), (chapters.main, "roundin"):
+        with pytest.raises(SystemExit, match="has no machine|no plan 'roundin' here: there are"):
+            program(words)
     assert runner.run_trainings(trainings, tmp_path, workers=1) == 0  # nothing is to do
     assert capsys.readouterr().out == ""
 

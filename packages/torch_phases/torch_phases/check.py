@@ -28,7 +28,7 @@ FIRST = 10  # phases after something new that are all checked; then it is the n-
 EVERY = 7000  # steps from one check to the next in the end, on average
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32
-ROOM = 32  # times what roundings, one after the other in a step, have reached
+ROOM = 32  # roundings, one after the other in a step; and times what other ones have reached
 TIMES = 8  # about half of which lie on the other side of a kink that is met
 
 
