@@ -42,14 +42,12 @@ from tutorial.scores import moving_average, read_scores, solved_at
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 
 
-def training_options(
-    preset: str, seed: int, env_location: str, num_agents: int, train: bool | str
-) -> dict[str, Any]:
+def training_options(preset: str, seed: int, env_location: str, num_agents: int) -> dict[str, Any]:
     """Options of `training_run`, by the notebook's parameters."""
     metadata = {"preset": preset, "seed": seed, "env_location": env_location}
     metadata["num_agents"] = num_agents
     evaluation = open_evaluation(env_location, num_agents)
-    return {"metadata": metadata, "evaluation": evaluation, "resume": train == "resume"}
+    return {"metadata": metadata, "evaluation": evaluation}
 
 
 def require_finite(what: str, values: np.ndarray) -> None:

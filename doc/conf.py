@@ -24,7 +24,7 @@ CONTENTS = {  # of the sidebar
     "doc/unity",
     "The evidence": "doc/results, research/ingredients, research/comparisons, research/history, "
     "research/plans, checkpoints/README, research/results/README, doc/differences, "
-    "doc/reliability, packages/torch_phases/README",
+    "packages/torch_phases/README",
     "The project": "doc/layout, CONTRIBUTING, research/README",
 }
 TOCTREE = "\n\n```{{toctree}}\n:hidden:\n:caption: {}\n\n{}\n```\n"

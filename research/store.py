@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from research.machine import hash_of, this_machine
 from research.training import COLUMNS, Row
-from tutorial.files import write_whole
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write into a temporary file, which then takes the file's name."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text, "utf-8", newline="\n")
+    os.replace(temporary, path)
 
 
 def stored_seeds(path: Path) -> set[int]:
@@ -26,7 +33,7 @@ def store(path: Path, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> 
     lines += [",".join(row) for row in rows]
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "\n".join([",".join(columns), *lines, ""]).encode())
+    write_whole(path, "\n".join([",".join(columns), *lines, ""]))
     note_machine(path.parent, {f"{path.stem}, seed {row[0]}" for row in rows})
 
 
@@ -36,4 +43,4 @@ def note_machine(folder: Path, runs: Iterable[str]) -> None:
     path = folder / f"machine-{hash_of(json.dumps(machine))}.json"
     known = json.loads(path.read_text())["runs"] if path.exists() else []
     about = {**machine, "runs": sorted({*known, *runs})}
-    write_whole(path, (json.dumps(about, indent=1) + "\n").encode())
+    write_whole(path, json.dumps(about, indent=1) + "\n")

@@ -18,7 +18,7 @@ from gymnasium.vector import VectorWrapper
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from tutorial import notebook
-from tutorial.environments import Task, open_environment, task_of
+from tutorial.environments import open_environment, task_of
 from tutorial.evaluation import SEED, Evaluation
 from tutorial.randomness import seed_everything
 from tutorial.settings import make_settings, require_known
@@ -59,10 +59,10 @@ class Training:
         """What `open_environment` takes: only the arms have goals."""
         return {} if self.location else {"goal_size": self.goal_size}
 
-    def hyperparameters(self, cells: Any, task: Task) -> Any:
+    def hyperparameters(self, cells: Any) -> Any:
         """The notebook's, checked; the engine is "compiled", unless another one is asked for."""
         overrides = {"engine": "compiled", **self.overrides}
-        return make_settings(cells.Hyperparameters, self.preset, overrides, task)
+        return make_settings(cells.Hyperparameters, self.preset, overrides)
 
 
 OPTIONS = [field.name for field in dataclasses.fields(Training)][3:]
@@ -87,7 +87,7 @@ def check(training: Training) -> None:
     cells = notebook.definitions()
     known = [name for name in vars(cells) if name.endswith("_networks")]
     require_known("networks", training.networks, known)
-    training.hyperparameters(cells, cells.ARMS._replace(name=training.location or "arms"))
+    training.hyperparameters(cells)
 
 
 def train(training: Training) -> list[Row]:
@@ -105,7 +105,7 @@ def train(training: Training) -> list[Row]:
     place = training.location, training.arms, training.seed, training.goals
     environment = open_environment(*place)
     task = task_of(environment, cells.ARMS)
-    settings = training.hyperparameters(cells, task)
+    settings = training.hyperparameters(cells)
     playing = delayed(environment, training)
     generator = seed_everything(training.seed)
     began, evaluating = time.perf_counter(), 0.0

@@ -1,8 +1,5 @@
 """A whole training made small: what the notebook does, in short episodes."""
 
-import os
-from pathlib import Path
-
 import nbformat
 import numpy as np
 import papermill
@@ -25,29 +22,19 @@ SMALL = {
     "gradient_steps": 2,
     "engine": "torch",
 }
-KINDS = {  # different things to remember
-    "default": {},  # prioritized replay, NoisyNet, noise on the torques
-    "course_noise": {"priority_exponent": 0.0, "noisy_layers": False},
-    "an end of learning": {"anneal_episodes": 2},  # after two of six episodes
-    "ring that wraps around": {"replay_capacity": 70, "n_step": 1},
-}
 
 
 def shrink(patch=setattr) -> None:
     """Make episodes small. Args: patch is `monkeypatch.setattr` where it should end with a test."""
     patch(task, "EPISODE_DECISIONS", DECISIONS)
     patch(task, "RESET_PARAMETERS", task.RESET_PARAMETERS | {"goal_size": 24.0})  # scores vary
-    patch(os, "fsync", lambda descriptor: None)  # only a loss of power needs it
 
 
-def make_agent(kind="default", agent=None, learner=None, task=None, **overrides):
+def make_agent(agent=None, learner=None, task=None, **overrides):
     cells = definitions()
-    settings = cells.Hyperparameters(**SMALL | KINDS[kind] | overrides)
+    settings = cells.Hyperparameters(**SMALL | overrides)
     options = {"learner_class": learner or cells.DDPG, "task": task or cells.ARMS}
-    made = (agent or cells.Agent)(settings, seed_everything(0), **options)
-    if kind == "an end of learning":  # from the start, and not once 20 arms have been seen
-        made.schedules.scores.append(100.0)
-    return made
+    return (agent or cells.Agent)(settings, seed_everything(0), **options)
 
 
 def make_plain_agent(networks=None, kind=None, agent=None, **options):
@@ -59,14 +46,12 @@ def make_plain_agent(networks=None, kind=None, agent=None, **options):
     return (agent or cells.PlainAgent)(learner, memory, generator, settings)
 
 
-def train(folder, kind="default", episodes=6, environment=None, evaluate=False, **options):
-    """Train as the notebook does, and go on where there is something to go on from."""
+def train(folder, episodes=6, environment=None, evaluate=False, **options):
+    """Train as the notebook does."""
     names = "agent", "learner", *definitions().Hyperparameters.model_fields
     chosen = {name: options.pop(name) for name in names if name in options}
     environment = environment or open_environment("", ARMS, 0)
-    agent = make_agent(kind, **chosen)
-    options = {"save_every": 1, "metadata": {"seed": 0}} | options
-    options.setdefault("resume", (Path(folder) / "state.pt").exists())
+    agent = make_agent(**chosen)
     if evaluate:
         options["evaluation"] = Evaluation(open_environment("", ARMS, SEED), 2)
     definitions().train_agent(environment, agent, folder, episodes, **options)
@@ -74,11 +59,11 @@ def train(folder, kind="default", episodes=6, environment=None, evaluate=False, 
 
 
 class Stops:
-    """The real environment, in which something happens at a decision, such as the stop button."""
+    """The real environment, and the stop button at a decision."""
 
-    def __init__(self, decision, environment=None, what=KeyboardInterrupt):
+    def __init__(self, decision, environment=None):
         self.environment = environment or open_environment("", ARMS, 0)
-        self.left, self.what = decision, what
+        self.left = decision
 
     def __getattr__(self, name):
         return getattr(self.environment, name)
@@ -86,7 +71,7 @@ class Stops:
     def step(self, actions):
         self.left -= 1
         if self.left == 0:
-            raise self.what
+            raise KeyboardInterrupt
         return self.environment.step(actions)
 
 
@@ -108,24 +93,11 @@ def execute(path, output, **parameters):
     return [shown for cell in cells for shown in cell.get("outputs", ())]
 
 
-def left_by(folder, agent=None) -> dict:
-    """All numbers that a training left but the time that it took; with those of its agent."""
-    folder = Path(folder)
+def left_by(folder) -> dict:
+    """All numbers that a training left but the time that it took."""
     tables = {path.name: path.read_text().splitlines() for path in folder.glob("*.csv")}
     left = {name: [line.rsplit(",", 1)[0] for line in lines] for name, lines in tables.items()}
-    left |= {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
-    for name, network in {} if agent is None else vars(agent.learner).items():
-        if isinstance(network, torch.nn.Module):
-            for key, tensor in network.state_dict().items():
-                left[f"{name}.{key}"] = tensor.numpy().tobytes()
-    return left
-
-
-def assert_same(one: dict, other: dict) -> None:
-    """Every number of two outcomes is the same, bit for bit."""
-    assert one.keys() == other.keys()
-    differing = [name for name in one if one[name] != other[name]]
-    assert not differing, f"{differing[:5]} differ"
+    return left | {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
 
 
 def split_rows(rows, size=33):

@@ -1,7 +1,5 @@
 """Environments of Gymnasium, as the notebook opens them."""
 
-import json
-
 import gymnasium
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from reacher.episode import evaluate_policy
 from small_training import make_plain_agent
 from tutorial.environments import (
     open_environment,
-    restore_state,
-    state_of,
     task_of,
     what_followed,
 )
@@ -37,14 +33,6 @@ def test_copies_differ_and_do_not_depend_on_their_number():
     first = observations(3, 4)
     np.testing.assert_array_equal(observations(5, 4)[:, :3], first)
     assert len(np.unique(np.concatenate([*first, *observations(3, 5)]), axis=0)) == 12
-
-
-def test_a_restored_environment_goes_on_bit_for_bit():
-    env, other = opened(copies=2, seed=3), opened(copies=2)
-    answers(env, 250)
-    restore_state(other, json.loads(json.dumps(state_of(env))))
-    for one, two in zip(answers(other, 250), answers(env, 250), strict=True):
-        np.testing.assert_array_equal(one[0], two[0])
 
 
 def test_actions_are_scaled_to_the_bounds(register):

@@ -23,7 +23,7 @@ import helpers
 cells = helpers.definitions()
 agent = cells.Agent(cells.Hyperparameters(), np.random.default_rng(0))
 helpers.show_agent(agent, [1.0], 3)
-with helpers.live_arms(True, 3) as after_episode:
+with helpers.live_arms(3) as after_episode:
     after_episode(agent, [1.0])
     time.sleep(1000)
 """

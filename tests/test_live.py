@@ -18,7 +18,7 @@ CELL = """
 import helpers
 
 agent = helpers.new_agent()
-with helpers.live_arms(True, 3) as after_episode:
+with helpers.live_arms(3) as after_episode:
     for scores in ([1.0], [1.0, 2.5]):
         after_episode(agent, scores)
 """
@@ -57,7 +57,7 @@ def messages(channel):
 
 def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
     agent = agent_of(notebook)
-    with live.live_arms(True, 2) as after_episode:
+    with live.live_arms(2) as after_episode:
         after_episode(agent, [3.0])
         agent.learner.actor.layers[-1].bias.data += 1
         after_episode(agent, [3.0, 5.5])
@@ -74,11 +74,9 @@ def test_the_page_gets_the_newest_actor_after_each_episode(notebook, displays):
     assert second["network"]["numbers"] in stays and first["network"]["numbers"] not in stays
 
 
-def test_nothing_is_shown_unless_wanted_and_in_a_notebook(displays, monkeypatch):
-    with live.live_arms(False, 20) as after_episode:
-        assert after_episode is None
+def test_nothing_is_shown_outside_of_a_notebook(displays, monkeypatch):
     monkeypatch.setattr(live, "get_ipython", lambda: None)
-    with live.live_arms(True, 20) as after_episode:
+    with live.live_arms(20) as after_episode:
         assert after_episode is None
     assert not displays
 
@@ -97,7 +95,7 @@ def test_an_edited_actor_is_never_shown_as_another(displays, capsys):
     """Pages compute the notebook's own kind of network: another one would move like a stranger."""
     edit = "return x.tanh()", "return x.clip(-1, 1)"  # with the same weights
     agent = agent_of(load_definitions(NOTEBOOK, [edit]))
-    with live.live_arms(True, 2) as after_episode:
+    with live.live_arms(2) as after_episode:
         after_episode(agent, [3.0])
         after_episode(agent, [3.0, 5.0])
     assert not messages(displays[1]) and displays[0].shown[-1].data == ""

@@ -86,5 +86,5 @@ def test_nothing_that_only_unix_has_is_needed_to_collect():
     command = [sys.executable, "-c", WITHOUT_UNIX]
     done = subprocess.run(command, capture_output=True, text=True, **place)
     assert "ended with 0" in done.stdout, done.stdout[-2_000:] + done.stderr[-2_000:]
-    for name in ("test_resume.py", "test_training.py", "test_commands.py"):
+    for name in ("test_training.py", "test_commands.py"):
         assert name in done.stdout

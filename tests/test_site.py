@@ -16,7 +16,7 @@ from tutorial.paths import DOC, PROJECT
 SERVER, NAME = "https://host.test", "owner/name"
 FOLDERS = "checkpoints", "doc", "research", "research/results", "packages/*"
 PAGES = [PROJECT / "README.md", *(x for y in FOLDERS for x in sorted(PROJECT.glob(f"{y}/*.md")))]
-ELSEWHERE = "bugs.md", "differences.md"  # whose examples other tests run
+ELSEWHERE = "bugs.md", "differences.md", "parameters.md"  # whose examples other tests run
 EXAMPLES = [
     page for page in PAGES if "```python" in page.read_text() and page.name not in ELSEWHERE
 ]

@@ -8,9 +8,20 @@ import torch
 from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file
 
-from small_training import Stops, code_cells, execute, joined, make_agent, make_plain_agent, outcome
+from small_training import (
+    DECISIONS,
+    Stops,
+    execute,
+    joined,
+    left_by,
+    make_agent,
+    make_plain_agent,
+    outcome,
+    train,
+)
 from tutorial.environments import open_environment
-from tutorial.paths import NOTEBOOK
+from tutorial.notebook import definitions
+from tutorial.paths import DOC, NOTEBOOK
 from tutorial.randomness import seed_everything
 from tutorial.scores import read_scores
 
@@ -109,7 +120,7 @@ def test_every_episode_is_written_and_the_best_is_kept(notebook, tmp_path, capsy
     assert (np.diff(table["seconds"]) >= 0).all() and table["seconds"][0] >= 0
     files = {path.name for path in (tmp_path / "three").iterdir() if path.is_file()}
     weights = {f"{x}_{y}.safetensors" for x in ("actor", "critic") for y in ("best", "last")}
-    assert files == weights | {"hyperparameters.json", "scores.csv", "state.pt"}
+    assert files == weights | {"hyperparameters.json", "scores.csv"}
     shown = capsys.readouterr().out
     for word in ("episode   3: score 10, average 10", "Q ", "TD error "):
         assert word in shown
@@ -142,9 +153,39 @@ def test_both_agents_learn(notebook):
         assert scores[-1] > 2, scores
 
 
+def test_the_stop_button_keeps_what_was_trained(small, tmp_path, capsys):
+    """It is what a training of as many episodes leaves, bit for bit."""
+    train(tmp_path / "cut", environment=Stops(3 * DECISIONS + 5))
+    assert "interrupted after 3 episodes, which are kept in" in capsys.readouterr().out
+    train(tmp_path / "three", episodes=3)
+    assert left_by(tmp_path / "cut") == left_by(tmp_path / "three")
+
+
+def test_an_earlier_run_moves_aside(small, tmp_path, capsys):
+    train(tmp_path / "run", episodes=2)
+    before = left_by(tmp_path / "run")
+    train(tmp_path / "run", episodes=1)
+    assert "an earlier run moves to run.20" in capsys.readouterr().out
+    [aside] = tmp_path.glob("run.2*")
+    assert left_by(aside) == before != left_by(tmp_path / "run")
+
+
+def test_a_second_training_in_one_folder_is_refused(small, tmp_path):
+    """While the first runs, which goes on."""
+
+    def disturb(agent, scores):
+        if len(scores) == 2:
+            with pytest.raises(ValueError, match="another training runs in"):
+                train(tmp_path / "run")
+
+    train(tmp_path / "run", episodes=3, after_episode=disturb)
+    train(tmp_path / "alone", episodes=3)
+    assert left_by(tmp_path / "run") == left_by(tmp_path / "alone")
+
+
 @pytest.mark.parametrize("place", ["observation", "reward", "weight"])
 def test_a_number_that_is_not_finite_ends_it(notebook, tmp_path, place):
-    """With its name, and before a state or weights with it are written."""
+    """With its name, and before weights with it are written."""
     environment, agent = ShortEnvironment([1.0], decisions=12), make_agent()
     answer, update = environment.answer, agent.learner.update_targets
 
@@ -165,22 +206,18 @@ def test_a_number_that_is_not_finite_ends_it(notebook, tmp_path, place):
         environment.answer = spoiled
     with pytest.raises(FloatingPointError, match="is not finite") as error:
         notebook.train_agent(environment, agent, tmp_path / "run", 9)
-    assert "train = 'resume' goes on" in error.value.__notes__[0]
+    assert "which are kept in" in error.value.__notes__[0]
     for path in (tmp_path / "run").glob("*.safetensors"):
         assert all(tensor.isfinite().all() for tensor in load_file(path).values())
 
 
-def test_another_environment_is_learned_and_shown(notebook, tmp_path, capsys):
-    """By the cells that train the whole agent, with what is chosen in the notebook's first one."""
-    space = {"preset": "default", "overrides": {"engine": "torch"}, "seed": 0, "num_agents": 2}
-    space |= {"max_episodes": 1, "env_location": "gymnasium:Pendulum-v1", "train": True}
-    space |= {"folder": tmp_path / "run", "environment": open_environment("", 2, 0)}
-    space = vars(notebook) | space
-    for source in code_cells("training") + code_cells("log"):
-        exec(source, space)
-    said = capsys.readouterr().out
-    assert "without noise: mean -" in said and not re.search(r"\barms?\b", said)
-    assert (tmp_path / "run" / "scores.csv").exists()
+def test_another_environment_is_learned_as_the_page_of_parameters_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (DOC / "parameters.md").read_text()
+    [code] = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    names = vars(definitions()) | {"num_agents": 2, "seed": 0}
+    exec(code.replace("max_episodes=20", "max_episodes=1"), names)
+    assert names["scores"][0] < -100 and (tmp_path / "runs" / "pendulums" / "scores.csv").exists()
 
 
 def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 from gymnasium import wrappers
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from reacher import ReacherVectorEnv
 from reacher.checks import MAX_SEED, integer, number
@@ -122,11 +122,9 @@ def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
 def require_environment(location: str | os.PathLike) -> str | os.PathLike:
     """The location, or what `open_environment` raises; a Unity build is only looked for."""
     name = str(location)
-    if name.startswith(GYMNASIUM):
-        open_environment(name, 1).close()
-    elif name and not Path(name).exists() and name in gymnasium.registry:
-        raise ValueError(f"no Unity build {name!r}: did you mean {GYMNASIUM + name!r}?")
-    elif name:
+    if name.removeprefix(GYMNASIUM) in gymnasium.registry and not Path(name).exists():
+        raise ValueError(f"{name} is no Unity build: a cell opens it, as in the appendix")
+    if name:
         from reacher.unity.player import find_player
 
         find_player(name)
@@ -153,39 +151,12 @@ def what_followed(
     return next_observations, ~truncated | told
 
 
-def state_of(environment: VectorEnv) -> Any:
-    """What decides an environment's future from its next reset on; None: nobody can tell.
-
-    It is the random numbers of all copies; what one remembers beyond them from an episode to the
-    next, such as a curriculum, begins anew.
-    """
-    inner: Any = environment.unwrapped
-    if isinstance(inner, SyncVectorEnv):
-        return [copy.unwrapped.np_random.bit_generator.state for copy in inner.envs]
-    return inner.state() if isinstance(inner, ReacherVectorEnv) else None
-
-
-def restore_state(environment: VectorEnv, state: Any) -> None:
-    """Go on as the environment did whose `state_of` this is, from the next reset on."""
-    inner: Any = environment.unwrapped
-    if not isinstance(inner, SyncVectorEnv):
-        inner.restore(state)
-        return
-    for copy, own in zip(inner.envs, state, strict=True):
-        copy.unwrapped.np_random.bit_generator.state = own
-
-
 class Task(NamedTuple):
     """What an agent has to know of an environment."""
 
     scale: np.ndarray  # (observations,) float32, which divide them; infinity leaves one out
     action_size: int
     reward_threshold: float | None  # solved as an average of 100 episodes; None: never
-    name: str = "arms"
-
-    @property
-    def is_arms(self) -> bool:
-        return self.name == "arms"
 
 
 def task_of(environment: VectorEnv, arms: Task) -> Task:
@@ -205,4 +176,4 @@ def task_of(environment: VectorEnv, arms: Task) -> Task:
     threshold = spec.reward_threshold
     if threshold is not None:
         threshold = number(f"reward_threshold of {spec.id}", threshold, -MOST, MOST)
-    return Task(scale, actions.low.size, threshold, spec.name)
+    return Task(scale, actions.low.size, threshold)

@@ -11,9 +11,7 @@ code cell. An error, Ctrl-C or a kill leaves all that the cells have printed so 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import shlex
 import signal
 import sys
 import time
@@ -22,25 +20,15 @@ from pathlib import Path
 import click
 import nbformat
 from nbconvert import HTMLExporter
-from nbformat.v4 import new_code_cell
 from papermill.cli import papermill
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
-from tutorial.environments import GYMNASIUM
 from tutorial.notebook import definitions, parameters_of
 from tutorial.paths import CHECKPOINTS, NOTEBOOK, PROJECT, RUNS
 from tutorial.run import run_folder
 from tutorial.settings import check_parameters, make_settings, require_known
 
-PARAMETERS = "parameters", "injected-parameters"  # tags
-SETUP = """import helpers
-helpers.definitions()  # those of the notebook, whose name can be imported now
-from Continuous_Control import *
-torch.set_num_threads(1)
-helpers.check_parameters(globals())
-folder = helpers.run_folder(out_dir if train else helpers.CHECKPOINTS, preset, seed)
-environment = helpers.open_environment(env_location, num_agents, seed)"""
 OPTIONS = "--engine checked --kernel python3 --stdout-file - --progress-bar --log-level ERROR"
 
 
@@ -60,9 +48,6 @@ class Checked(NBClientEngine):
         values = known | given
         check_parameters(values)
         make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
-        if values["env_location"].startswith(GYMNASIUM):  # the rest is of arms
-            setup = new_code_cell(SETUP)
-            nb.cells = [*tagged(nb, *PARAMETERS), setup, *tagged(nb, "training", "log")]
         for cell in nb.cells:
             if cell.cell_type == "markdown":  # `runs/` lies beside `doc/`
                 cell.source = cell.source.replace("](doc/", "](../doc/")
@@ -71,11 +56,6 @@ class Checked(NBClientEngine):
         return super().execute_notebook(
             nb, kernel_name, output_path, extra_arguments=["--IPKernelApp.log_level=50"], **options
         )
-
-
-def tagged(notebook: nbformat.NotebookNode, *tags: str) -> list[nbformat.NotebookNode]:
-    """Its cells that have one of these tags."""
-    return [cell for cell in notebook.cells if {*tags} & {*cell.metadata.get("tags", ())}]
 
 
 def move_aside(output: Path) -> None:
@@ -132,13 +112,8 @@ def main(arguments: list[str]) -> int:
     print(f"\nexecuted notebook    {shown(output)}")
     print(f"the same as a page   {write_html(output).as_uri()}")
     print(stopped or f"scores, weights      {shown(folder)}")
-    if not stopped and not given["env_location"].startswith(GYMNASIUM):
+    if not stopped:
         print(f"to play with them    make watch {shown(folder)}")
-    if stopped and (folder / "state.pt").exists():
-        python = "py" if os.name == "nt" else "python3"
-        words = [python, "-m", "tutorial.commands", "run", name, *arguments, "-p", "train"]
-        print("To go on from the last saved state, and train again what came after it:")
-        print(f"  {shlex.join([*words, 'resume'])}")
     return status
 
 

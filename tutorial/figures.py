@@ -26,18 +26,11 @@ BLUE, ORANGE = PALETTE[:2]
 SCORE = "score (sum of rewards)"
 
 
-def plot_scores(
-    scores: Mapping[str, np.ndarray],
-    title: str = "",
-    reward_threshold: float | None = SOLVED_SCORE,
-    limits: tuple[float, float] | None = (0, 41),
-) -> Figure:
+def plot_scores(scores: Mapping[str, np.ndarray], title: str = "") -> Figure:
     """Score of every episode, spread over the arms, 100-episode average and the reward threshold.
 
     Args:
         scores: what `read_scores` returns.
-        reward_threshold: the score that counts as solved; None: the environment names none.
-        limits: of the axis of scores; None: those of the data.
     """
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     episode, score, average = scores["episode"], scores["score"], moving_average(scores["score"])
@@ -45,10 +38,9 @@ def plot_scores(
     axes.fill_between(episode, low, high, color=BLUE, alpha=0.2, label="worst to best")
     axes.plot(episode, score, color=BLUE, label="mean")
     axes.plot(episode, average, color=ORANGE, linewidth=2, label="average of the last 100 episodes")
-    if reward_threshold is not None:
-        threshold_line(axes, reward_threshold)
+    threshold_line(axes)
     axes.set(xlabel="episode", ylabel=SCORE, title=title)
-    axes.set(xlim=(1, max(episode[-1], 2)), ylim=limits)
+    axes.set(xlim=(1, max(episode[-1], 2)), ylim=(0, 41))
     axes.legend(loc="lower right", frameon=False)
     return figure
 

@@ -1,4 +1,4 @@
-"""Seeds, random states, and what numbers depend on: versions, and the processor."""
+"""Seeds, and what else numbers depend on: versions, and the processor."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import contextlib
 import platform
 import random
 import re
-from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,19 +19,6 @@ def seed_everything(seed: int) -> np.random.Generator:
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
     return np.random.default_rng(seed)
-
-
-def random_states() -> dict[str, Any]:
-    """States of the generators that `seed_everything` seeds."""
-    states = {"numpy": np.random.get_state(legacy=False), "torch": torch.get_rng_state()}
-    return states | {"python": random.getstate()}
-
-
-def restore_random_states(states: Mapping[str, Any]) -> None:
-    """Set the generators back to what `random_states` returned."""
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])
-    torch.set_rng_state(states["torch"])
 
 
 PACKAGES = ("torch", "jax", "numpy", "mujoco", "numba", "pydantic", "matplotlib")

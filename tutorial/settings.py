@@ -6,12 +6,12 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from reacher.physics import MAX_AGENTS
-from tutorial.environments import Task, require_environment
+from tutorial.environments import require_environment
 
 # Named sets of hyperparameters: what differs from the notebook's defaults. `gymnasium` suits tasks
 # with other rewards.
@@ -89,7 +89,7 @@ class Parameters(Settings):
     out_dir: Annotated[
         Annotated[str, Field(min_length=1)] | os.PathLike, AfterValidator(require_folder)
     ]
-    train: Annotated[bool | Literal["resume"], BeforeValidator(told_instead)]
+    train: Annotated[bool, BeforeValidator(told_instead)]
 
 
 def check_parameters(names: Mapping[str, Any]) -> None:
@@ -104,21 +104,14 @@ def check_parameters(names: Mapping[str, Any]) -> None:
     Parameters(**{name: names[name] for name in Parameters.model_fields if name in names})
 
 
-def make_settings(
-    model: type[Settings],
-    preset: str,
-    overrides: Mapping[str, Any],
-    task: Task | None = None,
-) -> Any:
+def make_settings(model: type[Settings], preset: str, overrides: Mapping[str, Any]) -> Any:
     """A preset's settings with overrides by name.
 
     Args:
         model: the notebook's `Hyperparameters`.
-        task: None: the arms.
 
     Raises:
-        ValueError: unknown preset or name, a value that is not allowed, or an override that the
-            environment cannot have.
+        ValueError: unknown preset or name, or a value that is not allowed.
     """
     require_known("preset", preset, PRESETS)
     if not isinstance(overrides, dict):
@@ -128,9 +121,4 @@ def make_settings(
     settings: Any = model(**PRESETS[preset] | overrides)
     if max(settings.batch_size, settings.learning_starts) > settings.replay_capacity:
         raise ValueError("batch_size and learning_starts must not exceed replay_capacity")
-    if task and task.reward_threshold is None and settings.noise_schedule == "best_score":
-        if "noise_schedule" in overrides:
-            needed = "needs an environment with a reward threshold: choose 'constant' here"
-            raise ValueError(f"noise_schedule = 'best_score' {needed}")
-        return settings.model_copy(update={"noise_schedule": "constant"})
     return settings

@@ -72,9 +72,8 @@ class ReacherVectorEnv(VectorEnv):
         self.action_space = batch_space(ACTIONS, self.num_envs)
         self._goals, self._is_reset = goals, False
         self._renderer: Any = None
-        self._seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
-        self._episodes = 0  # begun so far
-        self._task = World(self.num_envs, self._seed, goals)
+        seed = secrets.randbelow(MAX_UNITY_SEED) if seed is None else seed
+        self._task = World(self.num_envs, seed, goals)
         self._task.set_parameters(parameters)
         if max_episode_steps is not None:
             self._task.limit = integer("max_episode_steps", max_episode_steps, 1, MAX_SEED)
@@ -94,9 +93,8 @@ class ReacherVectorEnv(VectorEnv):
         self._task.set_parameters(options or {})
         if seed is not None:
             self._task.generators = goal_generators(seed, self.num_envs, self._goals)
-            self._seed, self._episodes = seed, 0
         self._is_reset = True
-        return self._begin(), {}
+        return self._task.reset(), {}
 
     def step(
         self, actions: ArrayLike
@@ -119,7 +117,7 @@ class ReacherVectorEnv(VectorEnv):
         actions = actions_of_shape(actions, (self.num_envs, ACTION_SIZE))
         observations, rewards, is_last = self._task.step(actions)
         if is_last:
-            observations = self._begin()
+            observations = self._task.reset()
         never, now = np.zeros(self.num_envs, bool), np.full(self.num_envs, is_last)
         return observations, rewards.astype(np.float32), never, now, {}  # as Unity sends rewards
 
@@ -136,26 +134,6 @@ class ReacherVectorEnv(VectorEnv):
     def close_extras(self, **options: Any) -> None:
         if self._renderer is not None:
             self._renderer.close()
-
-    def state(self) -> dict[str, Any]:
-        """What decides the future from the next reset on, for `restore`, as JSON can hold it.
-
-        All randomness follows from the seed and the number of episodes begun.
-        """
-        parameters = dict(self._task.parameters)
-        return {"seed": self._seed, "episodes": self._episodes, "parameters": parameters}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on as as many arms did whose `state()` this is, from the next reset on."""
-        self._task.set_parameters(state["parameters"])
-        self._seed, self._episodes, self._is_reset = state["seed"], state["episodes"], False
-        self._task.generators = goal_generators(self._seed, self.num_envs, self._goals)
-        for _ in range(self._episodes):
-            self._task.draw_goals()
-
-    def _begin(self) -> np.ndarray:
-        self._episodes += 1
-        return self._task.reset()
 
 
 class ReacherEnv(gymnasium.Env):

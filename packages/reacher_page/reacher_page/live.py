@@ -67,13 +67,13 @@ def newest_page(network: dict, scores: Sequence[float], arms: int, **options: An
 
 
 @contextlib.contextmanager
-def live_arms(wanted: bool, arms: int) -> Iterator[AfterEpisode | None]:
+def live_arms(arms: int) -> Iterator[AfterEpisode | None]:
     """A context with what shows an agent's newest actor after an episode.
 
-    What stays in the notebook is a page with the last of these actors. Unless it is wanted, and
-    outside of a notebook, it is None.
+    What stays in the notebook is a page with the last of these actors. Outside of a notebook, it is
+    None.
     """
-    if not (wanted and hasattr(get_ipython(), "kernel")):
+    if not hasattr(get_ipython(), "kernel"):
         yield None
         return
     name = f"live-{uuid.uuid4().hex}"
