@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from gymnasium.vector import VectorWrapper
+from gymnasium.vector import VectorEnv, VectorWrapper
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
@@ -44,9 +45,10 @@ class Training:
     location: str = ""  # of the environment, as `open_environment` takes it; empty: the arms
     goal_size: float = 5.0  # diameter of the arms' goals, m
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
+    reward_lag: int = 0  # decisions by which each single reward comes late
     pay_noise: float = 0.0  # points that are lent or taken at random for thirty decisions
-    clock: bool = False  # whether arms observe the share of these decisions that has passed,
-    earnings: bool = False  # and what they have earned in them
+    clock: bool = False  # whether arms observe the share of `reward_every` that has passed,
+    earnings: bool | Literal["last"] = False  # what they earned in it; "last": just before payday
     blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
     learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
     networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
@@ -152,12 +154,50 @@ class NoisyPay(VectorWrapper):
         return seen, rewards, terminated, truncated, infos
 
 
-def delayed(environment: Any, training: Training) -> DelayedRewards:
+class LaggedRewards(VectorWrapper):
+    """Each reward comes so many decisions late; an episode's last decision gives the rest."""
+
+    def __init__(self, env: Any, lag: int):
+        super().__init__(env)
+        self.held = deque(np.zeros((lag, self.num_envs)))
+
+    def step(self, actions: Any) -> tuple:
+        seen, rewards, terminated, truncated, infos = self.env.step(actions)
+        self.held.append(rewards)
+        paid = self.held.popleft()
+        if truncated.all():
+            paid, self.held = paid + sum(self.held), deque(0 * np.array(self.held))
+        return seen, paid, terminated, truncated, infos
+
+
+class SeenJustBeforePayday(VectorWrapper):
+    """Hides what `DelayedRewards` holds back, but from the decision that is paid."""
+
+    env: DelayedRewards
+
+    def reset(self, **options: Any) -> tuple:
+        seen, infos = self.env.reset(**options)
+        return self.hidden(seen), infos
+
+    def step(self, actions: Any) -> tuple:
+        seen, *others = self.env.step(actions)
+        return self.hidden(seen), *others
+
+    def hidden(self, seen: np.ndarray) -> np.ndarray:
+        is_paid_next = (self.env._decisions + 1) % self.env.every == 0
+        seen[:, EARNINGS] *= is_paid_next
+        return seen
+
+
+def delayed(environment: Any, training: Training) -> VectorEnv:
     """The environment, with the rewards and the observations of a training."""
-    shown = training.clock, training.earnings, training.learner == "Remembering"
+    shown = training.clock, bool(training.earnings), training.learner == "Remembering"
     if training.pay_noise:
         environment = NoisyPay(environment, training.pay_noise, training.seed)
-    return DelayedRewards(environment, training.reward_every, *shown)
+    if training.reward_lag:
+        environment = LaggedRewards(environment, training.reward_lag)
+    playing = DelayedRewards(environment, training.reward_every, *shown)
+    return SeenJustBeforePayday(playing) if training.earnings == "last" else playing
 
 
 def make_evaluation(training: Training) -> Evaluation | None:

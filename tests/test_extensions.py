@@ -14,7 +14,7 @@ from tutorial.notebook import definitions, extensions, learner_with
 from tutorial.paths import DOC, EXTENSIONS
 
 ROUNDING = 2.0**-24  # relative, float32
-SMALL = Task(np.ones(3, np.float32), 2, None, "small")
+SMALL = Task(np.ones(3, np.float32), 2, None)
 
 
 def make(name, **overrides):

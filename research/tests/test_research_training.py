@@ -14,7 +14,7 @@ import pytest
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from research import chapters, machine, runner, store
-from research.training import NoisyPay, make_training, train
+from research.training import LaggedRewards, NoisyPay, delayed, make_training, train
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions
 from tutorial.paths import PROJECT
@@ -57,6 +57,32 @@ def test_noise_of_the_pay_leaves_the_sum_of_every_stretch():
     assert np.flatnonzero(noise[:61, 0]).tolist() == [0, 29, 30, 59, 60]
     assert np.allclose(abs(noise[0]), 0.5) and len({*noise[::30].ravel().round(3)}) == 2
     assert np.allclose(noise[:30].sum(axis=0), 0) and np.allclose(noise.sum(axis=0), 0)
+
+
+def test_lagged_rewards_come_late_and_none_is_lost():
+    places = [open_environment("", 3, 0), LaggedRewards(open_environment("", 3, 0), 30)]
+    torques = np.random.default_rng(0).uniform(-1, 1, (1010, 3, 4))
+    for place in places:
+        place.reset()
+    plain, lagged = (np.array([place.step(row)[1] for row in torques]) for place in places)
+    assert plain.any() and not lagged[:30].any() and not lagged[1001:].any()
+    np.testing.assert_array_equal(lagged[30:1000], plain[:970])
+    np.testing.assert_allclose(lagged.sum(axis=0), plain[:1001].sum(axis=0))
+
+
+def test_earnings_can_be_seen_in_the_paid_decision_alone():
+    places = [
+        delayed(open_environment("", 3, 0), make_training("", "", 0, {"reward_every": 30, **more}))
+        for more in ({}, {"earnings": True}, {"earnings": "last"})
+    ]
+    torques = np.random.default_rng(0).uniform(-1, 1, (90, 3, 4))
+    hidden, seen, now_and_then = (
+        np.array([place.reset()[0], *(place.step(row)[0] for row in torques)]) for place in places
+    )
+    assert seen[29::30, :, EARNINGS].any() and seen[28::30, :, EARNINGS].any()
+    np.testing.assert_array_equal(now_and_then[29::30], seen[29::30])
+    paid = np.arange(91) % 30 == 29
+    np.testing.assert_array_equal(now_and_then[~paid], hidden[~paid])
 
 
 @pytest.mark.parametrize("terminal", [False, True])
