@@ -72,7 +72,10 @@ def test_lagged_rewards_come_late_and_none_is_lost():
 
 def test_earnings_can_be_seen_in_the_paid_decision_alone():
     places = [
-        delayed(open_environment("", 3, 0), make_training("", "", 0, {"reward_every": 30, **more}))
+        delayed(
+            open_environment("", 3, 0, {"goal_size": 24.0}),  # where all arms earn
+            make_training("", "", 0, {"reward_every": 30, **more}),
+        )
         for more in ({}, {"earnings": True}, {"earnings": "last"})
     ]
     torques = np.random.default_rng(0).uniform(-1, 1, (90, 3, 4))
