@@ -9,7 +9,6 @@ import os
 import posixpath
 import re
 import subprocess
-import textwrap
 from pathlib import Path
 
 import nbformat
@@ -60,7 +59,6 @@ root_doc = "README"
 html_theme = "furo"
 templates_path = ["_templates"]
 html_static_path = ["_static"]
-html_extra_path = ["gallery_still.png"]  # for previews of links
 html_favicon = "_static/favicon.svg"
 html_css_files = ["page.css"]
 html_js_files = ["page.js"]
@@ -162,23 +160,7 @@ def mark_moving_pictures(app, document):
             picture["classes"].append("moving")
 
 
-def add_preview(app, page, template, context, document):
-    """What a link to a page shows elsewhere: title, first paragraph, picture."""
-    if document is None:
-        return
-    texts = (p.astext() for p in document.findall(nodes.paragraph) if not p.next_node(nodes.image))
-    words = next((text for text in texts if len(text) > 80), html_title)
-    words = html.escape(textwrap.shorten(words, 200, placeholder=" ..."))
-    title = html.escape(re.sub("<.*?>", "", context["title"]))
-    context["metatags"] += (
-        f'<meta name="description" property="og:description" content="{words}">'
-        f'<meta property="og:title" content="{title}"><meta property="og:type" content="article">'
-        f'<meta property="og:image" content="{html_baseurl}gallery_still.png">'
-    )
-
-
 def setup(app):
     app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("source-read", prepare)
     app.connect("doctree-read", mark_moving_pictures)
-    app.connect("html-page-context", add_preview)

@@ -61,7 +61,6 @@ def early_actors():
         rows.append([np.concatenate([np.asarray(label), picture], axis=1) for picture in row])
     pictures = [np.concatenate(moment) for moment in zip(*rows, strict=True)]
     (DOC / "gallery.png").write_bytes(animated_png(pictures[24:] + pictures[:24], 160))
-    (DOC / "gallery_still.png").write_bytes(animated_png(pictures[24:25]))
 
 
 def learning_curves():

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 from collections.abc import Callable, Container
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
 
 from reacher.episode import evaluate_policy
 from research import store
-from research.training import Row
+from research.training import Row, Watch, rows_of
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import DOC, plan_folder
 from tutorial.randomness import seed_everything
 
 Make = Callable[[Any], Any]  # of a generator an agent
-Watch = Callable[[Any, int, int], list[str]]  # of an agent, a seed and an episode
 
 
 def maker(
@@ -80,25 +79,16 @@ EPISODES = {"a": 16, "c": 150, "b": 420, "b_narrow": 420}  # of the other report
 def train(
     make: Make, seed: int, episodes: int, evaluated: Container[int] = (), watch: Watch | None = None
 ) -> list[Row]:
-    """The rows of one training: scores with noise, and without after the `evaluated` episodes.
-
-    `watch` adds numbers to a row, of the agent, the seed and the episode.
-    """
+    """The rows of one training, with evaluations after some of its episodes."""
     torch.set_num_threads(1)
-    cells, began, rows = notebook.definitions(), time.perf_counter(), []
-    generator = seed_everything(seed)
-    agent, environment = make(generator), open_environment(seed=seed)
-    play = cells.train_episode if isinstance(agent, cells.Agent) else cells.run_episode
-    for episode in range(1, episodes + 1):
-        score, without_noise = play(environment, agent).mean(), ["", ""]
-        seconds = f"{time.perf_counter() - began:.2f}"
-        if episode in evaluated:
-            judges = open_environment(seed=10_000_000 + episode)
-            found = evaluate_policy(judges, agent.policy)
-            without_noise = [f"{found.mean():.3f}", f"{found.min():.2f}"]
-        row = [str(seed), str(episode), f"{score:.3f}", *without_noise, "", seconds]
-        rows.append(row + (watch(agent, seed, episode) if watch else []))
-    return rows
+    agent = make(seed_everything(seed))
+
+    def evaluate(episode: int) -> np.ndarray | None:
+        if episode not in evaluated:
+            return None
+        return evaluate_policy(open_environment(seed=10_000_000 + episode), agent.policy)
+
+    return rows_of(agent, open_environment(seed=seed), seed, episodes, evaluate, watch)
 
 
 def main(plan: str = "") -> None:

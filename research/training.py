@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from tutorial.settings import make_settings, require_known
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
 EVALUATION_ARMS = 20
+Watch = Callable[[Any, int, int], list[str]]  # of an agent, a seed and an episode
 Row = list[str]  # one number for each of COLUMNS, or ""; num_updates are of earlier runs only
 
 
@@ -93,36 +94,55 @@ def check(training: Training) -> None:
 
 
 def train(training: Training) -> list[Row]:
-    """Train, with evaluations beside; return a row for each episode.
-
-    `score` is the mean over the arms of an episode with noise, as long as the agent learns.
-    `evaluation` and `worst_arm` are of an episode without noise after it, on goals that are the
-    same in every training. `seconds` are those of training so far, without evaluations.
-    """
+    """Train, with evaluations beside, on goals that are the same in every training."""
     torch.set_num_threads(1)
-    cells = notebook.definitions()
+    cells, place = notebook.definitions(), (training.location, training.arms)
     learner = notebook.learner_with(training.networks, training.learner)
     evaluation = make_evaluation(training)
-    rows: list[Row] = []
-    place = training.location, training.arms, training.seed, training.goals
-    environment = open_environment(*place)
-    task = task_of(environment, cells.ARMS)
-    settings = training.hyperparameters(cells)
-    playing = delayed(environment, training)
-    generator = seed_everything(training.seed)
-    began, evaluating = time.perf_counter(), 0.0
-    agent = cells.Agent(settings, generator, learner, task)
+    environment = open_environment(*place, training.seed, training.goals)
+    settings, task = training.hyperparameters(cells), task_of(environment, cells.ARMS)
+    agent = cells.Agent(settings, seed_everything(training.seed), learner, task)
     hide(agent.learner, training.blind)
-    for episode in range(1, training.episodes + 1):
-        score = cells.train_episode(playing, agent).mean()
+
+    def evaluate(episode: int) -> np.ndarray | None:
+        if not evaluation or episode % evaluation.every:
+            return None
+        return evaluation.scores(agent.policy, episode // evaluation.every - 1)
+
+    playing = delayed(environment, training)
+    return rows_of(agent, playing, training.seed, training.episodes, evaluate)
+
+
+def rows_of(
+    agent: Any,
+    environment: VectorEnv,
+    seed: int,
+    episodes: int,
+    evaluate: Callable[[int], np.ndarray | None],
+    watch: Watch | None = None,
+) -> list[Row]:
+    """A row for each episode of a training.
+
+    `score` is the mean over the arms of an episode with noise, as long as the agent learns.
+    `evaluation` and `worst_arm` are of an episode without noise after it. `seconds` are those of
+    training so far, without evaluations.
+
+    Args:
+        evaluate: gives the scores (arms,) without noise after an episode, or None.
+        watch: adds numbers to a row, of the agent, the seed and the episode.
+    """
+    cells: Any = notebook.definitions()
+    play = cells.train_episode if isinstance(agent, cells.Agent) else cells.run_episode
+    rows, began, evaluating = list[Row](), time.perf_counter(), 0.0
+    for episode in range(1, episodes + 1):
+        score = play(environment, agent).mean()
         seconds = time.perf_counter() - began - evaluating
-        evaluated = ["", ""]
-        if evaluation and episode % evaluation.every == 0:
-            found = evaluation.scores(agent.policy, episode // evaluation.every - 1)
+        found, evaluated = evaluate(episode), ["", ""]
+        if found is not None:
             evaluated = [f"{found.mean():.3f}", f"{found.min():.2f}"]
         evaluating = time.perf_counter() - began - seconds
-        row = [str(training.seed), str(episode), f"{score:.3f}", *evaluated, "", f"{seconds:.2f}"]
-        rows.append(row)
+        row = [str(seed), str(episode), f"{score:.3f}", *evaluated, "", f"{seconds:.2f}"]
+        rows.append(row + (watch(agent, seed, episode) if watch else []))
     return rows
 
 

@@ -117,8 +117,7 @@ def site(*options):
     folders = "-d", SITE.parent / "doctrees", ".", SITE
     module("sphinx", "-q", "-W", "-c", "doc", *folders, *options)
     shutil.copy(SITE / "README.html", SITE / "index.html")
-    picture = re.search(r'og:image" content="(.+?)"', (SITE / "index.html").read_text("utf-8"))[1]
-    watch("--out", SITE / "play.html", "--tutorial", "index.html", "--preview", picture)
+    watch("--out", SITE / "play.html", "--tutorial", "index.html")
     print(f"the site begins at {(SITE / 'index.html').as_uri()}")
 
 

@@ -41,7 +41,6 @@ def page(
     arms: int = 20,
     what: str = "",
     tutorial: str = "",
-    preview: str = "",
     embedded: bool = False,
     live: bool = False,
     learning: Mapping | None = None,
@@ -56,9 +55,8 @@ def page(
         critic: likewise packed; None: the page shows no values.
         scores: of the training, episode by episode.
         arms: how many live in the page.
-        what: a sentence or two on what one sees, which previews of links show as well.
+        what: a sentence or two on what one sees, for search engines.
         tutorial: address that explains it all; "": no link.
-        preview: address of a picture, from https:// on, for previews of links.
         embedded: without title and prompts, for within a notebook.
         live: takes further actors by messages, as `reacher_page.live` sends them.
         learning: of `reacher_page.learn`: a learner that learns in the page.
@@ -82,11 +80,10 @@ def page(
         "world": {name: world.parameters[f"goal_{name}"] for name in ("size", "speed")},
     }
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
-    link, picture = html.escape(tutorial), html.escape(preview)
+    link = html.escape(tutorial)
     return string.Template(asset("page.html")).substitute(
         what=html.escape(what),
         tutorial=link and f'<a href="{link}">How? See the tutorial.</a>',
-        preview=picture and f'<meta property="og:image" content="{picture}">',
         still=base64.b64encode(STILL.read_bytes()).decode(),
         kind=("embedded" if critic else "embedded single") * embedded,
         style=asset("page.css"),

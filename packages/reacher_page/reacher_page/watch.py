@@ -32,7 +32,7 @@ def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
     Args:
         folders: of runs, most often of one training: their scores make the page's curve.
         arms: how many.
-        options: of `reacher_page.page.page`: `tutorial`, `preview`, `embedded`, `learning`.
+        options: of `reacher_page.page.page`: `tutorial`, `embedded`, `learning`.
     """
 
     def add(label, episode, network, policy):
@@ -96,7 +96,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--arms", type=int, default=20, help="how many (20)")
     add("--out", type=Path, default=Path("runs/watch.html"), help="the file (runs/watch.html)")
     add("--tutorial", default="", help="address that the page links to")
-    add("--preview", default="", help="address of a picture, for previews of links to the page")
     add("--agent", metavar="MODULE:FUNCTION", help="makes an agent, which learns in the page")
     options = vars(parser.parse_args(arguments))
     runs, out, agent = options.pop("runs") or RUNS, options.pop("out"), options.pop("agent")

@@ -68,8 +68,7 @@ def data_of(content):
 
 def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     out = tmp_path / "deep" / "page.html"
-    more = ["--tutorial", "index.html", "--preview", "https://example.org/arms.png"]
-    more += ["--agent", "helpers:quick_agent"]
+    more = ["--tutorial", "index.html", "--agent", "helpers:quick_agent"]
     assert watch.main([str(GALLERY), str(KEPT), "--out", str(out), *more]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith(out.as_uri()) and not printed.err
@@ -86,9 +85,7 @@ def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     assert best["episode"] == 1 + np.argmax(data["scores"]) and data["critic"]
     [what] = re.findall('name="description" content="(.*?)"', head)
     assert re.search(r"of 40 points after \d+ seconds", what)
-    assert f'"og:description" content="{what}"' in head
-    assert '"og:image" content="https://example.org/arms.png"' in head and 'rel="icon"' in head
-    assert '<a href="index.html">' in content
+    assert 'rel="icon"' in head and '<a href="index.html">' in content
 
 
 @pytest.mark.parametrize(
@@ -133,6 +130,6 @@ def test_a_bad_call_is_one_line_and_writes_nothing(
 def test_names_are_only_text():
     evil = '</script><script>alert(1)</script>&"><img src=x onerror=alert(2)>'
     untrained = {"label": evil, "network": None, "episode": None, "score": None}
-    content = page([untrained], arms=1, what=evil, tutorial=evil, preview=evil)
+    content = page([untrained], arms=1, what=evil, tutorial=evil)
     assert content.count("<script") == 3 and "<img src=x" not in content
     assert data_of(content)["actors"][0]["label"] == evil
