@@ -123,6 +123,10 @@ def test_what_is_added_first_is_what_scipy_says():
         "x": "NoisyNet",
         "npx_instead": "all three, without noise on torques",
         "mirror_none": "mirrors",
+        "both_none": "mirrors, layer normalization",
+        "both_n": "both, n = 3",
+        "both_np": "both, n = 3, prioritized replay",
+        "both_npx": "both, all three",
     }.items():
         values = early[variant]
         low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
