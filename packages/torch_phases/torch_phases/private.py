@@ -1,6 +1,6 @@
 """All that this package uses of PyTorch without a promise that it stays; 2.13 was run.
 
-Whatever is missing in another version makes the import of this file fail. Then PyTorch computes,
+Whatever is missing in another version is an error here or in a recording. Then PyTorch computes,
 and a line says so (`phases.py`).
 """
 
@@ -18,8 +18,7 @@ import torch
 import torch._dynamo as dynamo
 import torch.fx.traceback as traceback
 from torch._C import DispatchKey
-from torch._decomp import core_aten_decompositions, decomposition_table
-from torch._dynamo.side_effects import SideEffects
+from torch._decomp import decomposition_table
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables import TensorVariable
 from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
@@ -34,15 +33,7 @@ SETTINGS = {
     "specialize_int": True,  # whole numbers are looked at, not computed with
     "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
 }
-for setting in SETTINGS:
-    getattr(dynamo.config, setting)
-if not dynamo.is_dynamo_supported():
-    raise ImportError("torch.compile does not run on this platform or Python")
 ONE_BY_ONE = DispatchKey.CompositeExplicitAutograd  # how operations on lists are made
-for place in (InstructionTranslator.current_tx, SideEffects._get_modified_vars):
-    assert callable(place)
-
-
 # Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
 logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
     lambda record: "Profiler" not in record.getMessage()
@@ -135,10 +126,7 @@ def plain(kind: type) -> type:
 
 def name_of(operation: Any) -> str:
     """The name of an operation of ATen with its overload, such as "add.Tensor"."""
-    if not hasattr(operation, "_schema"):
-        return str(operation)
-    space, _, name = operation._schema.name.partition("::")
-    return f"{name}.{operation._overloadname}" if space == "aten" else f"{space}.{name}"
+    return str(operation).removeprefix("aten.")
 
 
 def is_random(operation: Any) -> bool:
@@ -148,7 +136,7 @@ def is_random(operation: Any) -> bool:
 @functools.cache
 def decompositions() -> Mapping[Any, Callable]:
     """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
-    table = {**decomposition_table, **core_aten_decompositions()}
+    table: dict[Any, Callable] = {**decomposition_table}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
     for name in (x for x in dir(torch) if x.startswith("_foreach_")):
         packet = getattr(torch.ops.aten, name.removesuffix("_"))  # on lists: by those on tensors
