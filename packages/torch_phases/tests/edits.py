@@ -181,7 +181,7 @@ class Scale:
         return F.embedding((rows[:, 0] > 0).long(), torch.eye(2)).square().sum(1)
 
     def an_operation_that_is_not_translated(self, rows):
-        """uses median.default, not translated, in an_operation_that_is_not_translated"""
+        """uses median, not translated, in an_operation_that_is_not_translated"""
         return 1 + rows.median()
 
     def a_new_tensor_in_an_attribute(self, rows):

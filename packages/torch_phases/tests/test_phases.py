@@ -242,7 +242,11 @@ CODE = """
     "missing, told",
     [
         ("import sys; sys.modules['jax'] = None", "import of jax halted"),
-        ("import torch._decomp as d; del d.core_aten_decompositions", "core_aten_decompositions"),
+        ("import torch._decomp as d; del d.decomposition_table", "decomposition_table"),
+        (
+            "import torch._dynamo as d; del d.side_effects.SideEffects._get_modified_vars",
+            "modified",
+        ),
     ],
 )
 def test_where_something_is_missing_pytorch_computes_and_a_line_says_so(missing, told):

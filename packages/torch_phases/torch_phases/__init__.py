@@ -8,20 +8,7 @@ from typing import Any
 from torch_phases.phases import Phases
 
 __all__ = ["Phases", "compile", "export"]
-
-
-def compile(learner: Any, engine: str = "auto") -> Phases:
-    """What calls the methods of a learner with arrays; phases of steps are compiled.
-
-    Args:
-        learner: any object with methods that use PyTorch's networks and optimizers.
-        engine: "auto": what cannot be compiled is left to PyTorch, and a line says why;
-            "compiled": it is a ValueError; "torch": PyTorch computes everything.
-
-    Raises:
-        ValueError: an engine that is none of these.
-    """
-    return Phases(learner, engine)
+compile = Phases
 
 
 def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
@@ -37,8 +24,8 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     makes a small file.
 
     Raises:
-        Missing: something cannot be recorded, or the machine does not have it; all operations that
-            a method misses are named.
+        ValueError: something cannot be recorded, or the machine does not have it; all operations
+            that a method misses are named.
     """
     from torch_phases.program import exported  # which needs Dynamo and JAX
 

@@ -35,24 +35,26 @@ class Given:
         self.steps = lengths.pop()
 
     def row(self, step: int) -> tuple:
-        """The arguments of a step, copied."""
-        row = [x[step].clone() if isinstance(x, torch.Tensor) else x for x in self.leaves]
+        """The arguments of a step."""
+        row = [x[step] if isinstance(x, torch.Tensor) else x for x in self.leaves]
         return tree_unflatten(row, self.structure)
-
-    def kind(self) -> tuple:
-        """What a recording depends on, and Dynamo would not keep apart."""
-        return str(self.structure), *(
-            (x.dtype, x.shape[1:]) if isinstance(x, torch.Tensor) else type(x) for x in self.leaves
-        )
 
 
 class Phases:
-    """Calls methods of a learner with arrays.
+    """Calls methods of a learner with arrays; phases of steps are compiled.
+
+    Args:
+        learner: any object with methods that use PyTorch's networks and optimizers.
+        engine: "auto": what cannot be compiled is left to PyTorch, and a line says why;
+            "compiled": it is a ValueError; "torch": PyTorch computes everything.
 
     Attributes:
         learner: the object whose methods are called. Its tensors always have the newest numbers.
         engine: "compiled", or "torch" from the first phase on that cannot be compiled.
         reason: why PyTorch computes, or None.
+
+    Raises:
+        ValueError: an engine that is none of these.
     """
 
     def __init__(self, learner: Any, engine: str = "auto"):
@@ -69,8 +71,7 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        given = tree_map(lambda x: as_tensor(x, copy=True), arguments)
-        return tree_map(as_array, getattr(self.learner, method)(*given))
+        return tree_map(as_array, getattr(self.learner, method)(*copied(arguments)))
 
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
@@ -95,26 +96,23 @@ class Phases:
         return found
 
     def by_torch(self, method: str, given: Given, steps: int) -> Any:
-        """The stacked results of the first steps by PyTorch; it gets copies of what is given."""
-        found = []
-        for k in range(steps):
-            found.append(tree_map(as_array, getattr(self.learner, method)(*given.row(k))))
-        return tree_map(lambda *each: stacked(each), *found)
+        """The stacked results of the first steps by PyTorch."""
+        return tree_map(stacked, *(self.call(method, *given.row(k)) for k in range(steps)))
 
     def phase(self, method: str, given: Given) -> Any:
         """All steps as one call, checked now and then."""
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first, contents = given.row(0), Contents(self.learner)
+        first, contents = copied(given.row(0)), Contents(self.learner)
         rows = zip(tree_leaves(first), given.leaves, strict=True)
         stacks = {id(row): x for row, x in rows if isinstance(x, torch.Tensor)}
         schedule = self.schedules.setdefault(method, check.Schedule())
         wrong: str | None = None
         while True:
-            key = method, *given.kind()
-            recorder = recording.recorder_of(self.learner, contents, key, anew=wrong is not None)
             function = getattr(self.learner, method)
+            key = type(self.learner), method
+            recorder = recording.recorder_of(key, contents, first, anew=wrong is not None)
             step, inputs, result = recorder.note(function, contents, first)
             phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
             wrong = None
@@ -135,17 +133,21 @@ class Phases:
         print(f"engine: torch, because {reason}. A compiled step is several times as fast")
 
 
-def as_tensor(x: Any, copy: bool = False) -> Any:
+def as_tensor(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        return torch.from_numpy(x.copy() if copy or not x.flags.writeable else x)
-    if isinstance(x, torch.Tensor):
-        return x.detach().clone() if copy else x.detach()
-    return x
+        x = torch.from_numpy(x if x.flags.writeable else x.copy())
+    return x.detach() if isinstance(x, torch.Tensor) else x
+
+
+def copied(arguments: tuple) -> tuple:
+    """The same with new tensors in the place of arrays and tensors."""
+    given = tree_map(as_tensor, arguments)
+    return tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, given)
 
 
 def as_array(x: Any) -> Any:
     return x.numpy(force=True).copy() if isinstance(x, torch.Tensor) else x
 
 
-def stacked(values: Any) -> Any:
+def stacked(*values: Any) -> Any:
     return None if all(value is None for value in values) else np.stack(values)

@@ -33,6 +33,8 @@ SETTINGS = {
     "specialize_int": True,  # whole numbers are looked at, not computed with
     "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
 }
+# Ways of giving arguments that make another operation of one.
+OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
 ONE_BY_ONE = DispatchKey.CompositeExplicitAutograd  # how operations on lists are made
 # Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
 logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
@@ -125,8 +127,10 @@ def plain(kind: type) -> type:
 
 
 def name_of(operation: Any) -> str:
-    """The name of an operation of ATen with its overload, such as "add.Tensor"."""
-    return str(operation).removeprefix("aten.")
+    """The name of an operation, such as "add": the same for all ways of giving shapes and types."""
+    full = str(operation).removeprefix("aten.")
+    short = full.rpartition(".")[0].removesuffix("_like").removeprefix("new_")
+    return full if full in OTHERS else short
 
 
 def is_random(operation: Any) -> bool:

@@ -22,13 +22,12 @@ from torch import Tensor
 from torch.fx import Node, map_arg
 from torch.utils._pytree import tree_leaves, tree_map
 
-from torch_phases import private
-from torch_phases.private import memory_of
+from torch_phases.private import memory_of, name_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
 from torch_phases.step import Step, code_of, constant_of, is_of_python, shape_of
 from torch_phases.to_jax import SHAPED
-from torch_phases.words import Missing, in_a_line
+from torch_phases.words import Refused, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
 LONGEST, WIDEST = 2048, 8192  # as in machine.c
@@ -48,20 +47,6 @@ VIEWS = "t permute transpose expand slice select squeeze unsqueeze split split_w
 def empty(*shape: int) -> Tensor:
     """A new value."""
     return torch.empty(shape, device="meta")
-
-
-def short(name: str) -> str:
-    """The name of an operation, the same for all ways of giving a shape or types of arguments."""
-    return name.partition(".")[0].removesuffix("_like").removeprefix("new_")
-
-
-def name_of(node: Node) -> str:
-    return short(private.name_of(node.target))
-
-
-def has(name: str) -> bool:
-    """Whether the machine has an operation, or makes it of others."""
-    return short(name) in KNOWN and name not in ("max.dim", "min.dim")
 
 
 class Memory:
@@ -169,7 +154,7 @@ class Program:
             return out
         rows, row = axes if len(axes) == 2 else ([1, 0, *(0 for _ in values)], *axes)
         if row[0] > WIDEST and max(row[2:], default=0) > 1:
-            raise Missing(f"the machine has no {name} of numbers so far apart, as in {self.where}")
+            raise Refused(f"the machine has no {name} of numbers so far apart, as in {self.where}")
         places = [x for each in zip(values, rows[2:], row[2:], strict=True) for x in each]
         self.code.append([0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values), *places])
         return out
@@ -177,7 +162,7 @@ class Program:
     def product(self, a: Tensor, b: Tensor, bias: Any = -1) -> Tensor:
         (m, k), n = a.shape, b.shape[1]
         if k > LONGEST:
-            raise Missing(f"the machine has no product over {k} numbers, as in {self.where}")
+            raise Refused(f"the machine has no product over {k} numbers, as in {self.where}")
         self.code.append([1, out := empty(m, n), m, n, k, a, *a.stride(), b, *b.stride(), bias])
         return out
 
@@ -209,7 +194,7 @@ class Program:
         args, options = map_arg((node.args, node.kwargs), known.__getitem__)
         if is_of_python(node):
             return node.target(*args)
-        name = name_of(node)
+        name = name_of(node.target)
         if node in self.step.draws:
             return draw(self, node, *args)
         if name in VIEWS:
@@ -249,10 +234,10 @@ def axes_of(x: Tensor, dims: Any) -> list[int]:
 
 def draw(p, node, *args):
     """New random numbers in each call."""
-    name = name_of(node)
+    name = name_of(node.target)
     kind = {"randn": "normal", "rand": "uniform", "bernoulli": "uniform"}.get(name)
     if not kind:
-        raise Missing(f"the machine does not have random numbers by {name}")
+        raise Refused(f"the machine does not have random numbers by {name}")
     drawn = p.each(kind, out=empty(*shape_of(node)))
     return p.each("lt", drawn, args[-1]) if name == "bernoulli" else drawn
 
@@ -272,7 +257,7 @@ def converted(p, node, x, **_):
 
 
 def plus(p, node, a, b, alpha=1):
-    return p.each(name_of(node), a, b if alpha == 1 else p.each("mul", b, alpha))
+    return p.each(name_of(node.target), a, b if alpha == 1 else p.each("mul", b, alpha))
 
 
 def power(p, node, x, y):
@@ -287,7 +272,7 @@ def mm(p, node, a, b):
 
 def addmm(p, node, c, a, b, beta=1, alpha=1):
     if (beta, alpha) != (1, 1) or c.shape != b.shape[1:]:
-        raise Missing(f"the machine has no addmm with factors or a matrix, as in {code_of(node)}")
+        raise Refused(f"the machine has no addmm with factors or a matrix, as in {code_of(node)}")
     return p.product(a, b, p.dense(c))
 
 
@@ -295,7 +280,7 @@ def extreme(p, node, x, dims=None, *_):
     for dim in axes_of(x, dims):
         while (n := x.shape[dim]) > 1:  # half of them beside the other half
             halves = [x.narrow(dim, first, n - n // 2) for first in (0, n // 2)]
-            x = p.each("maximum" if "max" in name_of(node) else "minimum", *halves)
+            x = p.each("maximum" if "max" in name_of(node.target) else "minimum", *halves)
     return x
 
 
@@ -323,12 +308,12 @@ OPERATIONS: dict[str, Callable] = {
     "var_mean": var_mean,
 }
 OPERATIONS |= {
-    short(name): lambda p, node, *args, made=made, **how: made(*args, **how)
+    name: lambda p, node, *args, made=made, **how: made(*args, **how)
     for name, made in SHAPED.items()
 }
 OPERATIONS |= dict.fromkeys(("add", "sub"), plus)
 OPERATIONS |= dict.fromkeys(("amax", "amin", "max", "min"), extreme)
-KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}
+KNOWN = {*NUMBERS, *VIEWS, *OPERATIONS}  # what the machine has, or makes of others
 
 
 # -------------------------------------------------------------------------- programs of a learner
@@ -360,10 +345,10 @@ def program(learner: Any, method: str, arguments: tuple, memory: Memory) -> tupl
     contents, function = Contents(learner), getattr(learner, method)
     given = tree_map(lambda x: torch.tensor(x) if isinstance(x, np.ndarray) else x, arguments)
     try:
-        recorder = Recorder(f"{type(learner).__name__}_{method}", has)
+        recorder = Recorder(f"{type(learner).__name__}_{method}", KNOWN.__contains__)
         step, inputs, result = recorder.note(function, contents, given)
     except Exception as error:
-        raise Missing(f"{method} cannot be recorded: {in_a_line(error)}") from None
+        raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
     named = inspect.signature(function).bind(*given).arguments
     given = [(name, x) for name, each in named.items() for x in tree_leaves(each)]
     data = [

@@ -25,16 +25,17 @@ COUNT = itertools.count()
 RECORDERS: dict[tuple, Recorder] = {}
 
 
-def recorder_of(learner: Any, contents: Contents, key: tuple, anew: bool) -> Recorder:
+def recorder_of(key: tuple, contents: Contents, arguments: tuple, anew: bool) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
     # An optimizer has its state from the first phase on, which is recorded as if it were there.
     states = {id(x) for each in contents.optimizers for x in tree_leaves([*each.state.values()])}
     # Dynamo may compute with sizes that change.
-    shapes = [x.shape for x in contents.tensors if id(x) not in states]
-    key = type(learner), *key, *shapes
+    given = [x for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)]
+    shapes = [x.shape for x in contents.tensors + given if id(x) not in states]
+    key = *key, *shapes
     known = RECORDERS.get(key)
     if anew or known is None or any(f.__code__ is not code for f, code in known.codes.items()):
-        known = RECORDERS[key] = Recorder(type(learner).__name__)
+        known = RECORDERS[key] = Recorder(key[0].__name__)
     return known
 
 

@@ -18,8 +18,9 @@ from torch_phases.words import Refused
 
 ROOM = 64  # steps for which a phase has room, or a power of two above
 DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
-    "randn.default rand.default randint.default randint.low randn_like.default rand_like.default "
-    "normal_functional.default normal.float_float bernoulli.p uniform.default".split()
+    "aten.randn.default aten.rand.default aten.randint.default aten.randint.low "
+    "aten.randn_like.default aten.rand_like.default aten.normal_functional.default "
+    "aten.normal.float_float aten.bernoulli.p aten.uniform.default".split()
 )
 
 
@@ -59,7 +60,7 @@ class Step:
         self.inputs = [n for n in nodes if n.op == "placeholder"]
         self.draws = [n for n in self.calls if private.is_random(n.target)]
         for n in self.draws:
-            if name_of(n.target) not in DRAWS or n.kwargs.get("generator"):
+            if str(n.target) not in DRAWS or n.kwargs.get("generator"):
                 raise Refused(*words.RANDOM, code_of(n))
         others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
         if missing := [n for n in others if not has(name_of(n.target))]:
@@ -70,7 +71,7 @@ class Step:
             )
         known = {n for n in nodes if n.op == "get_attr"}  # what depends on no input
         for n in others:
-            places = n.args[1] if name_of(n.target) in ("index.Tensor", "index_put.default") else []
+            places = n.args[1] if name_of(n.target) in ("index", "index_put") else []
             if not {x for x in places if x} <= known:  # JAX would take others than it is told
                 raise Refused(*words.PLACES, code_of(n))
             if known.issuperset(n.all_input_nodes):
@@ -189,7 +190,7 @@ class Phase:
             if id(x) in self.step.places:
                 return np.array(np.asarray(results[self.step.places[id(x)]])[:steps])
             stack = self.stacks.get(id(x))
-            return stacked([x] * steps) if stack is None else stack[:steps].numpy().copy()
+            return stacked(*[x] * steps) if stack is None else stack[:steps].numpy().copy()
 
         return [*map(leaf, self.leaves)]
 
@@ -242,7 +243,7 @@ def is_of_python(n: Node) -> bool:
 
 def is_written(n: Node) -> bool:
     """Whether it is what is written into an input."""
-    return name_of(n.target) == "copy_.default"
+    return name_of(n.target) == "copy_"
 
 
 def written_into(n: Node) -> Node:

@@ -1,11 +1,10 @@
-"""PyTorch's operations in JAX, by their names with the overload, such as "add.Tensor".
+"""PyTorch's operations in JAX, by their names (`private.name_of`).
 
 JAX is imported with this module: on the processor, in one thread.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 from typing import Any
@@ -27,19 +26,16 @@ COMPILER_OPTIONS: dict[str, Any] = {
 }
 
 
-def set_up(config: Any) -> None:
-    if not config.jax_platforms:  # networks this small learn faster here than on a GPU
-        config.update("jax_platforms", "cpu")
-    config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
-    if not config.jax_compilation_cache_dir:  # where compiled phases outlive the process
-        config.update("jax_compilation_cache_dir", user_cache_dir("torch_phases"))
-        config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    with mock.patch.dict(os.environ, NPROC=os.environ.get("NPROC", "1")):  # XLA's threads
-        jax.devices()
-
-
-set_up(jax.config)
+config: Any = jax.config
+if not config.jax_platforms:  # networks this small learn faster here than on a GPU
+    config.update("jax_platforms", "cpu")
+config.update("jax_cpu_enable_async_dispatch", False)  # a call ends when its work is done
+if not config.jax_compilation_cache_dir:  # where compiled phases outlive the process
+    config.update("jax_compilation_cache_dir", user_cache_dir("torch_phases"))
+    config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+with mock.patch.dict(os.environ, NPROC=os.environ.get("NPROC", "1")):  # XLA's threads
+    jax.devices()
 
 NUMBERS = {
     getattr(torch, name): np.dtype(name)
@@ -141,75 +137,61 @@ def typed(x, dtype=None, **_):
 
 
 OPERATIONS = {
-    f"{name}.default": getattr(jnp, name)
+    name: getattr(jnp, name)
     for name in (
-        "abs exp expm1 log log1p sqrt sin cos tanh atan2 floor ceil round reciprocal isnan "
-        "maximum minimum logical_and logical_or logical_not flip max min"
+        "abs exp expm1 log log1p sqrt sin cos tanh atan2 floor ceil round reciprocal isnan where "
+        "maximum minimum logical_and logical_or logical_not bitwise_and bitwise_or remainder flip "
+        "max min"
     ).split()
 }
-for name, function in {
+OPERATIONS |= {name: getattr(operator, name) for name in "gt ge lt le eq ne neg".split()}
+OPERATIONS |= {
     "add": lambda a, b, alpha=1: a + alpha * b,
     "sub": lambda a, b, alpha=1: a - alpha * b,
-    "div": jnp.divide,
-    "bitwise_and": jnp.bitwise_and,
-    "bitwise_or": jnp.bitwise_or,
     "mul": times,
+    "div": jnp.divide,
+    "pow": lambda x, p: x ** (int(p) if isinstance(p, float) and p.is_integer() else p),
     "lerp": lambda a, b, weight: a + weight * (b - a),
-    **{name: getattr(operator, name) for name in "gt ge lt le eq ne".split()},
-}.items():
-    OPERATIONS |= {f"{name}.Tensor": function, f"{name}.Scalar": function}
-OPERATIONS |= {
-    "elu_backward.default": elu_backward,
-    "smooth_l1_loss_backward.default": smooth_l1_loss_backward,
-    "hardtanh_backward.default": lambda g, x, low, high: jnp.where((x > low) & (x < high), g, 0),
-    "remainder.Scalar": jnp.remainder,
-    "neg.default": lambda x: -x,
-    "rsqrt.default": jax.lax.rsqrt,
-    "erf.default": jax.lax.erf,
-    "sigmoid.default": jax.nn.sigmoid,
-    "sign.default": sign,
-    "pow.Tensor_Scalar": lambda x, p: x ** (int(p) if p == int(p) else p),
-    "pow.Tensor_Tensor": jnp.power,
-    "pow.Scalar": lambda base, x: jnp.exp(x * math.log(base)) if base > 0 else base**x,
-    "clamp.default": jnp.clip,
-    "clamp.Tensor": jnp.clip,
-    "where.self": jnp.where,
-    "relu.default": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
-    "_to_copy.default": typed,
-    "mm.default": product,
-    "bmm.default": jnp.matmul,
-    "addmm.default": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b),
-    "sum.default": total,
-    "sum.dim_IntList": total,
-    "mean.default": mean,
-    "mean.dim": mean,
-    "var.correction": variance,
-    "var_mean.correction": both(variance, mean),
-    "amax.default": over(jnp.max),
-    "amin.default": over(jnp.min),
+    "elu_backward": elu_backward,
+    "smooth_l1_loss_backward": smooth_l1_loss_backward,
+    "hardtanh_backward": lambda g, x, low, high: jnp.where((x > low) & (x < high), g, 0),
+    "rsqrt": jax.lax.rsqrt,
+    "erf": jax.lax.erf,
+    "sigmoid": jax.nn.sigmoid,
+    "sign": sign,
+    "clamp": jnp.clip,
+    "relu": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
+    "_to_copy": typed,
+    "mm": product,
+    "bmm": jnp.matmul,
+    "addmm": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b),
+    "sum": total,
+    "mean": mean,
+    "var": variance,
+    "var_mean": both(variance, mean),
+    "amax": over(jnp.max),
+    "amin": over(jnp.min),
     "max.dim": both(over(jnp.max), over(jnp.argmax)),
     "min.dim": both(over(jnp.min), over(jnp.argmin)),
-    "permute.default": jnp.transpose,
-    "slice.Tensor": lambda x, dim=0, *how: x[part(x, dim, *how)],
-    "select.int": lambda x, dim, k: jnp.take(x, k, axis=dim),
-    "select_scatter.default": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
-    "slice_scatter.default": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
-    "split_with_sizes.default": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
-    "cat.default": jnp.concatenate,
-    "index.Tensor": lambda x, indices: x[places(indices)],
-    "index_put.default": index_put,
-    "arange.start_step": lambda *ends, **_: jnp.arange(*ends),
+    "permute": jnp.transpose,
+    "slice": lambda x, dim=0, *how: x[part(x, dim, *how)],
+    "select": lambda x, dim, k: jnp.take(x, k, axis=dim),
+    "select_scatter": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
+    "slice_scatter": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
+    "split_with_sizes": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
+    "cat": jnp.concatenate,
+    "index": lambda x, indices: x[places(indices)],
+    "index_put": index_put,
+    "arange": lambda *ends, **_: jnp.arange(*ends),
 }
 SHAPED = {  # the shape is in the graph: each value gets it, and numbers are repeated
-    name if "." in name else f"{name}.default": function
+    name: function
     for names, function in {
-        "view expand squeeze.dim squeeze.dims squeeze unsqueeze clone detach alias lift_fresh_copy "
-        "_local_scalar_dense scalar_tensor": lambda x, *_, **__: x,
+        "view expand squeeze unsqueeze clone detach alias lift_fresh_copy _local_scalar_dense "
+        "scalar_tensor": lambda x, *_, **__: x,
         "copy copy_": lambda old, new, *_: new,
-        "full full_like": lambda *args, **_: args[-1],
-        "empty.memory_format empty_strided new_empty_strided empty_like _efficientzerotensor": (
-            lambda *_, **__: 0.0
-        ),
+        "full": lambda *args, **_: args[-1],
+        "empty empty_strided _efficientzerotensor": lambda *_, **__: 0.0,
     }.items()
     for name in names.split()
 }

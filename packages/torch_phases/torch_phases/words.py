@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Refused(Exception):
-    """Why PyTorch computes.
+class Refused(ValueError):
+    """Why PyTorch computes, or what the machine cannot do, in one line.
 
     Args:
         what: the method does, with a verb.
@@ -19,10 +19,6 @@ class Refused(Exception):
     def __init__(self, what: str, advice: str = "", where: str = ""):
         place, rest = f", in {where}" if where else "", f": {advice}" if advice else ""
         super().__init__(f"{what}{place}{rest}")
-
-
-class Missing(ValueError):
-    """What the machine cannot do, in one line."""
 
 
 TENSORS = "keep it in a tensor of the learner and write into that, or outside of the method"
