@@ -169,11 +169,11 @@ class Scale:
         return FACTOR.square()
 
     def a_mask_takes_rows(self, rows):
-        """makes a tensor whose size depends on numbers, in a_mask_takes_rows"""
+        """takes places by a list or tensor, in a_mask_takes_rows"""
         return 1 + rows[rows[:, 5] > 0.5].mean()
 
     def a_mask_is_written_into(self, rows):
-        """takes places that depend on numbers, in a_mask_is_written_into"""
+        """takes places by a list or tensor, in a_mask_is_written_into"""
         rows[rows[:, 5] > 0.5, 5] = 0.5
         return 1.0
 
@@ -206,12 +206,12 @@ class AColumnThatIsNotThere(DDPG):
 
 
 class OtherNumbers(DDPG):
-    """Integers of 64 bits, double precision, rows by a list, no number, arguments written into."""
+    """Integers of 64 bits, double precision, no number, arguments written into."""
 
     def scale(self, rows):
         whole = 1 + ((rows > 0).sum(1) * 2**40 % 7).float()
         double = rows[:, 0].double().abs() / rows[:, 0].double().abs().sum()
-        return whole * double.float() * rows[:, [1, 0]].sum(1)
+        return whole * double.float() * rows[:, :2].sum(1)
 
     def targets(self, batch):
         none = F.relu(nn.ReLU()(torch.sqrt(0.9 - batch.rewards.abs())))

@@ -15,7 +15,7 @@ from torch_phases import check
 
 ROUNDING = 2.0**-24  # relative, of float32
 OPERATIONS = """
-x[[2, 0, 2]] | x[:, [1, 3]] | x.masked_fill(x > 0, 2) | torch.cat([x, y], 1) | x.flip(1)
+x.masked_fill(x > 0, 2) | torch.cat([x, y], 1) | x.flip(1)
 x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(1, 1)
 y.max(1).values | y.min(0).indices * 1.0 | x.amin((0, 1)) | y.pow(x) | x.atan2(y) | 2**x
 torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.clamp(-y, y) | x.lerp(y, y)

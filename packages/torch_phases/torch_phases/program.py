@@ -350,18 +350,16 @@ def program(learner: Any, method: str, arguments: tuple, memory: Memory) -> tupl
     except Exception as error:
         raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
     named = inspect.signature(function).bind(*given).arguments
-    given = [(name, x) for name, each in named.items() for x in tree_leaves(each)]
     data = [
         (name, x, memory.placed(empty(*x.shape)))
-        for name, x in given
+        for name, each in named.items()
+        for x in tree_leaves(each)
         if isinstance(x, torch.Tensor)
     ]
     places = {id(x): value for _, x, value in data}
     paths = {id(x): f"self.{name}" for name, x in Contents(learner).names().items()}
     rates = {id(x): group for x, group in recorder.rates}
-    wanted = [
-        k for x in tree_leaves(result) for k, y in enumerate(step.outputs) if x is y is not None
-    ]
+    wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
     values, reads = dict(), dict()
     for k, x in enumerate(inputs):
         if id(x) in places:

@@ -66,16 +66,7 @@ class Step:
         if missing := [n for n in others if not has(name_of(n.target))]:
             names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
             what = f"uses {names}, not translated", ""
-            raise Refused(
-                *(words.SIZES if "_assert_scalar" in names else what), code_of(missing[0])
-            )
-        known = {n for n in nodes if n.op == "get_attr"}  # what depends on no input
-        for n in others:
-            places = n.args[1] if name_of(n.target) in ("index", "index_put") else []
-            if not {x for x in places if x} <= known:  # JAX would take others than it is told
-                raise Refused(*words.PLACES, code_of(n))
-            if known.issuperset(n.all_input_nodes):
-                known.add(n)
+            raise Refused(*(words.PLACES if "index" in names else what), code_of(missing[0]))
         written = {written_into(n) for n in self.calls if is_written(n)}
         self.changed = [k for k, n in enumerate(self.inputs) if n in written]
         end = next(iter(reversed(nodes)))
@@ -218,8 +209,6 @@ def value_of(n: Any, values: dict) -> Any:
         return n.target(*args)
     try:
         found = OPERATIONS[name_of(n.target)](*args, **kwargs)
-    except Refused:
-        raise
     except Exception as error:
         told = str(error).strip().partition("\n")[0]
         what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"

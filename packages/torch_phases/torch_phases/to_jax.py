@@ -120,15 +120,6 @@ def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
-def places(indices):
-    return tuple(slice(None) if index is None else index for index in indices)
-
-
-def index_put(x, indices, values, accumulate=False):
-    at = x.at[places(indices)]
-    return at.add(values) if accumulate else at.set(values)
-
-
 def typed(x, dtype=None, **_):
     new = x.dtype if dtype is None else number_type(dtype)
     if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
@@ -180,8 +171,6 @@ OPERATIONS |= {
     "slice_scatter": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
     "split_with_sizes": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
     "cat": jnp.concatenate,
-    "index": lambda x, indices: x[places(indices)],
-    "index_put": index_put,
     "arange": lambda *ends, **_: jnp.arange(*ends),
 }
 SHAPED = {  # the shape is in the graph: each value gets it, and numbers are repeated
