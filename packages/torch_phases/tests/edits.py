@@ -8,7 +8,6 @@ import collections
 import copy
 import dataclasses
 import functools
-import itertools
 import operator
 import os
 import random
@@ -22,7 +21,7 @@ from torch.nn import functional as F
 
 # ----------------- told, with a line: of a function it begins as its documentation, if there is one
 
-COUNT, NUMBERS, TOTAL, SEEN_SO_FAR, START = {"n": 0}, itertools.count(1), 0, [], time.time()
+COUNT, TOTAL, SEEN_SO_FAR, START = {"n": 0}, 0, [], time.time()
 
 
 def ticking():
@@ -67,9 +66,6 @@ class Edit:
         COUNT["n"] += 1
         self.at(COUNT["n"])
 
-    def a_count_of_itertools(self):
-        self.at(next(NUMBERS))
-
     def an_attribute(self):
         """changes self.steps, which is no tensor, in an_attribute (self.steps += 1)"""
         self.steps += 1
@@ -77,10 +73,6 @@ class Edit:
 
     def a_counter_in_a_closure(self):
         self.at(tick())
-
-    def a_counter_of_a_function(self):
-        ticking.n = getattr(ticking, "n", 0) + 1
-        self.at(ticking.n)
 
     def a_global_counter(self):
         global TOTAL
@@ -121,9 +113,6 @@ class Edit:
 
 
 class Begin:
-    def a_hook_with_a_counter(self):
-        self.critic.register_forward_hook(lambda *given: SEEN_SO_FAR.append(1))
-
     def a_hook_of_an_optimizer(self):
         """meets a hook of a tensor or optimizer: do in the method what the hook does"""
         self.critic_optimizer.register_step_post_hook(lambda *given: SEEN_SO_FAR.append(1))
@@ -176,9 +165,6 @@ class Scale:
         """takes places by a list or tensor, in a_mask_is_written_into"""
         rows[rows[:, 5] > 0.5, 5] = 0.5
         return 1.0
-
-    def a_row_of_a_table(self, rows):
-        return F.embedding((rows[:, 0] > 0).long(), torch.eye(2)).square().sum(1)
 
     def an_operation_that_is_not_translated(self, rows):
         """uses median, not translated, in an_operation_that_is_not_translated"""
@@ -305,32 +291,6 @@ class NormalizedByBatchesWhereItLearns(DDPG):
         return found
 
 
-class Reversed(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(context, gradient):
-        return -0.5 * gradient
-
-
-class AFunctionOfAutograd(DDPG):
-    def actor_loss(self, batch):
-        return Reversed.apply(-super().actor_loss(batch))
-
-
-class TwoLearnersShareACritic(DDPG):
-    def begin(self):
-        self.other = DDPG.__new__(DDPG)
-        vars(self.other).update(vars(self))
-        self.other.actor = copy.deepcopy(self.actor)
-        self.other.actor_optimizer = adam(self.other.actor)
-
-    def learn(self, rows, weights):
-        return *super().learn(rows, weights), *self.other.learn(rows, weights)
-
-
 class Optimizers(DDPG):
     """Of other kinds, one for each tensor of weights; and rates of these, in groups."""
 
@@ -368,15 +328,7 @@ def scaled(x, options={"by": 1.0}):  # noqa: B006
 
 @dataclasses.dataclass
 class Data:
-    base: float = 1.0
-
-    @property
-    def scale(self):
-        return 2 * self.base
-
-
-class Slots:
-    __slots__ = ("scale",)
+    scale: float = 1.0
 
 
 @functools.lru_cache
@@ -390,17 +342,14 @@ class Settings(DDPG):
     The check alone finds that a variable of the environment has changed: Dynamo guards none.
     """
 
-    phases, note, scale_of_critic = 14, True, 1.0
+    phases, note, scale_of_critic = 12, True, 1.0
 
     def begin(self):
-        self.options, self.list = {"scale": 1.0, None: 1.0}, [1.0]
-        self.config, self.slots = Data(), Slots()
-        self.slots.scale = 1.0
-        self.by = functools.partial(lambda options, x: options[0] * x, self.list)
+        self.options, self.list, self.config = {"scale": 1.0}, [1.0], Data()
 
     def scale(self, rows):
-        own = self.options["scale"] * self.options[None] * self.by(1.0)
-        named = self.config.scale * self.slots.scale * getattr(self, "scale_of_" + "critic")
+        own = self.options["scale"] * self.list[0] * self.config.scale
+        named = getattr(self, "scale_of_" + "critic")
         cached = scale_of("cached") if "cached" in OPTIONS else float(os.environ.get("SCALE", 1))
         return SCALE * OPTIONS["scale"] * scaled(1.0) * own * named * cached
 
@@ -411,11 +360,9 @@ class Settings(DDPG):
             (globals(), "SCALE", 1.3),
             (OPTIONS, "scale", 0.7),
             (self.options, "scale", 1.3),
-            (self.options, None, 0.7),
             (scaled.__defaults__[0], "by", 1.3),
             (self, "config", Data(1.3)),
-            (self.config, "base", 0.7),
-            (self.slots, "scale", 1.3),
+            (self.config, "scale", 0.7),
             (self, "scale_of_critic", 0.7),
             (self.list, 0, 1.3),
             (os.environ, "SCALE", "1.3"),
@@ -482,14 +429,10 @@ class TensorsAreWritten(DDPG):
 
 
 class Gain(Critic):
-    by, gain = 2.0, 1.0
-
-    @property
-    def factor(self):
-        return self.by * self.gain
+    by = 2.0
 
     def forward(self, observations, actions):
-        return self.factor * super().forward(observations, actions)
+        return self.by * super().forward(observations, actions)
 
 
 LAYER_NORM, LERP = nn.LayerNorm.forward, torch.Tensor.lerp_
@@ -518,7 +461,7 @@ class ObjectsAreSwapped(DDPG):
     and an attribute of a metaclass.
     """
 
-    phases, note = 16, True
+    phases, note = 13, True
 
     def begin(self):
         self.factors = collections.OrderedDict(one=2.0, two=1.0)
@@ -542,30 +485,24 @@ class ObjectsAreSwapped(DDPG):
                 self.critic = copy.deepcopy(self.critic)
                 self.critic_optimizer = adam(self.critic)
             case 3:
-                self.target_critic = copy.deepcopy(self.critic)
-            case 4:
                 loss_of = lambda errors, weights: (weights * errors.abs()).mean()  # noqa: E731
-            case 5:
+            case 4:
                 Gain.by = 3.0
-            case 6:
-                self.critic.gain = 0.5
-            case 7:
+            case 5:
                 self.critic.register_forward_hook(lambda module, given, result: 2 * result)
-            case 8:
-                self.actor.register_forward_pre_hook(lambda module, given: (0.5 * given[0],))
-            case 9:
+            case 6:
                 globals()["abs"] = lambda x: builtins.abs(x) + 2.0
-            case 10:
+            case 7:
                 Gain.forward = lambda net, s, a: 2 * net.layers(torch.cat([s, a], 1)).squeeze(1)
-            case 11:
+            case 8:
                 nn.LayerNorm.forward = lambda layer, x: 2 * LAYER_NORM(layer, x)
-            case 12:
+            case 9:
                 self.factors.move_to_end("one")
-            case 13:
+            case 10:
                 Meta.by = 3.0
-            case 14:
+            case 11:
                 type(self).scale.__code__ = louder.__code__  # as %autoreload does it
-            case 15:
+            case 12:
                 self.__class__ = Louder
 
     def end(self):
