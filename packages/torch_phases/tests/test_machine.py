@@ -80,22 +80,19 @@ def beside_pytorch(learner, calls):
         found, state = node(CALLS, exported=exported, modules=[module], calls=told)
         for (method, _), mine, theirs in zip(calls, found, expected, strict=True):
             for one, other in zip(mine, theirs, strict=True):
-                assert errors(one, other).max() < TOLERANCE, (variant, method)
+                assert (errors(one, other) < TOLERANCE).all(), (variant, method)
         for path, numbers in state.items():
             if "optimizer" not in path:
                 tensor = operator.attrgetter(path.removeprefix("self."))(learner).detach()
                 wrong = errors(numbers, tensor.T.numpy() if tensor.ndim == 2 else tensor.numpy())
                 # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
-                assert (wrong > TOLERANCE).mean() < 2e-3 and wrong.max() < 3e-3, (variant, path)
+                assert (wrong < TOLERANCE).mean() > 0.998 and (wrong < 3e-3).all(), (variant, path)
 
 
 def errors(mine, theirs):
-    """Relative to the larger of 1 and theirs. NaN is infinitely wrong; JSON has no infinity."""
-    mine, theirs = np.array(mine, float), np.ravel(theirs).astype(float)
-    found = np.nan_to_num(
-        abs(mine - theirs) / np.maximum(1, abs(theirs)), nan=np.inf, posinf=np.inf
-    )
-    return np.where(np.isfinite(theirs), found, 0)
+    """Relative to the larger of 1 and theirs."""
+    theirs = np.ravel(theirs)
+    return abs(np.array(mine, float) - theirs) / np.maximum(1, abs(theirs))
 
 
 class Net(nn.Module):

@@ -19,7 +19,7 @@ from learner import DDPG, descend, tensors_in
 from torch import nn
 
 import torch_phases
-from torch_phases import check, recording
+from torch_phases import check, private, recording
 
 PACKAGE = Path(torch_phases.__file__).parents[1]
 
@@ -145,9 +145,8 @@ def test_a_check_knows_where_a_gradient_is_another_one_by_rounding(monkeypatch, 
 
         def learn(self, x):
             value = self.layer(x)
-            bent = (
-                torch.relu(value) if kind == "kink" else torch.tanh(value + torch.sign(value) * 8)
-            )
+            flat = torch.tanh(value + torch.sign(value) * 8)
+            bent = torch.relu(value) if kind == "kink" else flat
             return descend(bent.sum(), self.optimizer)
 
     monkeypatch.setattr(check.Schedule, "due", lambda *_: 1)
@@ -186,6 +185,26 @@ def test_learners_of_a_class_may_have_networks_of_other_sizes():
     """Dynamo takes a size that has changed for a number to compute with, and JAX has none."""
     for width in (4, 5, 6):
         learn(torch_phases.compile(Small(width=width), "compiled"), 1)
+
+
+def test_a_fault_of_dynamo_is_there_and_is_mended():
+    """Where a gradient is set to None and looked at, its only None becomes this gradient."""
+
+    class Learner:
+        def __init__(self):
+            self.weight = torch.ones(1, requires_grad=True)
+
+        def learn(self, x):
+            loss = (self.weight * x).sum()
+            self.weight.grad = None
+            loss.backward()
+
+    learner, x = Learner(), torch.ones(4, 3)
+    learner.learn(x)
+    with torch._dynamo.config.patch(private.SETTINGS):
+        found = torch.compile(learner.learn, backend="eager", fullgraph=True)(x)
+    assert found is not None, "it is mended: private.py needs no getattr_of_tensor"
+    assert torch_phases.compile(learner, "compiled").scan("learn", x) is None
 
 
 def test_two_learners_in_two_threads():
