@@ -92,7 +92,12 @@ class Phases:
         # If it is an error of the learner's own, PyTorch raises it.
         found = self.by_torch(method, given, given.steps)
         if reason:
-            self.give_way(reason)
+            self.engine, self.reason = "torch", reason
+            if self.strict:
+                raise ValueError(
+                    f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'"
+                )
+            print(f"engine: torch, because {reason}. A compiled step is several times as fast")
         return found
 
     def by_torch(self, method: str, given: Given, steps: int) -> Any:
@@ -124,13 +129,6 @@ class Phases:
             if recorder.is_new:
                 raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
             print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
-
-    def give_way(self, reason: str) -> None:
-        """Leave all to PyTorch from here on, and say why."""
-        self.engine, self.reason = "torch", reason
-        if self.strict:
-            raise ValueError(f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'")
-        print(f"engine: torch, because {reason}. A compiled step is several times as fast")
 
 
 def as_tensor(x: Any) -> Any:

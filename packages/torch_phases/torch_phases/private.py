@@ -138,12 +138,12 @@ def is_random(operation: Any) -> bool:
 
 
 @functools.cache
-def decompositions() -> Mapping[Any, Callable]:
-    """How PyTorch makes rarer operations of others; random numbers stay as they are drawn."""
+def decompositions(has: Callable[[str], bool]) -> Mapping[Any, Callable]:
+    """How PyTorch makes operations of others; those there are and random ones stay as they are."""
     table: dict[Any, Callable] = {**decomposition_table}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
     for name in (x for x in dir(torch) if x.startswith("_foreach_")):
         packet = getattr(torch.ops.aten, name.removesuffix("_"))  # on lists: by those on tensors
         for operation in (getattr(packet, overload) for overload in packet.overloads()):
             table[operation] = functools.partial(operation._op_dk, ONE_BY_ONE)
-    return {operation: f for operation, f in table.items() if not is_random(operation)}
+    return {x: f for x, f in table.items() if not (is_random(x) or has(name_of(x)))}

@@ -43,17 +43,13 @@ class Step:
     def __init__(self, module: Any, examples: Sequence[torch.Tensor], has: Callable[[str], bool]):
         numbers_to_tensors(module.graph)
         module.recompile()
-        table = {
-            operation: f
-            for operation, f in private.decompositions().items()
-            if not has(name_of(operation))
-        }
         copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
         with torch.random.fork_rng(devices=()), traceback.preserve_node_meta():
             with torch.enable_grad():  # the backward passes become operations
                 whole = make_fx(Interpreter(module).run)(*copies)
             with torch.no_grad():  # and those in place become pure
                 pure = functionalize(Interpreter(whole).run, remove="mutations")
+                table = private.decompositions(has)
                 self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
         nodes = self.graph.graph.nodes
         self.calls = [n for n in nodes if n.op == "call_function"]
@@ -71,12 +67,9 @@ class Step:
         self.changed = [k for k, n in enumerate(self.inputs) if n in written]
         end = next(iter(reversed(nodes)))
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
-        (results,) = end.args
-        self.results = [results] if isinstance(results, Node) else [*results]
-        values = [x.meta["val"] if isinstance(x, Node) else x for x in self.results]
-        self.outputs: list[Any] = [
-            x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in values
-        ]
+        self.results: list[Any] = [*end.args[0]]
+        kinds = [x if x is None else x.meta["val"] for x in self.results]
+        self.outputs = [x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in kinds]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
 
@@ -143,8 +136,7 @@ class Phase:
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
         self.step, self.stacks, self.leaves = step, stacks, leaves
         wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
-        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-        own = {*map(id, tensors)} - {*step.places, *stacks}
+        own = {id(x) for x in leaves if isinstance(x, torch.Tensor)} - {*step.places, *stacks}
         if own or any(step.results[k] in step.inputs for k in wanted):
             raise Refused(*words.RETURNED)
         given = [k for k, x in enumerate(inputs) if id(x) in stacks]
