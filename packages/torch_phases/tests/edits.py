@@ -113,6 +113,9 @@ class Edit:
 
 
 class Begin:
+    def a_hook_with_a_counter(self):
+        self.critic.register_forward_hook(lambda *given: SEEN_SO_FAR.append(1))
+
     def a_hook_of_an_optimizer(self):
         """meets a hook of a tensor or optimizer: do in the method what the hook does"""
         self.critic_optimizer.register_step_post_hook(lambda *given: SEEN_SO_FAR.append(1))
@@ -291,6 +294,32 @@ class NormalizedByBatchesWhereItLearns(DDPG):
         return found
 
 
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        return -0.5 * gradient
+
+
+class AFunctionOfAutograd(DDPG):
+    def actor_loss(self, batch):
+        return Reversed.apply(-super().actor_loss(batch))
+
+
+class TwoLearnersShareACritic(DDPG):
+    def begin(self):
+        self.other = DDPG.__new__(DDPG)
+        vars(self.other).update(vars(self))
+        self.other.actor = copy.deepcopy(self.actor)
+        self.other.actor_optimizer = adam(self.other.actor)
+
+    def learn(self, rows, weights):
+        return *super().learn(rows, weights), *self.other.learn(rows, weights)
+
+
 class Optimizers(DDPG):
     """Of other kinds, one for each tensor of weights; and rates of these, in groups."""
 
@@ -431,8 +460,12 @@ class TensorsAreWritten(DDPG):
 class Gain(Critic):
     by = 2.0
 
+    @property
+    def factor(self):
+        return self.by
+
     def forward(self, observations, actions):
-        return self.by * super().forward(observations, actions)
+        return self.factor * super().forward(observations, actions)
 
 
 LAYER_NORM, LERP = nn.LayerNorm.forward, torch.Tensor.lerp_
@@ -461,7 +494,7 @@ class ObjectsAreSwapped(DDPG):
     and an attribute of a metaclass.
     """
 
-    phases, note = 13, True
+    phases, note = 14, True
 
     def begin(self):
         self.factors = collections.OrderedDict(one=2.0, two=1.0)
@@ -504,6 +537,8 @@ class ObjectsAreSwapped(DDPG):
                 type(self).scale.__code__ = louder.__code__  # as %autoreload does it
             case 12:
                 self.__class__ = Louder
+            case 13:
+                self.actor.register_forward_pre_hook(lambda module, given: (0.5 * given[0],))
 
     def end(self):
         nn.LayerNorm.forward = LAYER_NORM

@@ -5,6 +5,7 @@ JAX is imported with this module: on the processor, in one thread.
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from typing import Any
@@ -120,6 +121,12 @@ def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
+def power(x, p):
+    if isinstance(x, float) and x > 0:  # several times as fast
+        return jnp.exp(p * math.log(x))
+    return x ** (int(p) if isinstance(p, float) and p.is_integer() else p)
+
+
 def typed(x, dtype=None, **_):
     new = x.dtype if dtype is None else number_type(dtype)
     if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
@@ -141,7 +148,7 @@ OPERATIONS |= {
     "sub": lambda a, b, alpha=1: a - alpha * b,
     "mul": times,
     "div": jnp.divide,
-    "pow": lambda x, p: x ** (int(p) if isinstance(p, float) and p.is_integer() else p),
+    "pow": power,
     "lerp": lambda a, b, weight: a + weight * (b - a),
     "elu_backward": elu_backward,
     "smooth_l1_loss_backward": smooth_l1_loss_backward,
