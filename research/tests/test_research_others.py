@@ -98,13 +98,13 @@ def test_numbers_of_pages_that_no_table_prints():
     assert f"`default` 128 have {ended:.2f} points" in page
 
 
-def scores_of(plan, episodes):
+def scores_of(plan, episodes, column="score"):
     """The mean score of these episodes by variant, (seeds,), without our own readers."""
     found = {}
     for path in plan_folder(plan).glob("*.csv"):
         table = np.genfromtxt(path, delimiter=",", names=True)
         kept = np.isin(table["episode"], episodes)
-        each = [table["score"][kept & (table["seed"] == seed)] for seed in {*table["seed"]}]
+        each = [table[column][kept & (table["seed"] == seed)] for seed in {*table["seed"]}]
         found[path.stem] = np.mean(each, axis=1)
     return found
 
@@ -137,6 +137,20 @@ def test_what_is_added_first_is_what_scipy_says():
             line += f"{gain:+.1f} ({ends.low:.1f} to {ends.high:.1f})"
         line += f" | {np.median(values):.1f} | {late[variant].mean():.1f} |"
         assert line in page
+
+
+def test_noise_and_trace_of_a_late_pay_are_what_scipy_says():
+    page = (PROJECT / "research" / "ingredients.md").read_text()
+    last = scores_of("pay_noise", (10, 12, 14), "evaluation")
+    last |= scores_of("pay_trace", (10, 12, 14), "evaluation")
+    told = "have {} points ({})", "paid at once {} ({})", "paid late {} ({})", "{} points ({}), *"
+    for name, words in zip(("noisy_pay", "at_once", "late", "lagged"), told, strict=True):
+        mean, error = last[name].mean(), stats.sem(last[name])
+        low, high = stats.t.interval(0.95, 11, mean, error)
+        assert words.format(f"{mean:.1f}", f"{low:.1f} to {high:.1f}") in page
+    found = stats.ttest_ind(last["seen_last"], last["late"], equal_var=False)
+    ends, gain = found.confidence_interval(), last["seen_last"].mean() - last["late"].mean()
+    assert f"gains {gain:.1f} ({ends.low:.1f} to {ends.high:.1f}), not" in page
 
 
 def test_a_rounding_and_a_seed_are_what_scipy_says():
