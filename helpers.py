@@ -29,16 +29,15 @@ from reacher_page.learn import learning_page
 from reacher_page.live import live_arms, show_agent
 
 # Figures, tables and exercises
-from tutorial import exercises, figures, results, summaries
+from tutorial import exercises, figures, results
 
 # Settings, the training and its files
 from tutorial.environments import Task, open_environment, task_of, what_followed
-from tutorial.evaluation import open_evaluation
 from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
-from tutorial.run import load_network, load_run, run_folder, training_run
-from tutorial.scores import moving_average, read_scores, solved_at
+from tutorial.results import moving_average, read_scores, solved_at
+from tutorial.run import load_network, load_run, open_evaluation, run_folder, training_run
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 
 

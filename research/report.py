@@ -20,10 +20,9 @@ import torch
 
 from tutorial import notebook
 from tutorial.environments import open_environment
-from tutorial.evaluation import open_evaluation
 from tutorial.paths import CHECKPOINTS
 from tutorial.randomness import seed_everything
-from tutorial.run import load_run, run_folder
+from tutorial.run import load_run, open_evaluation, run_folder
 from tutorial.settings import make_settings
 
 NETWORKS = {"default": "noisy_networks", "whole": "whole_networks"}

@@ -11,8 +11,7 @@ from research.bugs import BUGS
 from research.plans import EARLY, PLANS, Measure, Plan, Weights
 from research.statistics import Effect, detectable, difference, effect_of_seeds, judged
 from tutorial.paths import plan_folder
-from tutorial.results import Variant, as_markdown, mean_and_interval, read_plan
-from tutorial.scores import first_at, solved_at
+from tutorial.results import Variant, as_markdown, first_at, mean_and_interval, read_plan, solved_at
 
 Variants = Mapping[str, Variant]
 

@@ -20,8 +20,8 @@ from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
 from tutorial import notebook
 from tutorial.environments import open_environment, task_of
-from tutorial.evaluation import SEED, Evaluation
 from tutorial.randomness import seed_everything
+from tutorial.run import EVALUATION_SEED, Evaluation
 from tutorial.settings import make_settings, require_known
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
@@ -225,7 +225,7 @@ def make_evaluation(training: Training) -> Evaluation | None:
     if not training.evaluate_every:
         return None
     judges = training.arms if training.location else EVALUATION_ARMS
-    environment = open_environment(training.location, judges, SEED, training.goals)
+    environment = open_environment(training.location, judges, EVALUATION_SEED, training.goals)
     if training.clock or training.earnings:
         environment = delayed(environment, training)
     return Evaluation(environment, training.evaluate_every)

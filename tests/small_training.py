@@ -7,10 +7,10 @@ import torch
 
 from reacher import task
 from tutorial.environments import open_environment
-from tutorial.evaluation import SEED, Evaluation
 from tutorial.notebook import definitions
 from tutorial.paths import NOTEBOOK
 from tutorial.randomness import seed_everything
+from tutorial.run import EVALUATION_SEED, Evaluation
 
 ARMS, DECISIONS = 2, 14  # of an episode
 SMALL = {
@@ -53,7 +53,7 @@ def train(folder, episodes=6, environment=None, evaluate=False, **options):
     environment = environment or open_environment("", ARMS, 0)
     agent = make_agent(**chosen)
     if evaluate:
-        options["evaluation"] = Evaluation(open_environment("", ARMS, SEED), 2)
+        options["evaluation"] = Evaluation(open_environment("", ARMS, EVALUATION_SEED), 2)
     definitions().train_agent(environment, agent, folder, episodes, **options)
     return agent
 

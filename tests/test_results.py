@@ -6,9 +6,9 @@ import pytest
 import small_training
 from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
-from tutorial import evaluation, figures, results, summaries
+from tutorial import figures, results, run
 from tutorial.environments import open_environment
-from tutorial.scores import read_scores
+from tutorial.results import read_scores
 
 
 def test_a_plan_is_read_by_variant_and_seed(tmp_path):
@@ -38,7 +38,7 @@ def test_two_seeds_have_a_mean_and_no_interval():
 
 def test_a_training_that_reached_the_mark_and_was_not_solved():
     scores = {"score": np.array([10.0, 31.0, 35.0]), "seconds": np.array([1.0, 2.4, 3.0])}
-    assert summaries.training_summary(scores).splitlines() == [
+    assert results.training_summary(scores).splitlines() == [
         "first episode at 30: 2, after 2 s of training",
         "solved at episode: not yet",
         "mean of all 3 episodes: 25.33, of the last ten: 25.33",
@@ -46,7 +46,7 @@ def test_a_training_that_reached_the_mark_and_was_not_solved():
 
 
 def test_the_table_of_settings_has_each_once_in_the_group_that_gives_its_default(notebook):
-    lines = summaries.settings_table(notebook.Hyperparameters).data.splitlines()[2:]
+    lines = results.settings_table(notebook.Hyperparameters).data.splitlines()[2:]
     names = [line.split("`")[1] for line in lines if "`" in line]
     assert sorted(names) == sorted(notebook.Hyperparameters.model_fields)
     phases = next(k for k, line in enumerate(lines) if "Phases" in line)
@@ -74,8 +74,8 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(small, tmp_path)
     table = read_scores(tmp_path / "with" / "evaluation.csv")
     assert table["episode"].tolist() == [2, 4, 6]
     assert table["decisions"].tolist() == [2 * small_training.DECISIONS * k for k in (1, 2, 3)]
-    environment = open_environment("", small_training.ARMS, evaluation.SEED)
-    environment.reset(seed=evaluation.SEED - 2 * small_training.ARMS)  # after two evaluations
+    environment = open_environment("", small_training.ARMS, run.EVALUATION_SEED)
+    environment.reset(seed=run.EVALUATION_SEED - 2 * small_training.ARMS)  # after two evaluations
     last = evaluate_policy(environment, agent.policy)
     assert table["score"][-1] == pytest.approx(last.mean(), abs=1e-6)
     small_training.train(tmp_path / "without")
@@ -85,7 +85,7 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(small, tmp_path)
 
 
 def test_a_unity_build_gives_no_evaluation(capsys):
-    assert evaluation.open_evaluation("some/Reacher.x86_64", 2) is None
+    assert run.open_evaluation("some/Reacher.x86_64", 2) is None
     assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out
 
 

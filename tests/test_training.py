@@ -23,7 +23,7 @@ from tutorial.environments import open_environment
 from tutorial.notebook import definitions
 from tutorial.paths import DOC, NOTEBOOK
 from tutorial.randomness import seed_everything
-from tutorial.scores import read_scores
+from tutorial.results import read_scores
 
 
 class ShortEnvironment(VectorEnv):

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from reacher.episode import Policy, rollout
 from tutorial.moving import moving_arms
-from tutorial.results import Variant, mean_interval
-from tutorial.scores import SOLVED_SCORE, moving_average
+from tutorial.results import SOLVED_SCORE, Variant, mean_interval, moving_average
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"

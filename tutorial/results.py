@@ -1,4 +1,4 @@
-"""Stored results that the notebook shows, from the tables of plans.
+"""Scores and results of plans: reading their files, averages and intervals, and tables.
 
 A plan of trainings has a folder in `checkpoints/` or `research/results/`, and in it a table for
 each variant of the agent, with a line for each seed and episode. `research` writes them.
@@ -6,16 +6,65 @@ each variant of the agent, with a line for each seed and episode. `research` wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import os
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from IPython.display import Markdown
 from scipy import stats
 
+from reacher.task import SOLVED_SCORE
 from tutorial.paths import plan_folder
 
+AVERAGE_WINDOW = 100  # over so many episodes
+Scores = Sequence[float] | np.ndarray
 Variant = dict[str, np.ndarray]  # column to (seeds, episodes), NaN where there is no number
 HEAD = "seed,episode,"  # begins tables of variants; others may lie beside them
+
+
+def read_scores(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Read `scores.csv` or `evaluation.csv` as one array per column.
+
+    Raises:
+        FileNotFoundError, ValueError: no such file; or it holds no table of finite numbers.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no score file {path}: train first (train = True)")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of an empty file, which has no names
+            table = np.atleast_1d(np.genfromtxt(path, delimiter=",", names=True))
+        names = table.dtype.names or ()
+        if len(table) and "score" in names and np.isfinite(table.tolist()).all():
+            return {name: table[name] for name in names}
+    except (IndexError, ValueError):  # NumPy's, of a file without a table
+        pass
+    raise ValueError(f"{path} holds no scores: a column score, and finite numbers in each line")
+
+
+def moving_average(scores: Scores, window: int = AVERAGE_WINDOW) -> np.ndarray:
+    """Mean of the last `window` scores after each episode, or of all where there are fewer."""
+    total = np.concatenate([[0.0], np.cumsum(scores)])
+    end = np.arange(1, len(total))
+    begin = np.maximum(end - window, 0)
+    return (total[end] - total[begin]) / (end - begin)
+
+
+def first_at(scores: Scores, reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+    """First episode, from 1 on, whose score reaches the reward threshold, or None."""
+    needed = np.inf if reward_threshold is None else reward_threshold
+    above = np.flatnonzero(np.asarray(scores) >= needed)
+    return int(above[0]) + 1 if len(above) else None
+
+
+def solved_at(scores: Scores, reward_threshold: float | None = SOLVED_SCORE) -> int | None:
+    """First episode that ends a full window of 100 whose average reaches the threshold."""
+    first = first_at(moving_average(scores)[AVERAGE_WINDOW - 1 :], reward_threshold)
+    return None if first is None else first + AVERAGE_WINDOW - 1
 
 
 def read_plan(plan: str, folder: Path | None = None) -> dict[str, Variant]:
@@ -73,3 +122,65 @@ def mean_and_interval(values: Sequence[float] | np.ndarray) -> str:
         return f"{np.mean(values):.2f} (no interval of {len(values)})"
     mean, low, high = (f"{end:.2f}" for end in mean_interval(values))
     return f"{mean} ({low} to {high})"
+
+
+def training_summary(scores: Mapping[str, np.ndarray]) -> str:
+    """When a training first reached 30 and was solved, and its means.
+
+    Args:
+        scores: as `read_scores` returns them.
+    """
+    lines = []
+    for name, episode in (
+        (f"first episode at {SOLVED_SCORE:g}", first_at(scores["score"])),
+        ("solved at episode", solved_at(scores["score"])),
+    ):
+        when = f", after {scores['seconds'][episode - 1]:.0f} s of training" if episode else ""
+        lines.append(f"{name}: {episode or 'not yet'}{when}")
+    lines.append(
+        f"mean of all {len(scores['score'])} episodes: {scores['score'].mean():.2f}, "
+        f"of the last ten: {scores['score'][-10:].mean():.2f}"
+    )
+    return "\n".join(lines)
+
+
+def value_summary(values: np.ndarray, returns: np.ndarray) -> str:
+    """How a critic's values (decisions, arms) compare with the returns that followed."""
+    value, followed = values.mean(), returns.mean()
+    return f"mean value {value:.2f}, mean return {followed:.2f}, gap {value - followed:+.2f}"
+
+
+def settings_table(model: Any) -> Markdown:
+    """All hyperparameters of a class of settings, in the groups of the classes that add them."""
+    last = {name: group for group in reversed(model.__mro__) for name in own_fields(group)}
+    lines = []
+    for group in dict.fromkeys(last.values()):
+        lines.append([f"**{(group.__doc__ or group.__name__).rstrip('.')}**", "", "", "", ""])
+        for name in own_fields(group):
+            if last[name] is group:
+                field = model.model_fields[name]
+                others = field.json_schema_extra.values()
+                lines.append([f"`{name}`", f"{field.default}", *others, field.description])
+    head = ["setting", "here", "papers", "write-up", "meaning"]
+    return Markdown(as_markdown(head, lines))
+
+
+def own_fields(model: Any) -> list[str]:
+    """The settings that a class adds, or gives another default, in their order."""
+    fields = getattr(model, "model_fields", {})
+    return [name for name in inspect.get_annotations(model) if name in fields]
+
+
+def network_table(**networks: torch.nn.Module) -> Markdown:
+    """The layers of networks by name, with the shapes and the numbers of their weights."""
+    lines = []
+    for title, network in networks.items():
+        for layer in network.modules():
+            weights = [*layer.parameters(recurse=False)]
+            if weights:
+                shapes = ", ".join(" x ".join(map(str, one.shape)) for one in weights)
+                count = sum(one.numel() for one in weights)
+                lines.append([title, type(layer).__name__, shapes, f"{count:,}"])
+        whole = sum(one.numel() for one in network.parameters())
+        lines.append([f"**{title}**", "", "", f"**{whole:,}**"])
+    return Markdown(as_markdown(["network", "layer", "shapes", "weights"], lines))

@@ -16,11 +16,13 @@ import filelock
 import numpy as np
 import safetensors.torch
 import torch
+from gymnasium.vector import VectorEnv
 from tqdm import tqdm
 
-from tutorial.evaluation import Evaluation
+from reacher.episode import Policy, evaluate_policy
+from tutorial.environments import open_environment
 from tutorial.randomness import processor, versions
-from tutorial.scores import moving_average, solved_at
+from tutorial.results import moving_average, solved_at
 
 
 def run_folder(out_dir: str | os.PathLike, preset: str, seed: int) -> Path:
@@ -56,6 +58,41 @@ def load_network(path: Path, network: torch.nn.Module) -> None:
         network.load_state_dict(weights)
     except (RuntimeError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no weights of this network: {error}") from None
+
+
+EVALUATION_SEED = 2**31 - 1  # its goals are the same in every training
+
+
+class Evaluation:
+    """Plays an actor's mean weights on goals that no training sees, the same in every training.
+
+    Its environment is its own, so a training's numbers do not depend on it. `every` are the
+    episodes of training from one to the next.
+    """
+
+    def __init__(self, environment: VectorEnv, every: int = 5) -> None:
+        self.environment, self.every = environment, every
+
+    def scores(self, policy: Policy, earlier: int = 0) -> np.ndarray:
+        """Each agent's sum of rewards over one episode, (agents,).
+
+        Args:
+            earlier: evaluations before this one, whose goals are passed over.
+        """
+        seed = EVALUATION_SEED - earlier * self.environment.num_envs  # of copies, one each
+        self.environment.reset(seed=seed)
+        return evaluate_policy(self.environment, policy)
+
+
+def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20) -> Evaluation | None:
+    """An evaluation on the embedded arms after every fifth episode.
+
+    None for a Unity build, which cannot go back to its beginning; a line says so.
+    """
+    if str(location):
+        print("no evaluation beside the training: a Unity build cannot go back to the same goals")
+        return None
+    return Evaluation(open_environment("", num_agents, EVALUATION_SEED))
 
 
 @dataclass
