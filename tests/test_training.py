@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from small_training import (
     DECISIONS,
     Stops,
-    execute,
+    code_cells,
     joined,
     left_by,
     make_agent,
@@ -21,9 +21,10 @@ from small_training import (
 )
 from tutorial.environments import open_environment
 from tutorial.notebook import definitions
-from tutorial.paths import DOC, NOTEBOOK
+from tutorial.paths import CHECKPOINTS, DOC
 from tutorial.randomness import seed_everything
 from tutorial.results import read_scores
+from tutorial.run import run_folder
 
 
 class ShortEnvironment(VectorEnv):
@@ -220,10 +221,16 @@ def test_another_environment_is_learned_as_the_page_of_parameters_says(tmp_path,
     assert names["scores"][0] < -100 and (tmp_path / "runs" / "pendulums" / "scores.csv").exists()
 
 
-def test_the_notebook_shows_the_stored_agent_without_training(tmp_path):
-    options = {"train": False, "num_agents": 3, "out_dir": str(tmp_path / "runs")}
-    outputs = execute(NOTEBOOK, tmp_path / "show.ipynb", **options)
-    told = "".join(output.get("text", "") for output in outputs)
-    assert not [*tmp_path.glob("runs/*")]
-    assert re.search(r"solved at episode: 100\b", told)
+def test_the_notebook_shows_the_stored_agent_without_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    [parameters] = code_cells("parameters")
+    names = {**vars(definitions()), "environment": open_environment("", 3, 0)}
+    exec(f"{parameters}\ntrain, num_agents = False, 3", names)
+    names["folder"] = run_folder(CHECKPOINTS, names["preset"], names["seed"])
+    for text in "def train_agent", "training_summary", "actor_best.safetensors":
+        [source] = code_cells(text=text)
+        exec(source, names)
+    told = capsys.readouterr().out
+    assert not [*tmp_path.iterdir()]
+    assert "solved at episode: 100" in told
     assert re.search(r"an episode without noise: mean 3\d\.", told)
