@@ -20,7 +20,7 @@ x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(
 y.max(1).values | y.min(0).indices * 1.0 | x.amin((0, 1)) | y.pow(x) | x.atan2(y) | 2**x
 torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.clamp(-y, y) | x.lerp(y, y)
 x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril() | x.round() | x.sin().cos()
-x.remainder(0.3)
+x.remainder(0.3) | n ** 0.5 | n ** -0.5
 F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
 F.leaky_relu(x) | n.relu() | n.clamp(0, 1) | n.sign() | n.abs() | n.maximum(x) | n.amax(1)
 n.detach().max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
