@@ -53,6 +53,7 @@ class Training:
     blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
     learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
     networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
+    replay: Literal["prioritized", "uniform"] = "prioritized"
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
@@ -84,6 +85,7 @@ def check(training: Training) -> None:
         raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
     if training.blind not in ("", "actor", "critic"):
         raise ValueError(f"blind is {training.blind!r}, and must be 'actor', 'critic' or ''")
+    require_known("replay", training.replay, ["prioritized", "uniform"])
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")
@@ -101,7 +103,8 @@ def train(training: Training) -> list[Row]:
     evaluation = make_evaluation(training)
     environment = open_environment(*place, training.seed, training.goals)
     settings, task = training.hyperparameters(cells), task_of(environment, cells.ARMS)
-    agent = cells.Agent(settings, seed_everything(training.seed), learner, task)
+    kind = cells.Agent if training.replay == "prioritized" else uniform_agent(cells)
+    agent = kind(settings, seed_everything(training.seed), learner, task)
     hide(agent.learner, training.blind)
 
     def evaluate(episode: int) -> np.ndarray | None:
@@ -111,6 +114,25 @@ def train(training: Training) -> list[Row]:
 
     playing = delayed(environment, training)
     return rows_of(agent, playing, training.seed, training.episodes, evaluate)
+
+
+def uniform_agent(cells: Any) -> type:
+    """The notebook's whole agent, with the replay buffer of its plain one."""
+
+    class UniformAgent(cells.Agent):
+        def __init__(self, settings: Any, generator: np.random.Generator, *others: Any):
+            super().__init__(settings, generator, *others)
+            self.memory = cells.UniformReplay(settings, generator)
+
+        keep = cells.NStepAgent.keep
+
+        def update(self) -> None:
+            if self.learns and self.memory.is_ready():
+                shape = self.settings.gradient_steps, self.settings.batch_size
+                alike, noise = np.ones(shape, np.float32), self.weight_noise(shape[0], 1)
+                self.fast.scan("learn", self.memory.sample(shape), alike, noise)
+
+    return UniformAgent
 
 
 def rows_of(
