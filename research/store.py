@@ -27,13 +27,13 @@ def stored_seeds(path: Path) -> set[int]:
     return {int(line.partition(",")[0]) for line in lines}
 
 
-def store(path: Path, rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> None:
+def store(path: Path, rows: Sequence[Row]) -> None:
     """Add the rows of a seed to a table, in order; the file is written whole or not at all."""
     lines = path.read_text().splitlines()[1:] if path.exists() else []
     lines += [",".join(row) for row in rows]
     lines.sort(key=lambda line: [int(number) for number in line.split(",")[:2]])
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "\n".join([",".join(columns), *lines, ""]))
+    write_whole(path, "\n".join([",".join(COLUMNS), *lines, ""]))
     note_machine(path.parent, {f"{path.stem}, seed {row[0]}" for row in rows})
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
 
 from reacher import DelayedRewards
 from reacher.columns import CLOCK, EARNINGS
@@ -27,7 +26,6 @@ from tutorial.settings import make_settings, require_known
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
 LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
 EVALUATION_ARMS = 20
-Watch = Callable[[Any, int, int], list[str]]  # of an agent, a seed and an episode
 Row = list[str]  # one number for each of COLUMNS, or ""; num_updates are of earlier runs only
 
 
@@ -46,10 +44,8 @@ class Training:
     location: str = ""  # of the environment, as `open_environment` takes it; empty: the arms
     goal_size: float = 5.0  # diameter of the arms' goals, m
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
-    reward_lag: int = 0  # decisions by which each single reward comes late
-    pay_noise: float = 0.0  # points that are lent or taken at random for thirty decisions
     clock: bool = False  # whether arms observe the share of `reward_every` that has passed,
-    earnings: bool | Literal["last"] = False  # what they earned in it; "last": just before payday
+    earnings: bool = False  # and what they have earned in it
     blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
     learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
     networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
@@ -96,7 +92,12 @@ def check(training: Training) -> None:
 
 
 def train(training: Training) -> list[Row]:
-    """Train, with evaluations beside, on goals that are the same in every training."""
+    """A row for each episode of a training.
+
+    `score` is the mean over the arms of an episode with noise, as long as the agent learns.
+    `evaluation` and `worst_arm` are of an episode without noise after it, on goals that are the
+    same in every training. `seconds` are those of training so far, without evaluations.
+    """
     torch.set_num_threads(1)
     cells, place = notebook.definitions(), (training.location, training.arms)
     learner = notebook.learner_with(training.networks, training.learner)
@@ -106,14 +107,19 @@ def train(training: Training) -> list[Row]:
     kind = cells.Agent if training.replay == "prioritized" else uniform_agent(cells)
     agent = kind(settings, seed_everything(training.seed), learner, task)
     hide(agent.learner, training.blind)
-
-    def evaluate(episode: int) -> np.ndarray | None:
-        if not evaluation or episode % evaluation.every:
-            return None
-        return evaluation.scores(agent.policy, episode // evaluation.every - 1)
-
     playing = delayed(environment, training)
-    return rows_of(agent, playing, training.seed, training.episodes, evaluate)
+    rows, began, evaluating = list[Row](), time.perf_counter(), 0.0
+    for episode in range(1, training.episodes + 1):
+        score = cells.train_episode(playing, agent).mean()
+        seconds = time.perf_counter() - began - evaluating
+        evaluated = ["", ""]
+        if evaluation and episode % evaluation.every == 0:
+            found = evaluation.scores(agent.policy, episode // evaluation.every - 1)
+            evaluated = [f"{found.mean():.3f}", f"{found.min():.2f}"]
+        evaluating = time.perf_counter() - began - seconds
+        row = [training.seed, episode, f"{score:.3f}", *evaluated, "", f"{seconds:.2f}"]
+        rows.append([*map(str, row)])
+    return rows
 
 
 def uniform_agent(cells: Any) -> type:
@@ -135,111 +141,16 @@ def uniform_agent(cells: Any) -> type:
     return UniformAgent
 
 
-def rows_of(
-    agent: Any,
-    environment: VectorEnv,
-    seed: int,
-    episodes: int,
-    evaluate: Callable[[int], np.ndarray | None],
-    watch: Watch | None = None,
-) -> list[Row]:
-    """A row for each episode of a training.
-
-    `score` is the mean over the arms of an episode with noise, as long as the agent learns.
-    `evaluation` and `worst_arm` are of an episode without noise after it. `seconds` are those of
-    training so far, without evaluations.
-
-    Args:
-        evaluate: gives the scores (arms,) without noise after an episode, or None.
-        watch: adds numbers to a row, of the agent, the seed and the episode.
-    """
-    cells: Any = notebook.definitions()
-    play = cells.train_episode if isinstance(agent, cells.Agent) else cells.run_episode
-    rows, began, evaluating = list[Row](), time.perf_counter(), 0.0
-    for episode in range(1, episodes + 1):
-        score = play(environment, agent).mean()
-        seconds = time.perf_counter() - began - evaluating
-        found, evaluated = evaluate(episode), ["", ""]
-        if found is not None:
-            evaluated = [f"{found.mean():.3f}", f"{found.min():.2f}"]
-        evaluating = time.perf_counter() - began - seconds
-        row = [str(seed), str(episode), f"{score:.3f}", *evaluated, "", f"{seconds:.2f}"]
-        rows.append(row + (watch(agent, seed, episode) if watch else []))
-    return rows
-
-
 def hide(learner: Any, blind: str) -> None:
     """Let a network of the learner, "actor" or "critic", not observe clock and earnings."""
     for network in (blind, f"target_{blind}") if blind else ():
         getattr(learner, network).factor[[CLOCK, EARNINGS]] = 0
 
 
-class NoisyPay(VectorWrapper):
-    """Takes or gives points at random in each first of so many decisions, and back in the last.
-
-    Each arm's sum stays as it was, in every such stretch and in an episode.
-    """
-
-    def __init__(self, env: Any, points: float, seed: int, every: int = 30):
-        super().__init__(env)
-        self.points, self.every, self.generator = points, every, np.random.default_rng(seed)
-        self.decisions = 0
-
-    def step(self, actions: Any) -> tuple:
-        seen, rewards, terminated, truncated, infos = self.env.step(actions)
-        if self.decisions % self.every == 0:
-            self.owed = self.points * self.generator.choice((-1.0, 1.0), self.num_envs)
-            rewards = rewards - self.owed
-        self.decisions = 0 if truncated.all() else self.decisions + 1
-        if self.decisions % self.every == 0:
-            rewards = rewards + self.owed
-        return seen, rewards, terminated, truncated, infos
-
-
-class LaggedRewards(VectorWrapper):
-    """Each reward comes so many decisions late; an episode's last decision gives the rest."""
-
-    def __init__(self, env: Any, lag: int):
-        super().__init__(env)
-        self.held = deque(np.zeros((lag, self.num_envs)))
-
-    def step(self, actions: Any) -> tuple:
-        seen, rewards, terminated, truncated, infos = self.env.step(actions)
-        self.held.append(rewards)
-        paid = self.held.popleft()
-        if truncated.all():
-            paid, self.held = paid + sum(self.held), deque(0 * np.array(self.held))
-        return seen, paid, terminated, truncated, infos
-
-
-class SeenJustBeforePayday(VectorWrapper):
-    """Hides what `DelayedRewards` holds back, but from the decision that is paid."""
-
-    env: DelayedRewards
-
-    def reset(self, **options: Any) -> tuple:
-        seen, infos = self.env.reset(**options)
-        return self.hidden(seen), infos
-
-    def step(self, actions: Any) -> tuple:
-        seen, *others = self.env.step(actions)
-        return self.hidden(seen), *others
-
-    def hidden(self, seen: np.ndarray) -> np.ndarray:
-        is_paid_next = (self.env._decisions + 1) % self.env.every == 0
-        seen[:, EARNINGS] *= is_paid_next
-        return seen
-
-
 def delayed(environment: Any, training: Training) -> VectorEnv:
     """The environment, with the rewards and the observations of a training."""
-    shown = training.clock, bool(training.earnings), training.learner == "Remembering"
-    if training.pay_noise:
-        environment = NoisyPay(environment, training.pay_noise, training.seed)
-    if training.reward_lag:
-        environment = LaggedRewards(environment, training.reward_lag)
-    playing = DelayedRewards(environment, training.reward_every, *shown)
-    return SeenJustBeforePayday(playing) if training.earnings == "last" else playing
+    shown = training.clock, training.earnings, training.learner == "Remembering"
+    return DelayedRewards(environment, training.reward_every, *shown)
 
 
 def make_evaluation(training: Training) -> Evaluation | None:
