@@ -18,46 +18,45 @@ from tutorial import commands, execute
 from tutorial.paths import NOTEBOOK, PROJECT
 
 
-def printed(path):
-    """What the cells printed."""
-    cells = nbformat.read(path, as_version=4).cells
-    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
-
-
 @pytest.fixture
 def make_run(tmp_path, monkeypatch):
-    """`make_run(cells, *arguments)`: what `make run` returns for a notebook with these cells.
+    """`make_run(cells, *options)`: what `make run` ends with, and what the notebook then printed.
 
-    They come after the notebook's parameters, and are code or Markdown.
+    The cells come after the notebook's parameters, and are code or Markdown.
     """
-    monkeypatch.setattr(execute, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(execute, "PROJECT", tmp_path)
     monkeypatch.setattr(execute, "NOTEBOOK", tmp_path / "in.ipynb")
     [source] = code_cells("parameters")
-    source += f"\nout_dir = {str(tmp_path / 'trained')!r}"
 
-    def result(cells, *arguments):
+    def result(cells, *options):
         made = [new_code_cell(source, metadata={"tags": ["parameters"]})]
         made += [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
         about = {"language_info": {"name": "python"}}
         nbformat.write(new_notebook(cells=made, metadata=about), execute.NOTEBOOK)
-        return execute.main([*arguments])
+        with pytest.raises(SystemExit) as end:
+            execute.main(["--cwd", str(tmp_path), *options])
+        found = [nbformat.read(path, as_version=4) for path in tmp_path.glob("run_*.ipynb")]
+        outputs = [
+            output for one in found for cell in one.cells for output in cell.get("outputs", ())
+        ]
+        return end.value.code, "".join(output.get("text", "") for output in outputs)
 
     return result
 
 
 def test_a_run_shows_what_cells_print_and_names_its_files(make_run, tmp_path, capsys):
-    assert make_run(["print('trained', seed)"], "mine", "-p", "seed", "3") == 0
+    assert make_run(["print('trained', seed)"], "-p", "seed", "3") == (None, "trained 3\n")
     said = capsys.readouterr().out
-    assert "trained 3" in said
-    assert (tmp_path / "runs" / "mine.html").as_uri() in said
-    assert str(tmp_path / "trained" / "default" / "seed3") in said
+    assert "trained 3" in said and str(tmp_path / "runs" / "default" / "seed3") in said
+    [page] = tmp_path.glob("run_*.html")
+    assert page.as_uri() in said and "trained 3" in page.read_text()
 
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_bar_moves_in_a_terminal_alone(make_run, tmp_path, capsys, monkeypatch, terminal):
     """Of a run of the notebook, and of a training."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    assert make_run(["print('x')"], "mine") == 0
+    assert make_run(["print('x')"])[0] is None
     small_training.train(tmp_path / "run", episodes=2)
     told = capsys.readouterr().err
     assert ("Executing" in told, "2/2" in told) == (terminal, terminal)
@@ -70,15 +69,6 @@ def test_demo_begins_with_the_trained_agent(monkeypatch):
     assert called == [("reacher_page.watch", "--arms", "3")]  # `watch` adds one that learns
 
 
-def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
-    make_run(["print('first')"], "mine")
-    assert make_run(["print('second')"], "mine") == 0
-    assert "the earlier" in capsys.readouterr().out
-    [aside] = (tmp_path / "runs").glob("mine_*.ipynb")
-    assert printed(aside) == "first\n"
-    assert printed(tmp_path / "runs" / "mine.ipynb") == "second\n"
-
-
 @pytest.mark.parametrize(
     "arguments, wrong",
     [
@@ -88,45 +78,40 @@ def test_a_reader_s_work_is_not_overwritten(make_run, tmp_path, capsys):
         (["--no-such-option"], "[Nn]o such option.*--no-such-option"),
     ],
 )
-def test_a_wrong_command_writes_nothing(make_run, tmp_path, capsys, arguments, wrong):
-    assert make_run(["print('ran')"], *arguments) == 2
-    told = capsys.readouterr().err
-    assert re.search(wrong, told) and "Traceback" not in told
-    assert not list(tmp_path.glob("runs/*"))
+def test_a_wrong_command_writes_nothing(make_run, tmp_path, arguments, wrong):
+    told, printed = make_run(["print('ran')"], *arguments)
+    assert re.search(wrong, told) and not printed
+    assert not [*tmp_path.glob("run_*")]
 
 
-def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path, capsys):
-    assert make_run(["print('before')", "1 / 0", "print('after')"], "mine") == 1
-    said = capsys.readouterr().out
-    assert "ZeroDivisionError: division by zero" in said
-    assert "before" in printed(tmp_path / "runs" / "mine.ipynb")
-    assert "ZeroDivisionError" in (tmp_path / "runs" / "mine.html").read_text()
+def test_an_error_leaves_a_readable_notebook_and_page(make_run, tmp_path):
+    told, printed = make_run(["print('before')", "1 / 0", "print('after')"])
+    assert "ZeroDivisionError: division by zero" in told and "before" in printed
+    [page] = tmp_path.glob("run_*.html")
+    assert "ZeroDivisionError" in page.read_text()
 
 
 def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, tmp_path):
     """Pictures that are nowhere, formulas that are wrong; and those of doc/ are in it."""
+    shutil.copytree(PROJECT / "doc", tmp_path / "doc", ignore=shutil.ignore_patterns("[!a]*"))
     text = "![far](https://example.org/a.png) ![gone](gone.png) $\\frac{a}{$ ![map](doc/arm.svg)"
-    assert make_run([new_markdown_cell(text), "print('the end')"], "mine") == 0
-    page = (tmp_path / "runs" / "mine.html").read_text()
+    assert make_run([new_markdown_cell(text), "print('the end')"])[0] is None
+    page = next(tmp_path.glob("run_*.html")).read_text()
     assert all(x in page for x in ("the end", "example.org/a.png", 'src="data:image/svg+xml'))
-    copy = nbformat.read(tmp_path / "runs" / "mine.ipynb", as_version=4)
-    assert any("](../doc/arm.svg)" in cell.source for cell in copy.cells)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, capsys, number):
+def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, number):
     before = signal.getsignal(signal.SIGTERM)
     cells = [
         "import os, signal, time; print('now')",
         # Again as a reader would: one that arrives in a destructor or a callback may get lost.
         f"for _ in range(20): os.kill(os.getppid(), signal.{number}); time.sleep(15)",
     ]
-    assert make_run(cells, "mine") == 130
+    assert make_run(cells) == ("Stopped.", "now\n")
     signal.signal(signal.SIGTERM, before)
-    said = capsys.readouterr().out
-    assert "Stopped." in said and "Traceback" not in said
-    assert "now" in (tmp_path / "runs" / "mine.html").read_text()
+    assert "now" in next(tmp_path.glob("run_*.html")).read_text()
 
 
 def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
@@ -172,9 +157,9 @@ def test_an_unknown_command_lists_those_there_are(capsys):
 @pytest.mark.parametrize(
     "command, called",
     [
-        ("run mine OPTIONS='-p seed 3'", ["run", "mine", "-p", "seed", "3"]),
+        ("demo mine OPTIONS='--arms 3'", ["demo", "mine", "--arms", "3"]),
         ("", ["help"]),
-        ("run mine -p seed 3", []),
+        ("run -p seed 3", []),
     ],
 )
 def test_make_hands_on_what_follows_a_command(command, called):

@@ -2,9 +2,9 @@
 
 Each first makes `.venv` and installs into it, unless that is done. What follows a command goes to
 the program behind it: `python3 -m tutorial.commands run -p seed 3`. Where make stands in between,
-options have to be quoted, make run OPTIONS="-p seed 3", and names need no quotes: make run mine.
+options have to be quoted, make run OPTIONS="-p seed 3".
 
-    run       run the whole notebook, and say where the results are
+    run       run the whole notebook into run_<time>.ipynb and .html, and say where all results are
     demo      write runs/watch.html, in which a trained agent acts: demo runs/default/seed0
     lab       open a copy of the notebook in JupyterLab, my_copy.ipynb
     watch     the same, and the page begins with an agent that learns
