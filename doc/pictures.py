@@ -19,7 +19,7 @@ from tutorial.randomness import seed_everything
 from tutorial.run import load_network
 from tutorial.settings import make_settings
 
-TRAINED, GALLERY = CHECKPOINTS / "whole" / "seed0", CHECKPOINTS / "gallery" / "seed0"
+TRAINED = CHECKPOINTS / "whole" / "seed0"
 GROUND = "#0e121b"
 STYLE = [
     "dark_background",
@@ -52,7 +52,7 @@ def early_actors():
     """The same five arms and goals, a row for each of four actors."""
     rows = []
     for number in range(4):
-        file = GALLERY / f"actor_episode{number}.safetensors" if number else None
+        file = TRAINED / f"actor_episode{number}.safetensors" if number else None
         frames, _ = played(file, 5)
         row = drawn_arms(frames[:76:2], width=740)
         label, font = Image.new("RGB", (160, len(row[0])), GROUND), ImageFont.load_default(26)

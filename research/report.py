@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,6 +30,7 @@ NETWORKS = {"default": "noisy_networks", "whole": "whole_networks"}
 SEEDS, ARMS, EPISODES = range(10), 20, 150
 TABLES = "scores.csv", "evaluation.csv", "hyperparameters.json"
 WEIGHTS = "actor_best.safetensors", "critic_best.safetensors"  # of seed 0 alone
+SHOWN = 1, 2, 3, 5, 20  # episodes after which the actor of `whole`, seed 0, is kept for the pages
 
 
 def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CHECKPOINTS) -> bool:
@@ -45,10 +47,16 @@ def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CH
     generator = seed_everything(seed)
     agent = cells.Agent(settings, generator, notebook.learner_with(NETWORKS[name]))
     options = {"metadata": metadata, "evaluation": open_evaluation("", ARMS)}
+    kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
-        cells.train_agent(environment, agent, run, episodes, **options)
-        kept.mkdir(parents=True, exist_ok=True)
+
+        def keep_actor(agent: Any, scores: list[float]) -> None:
+            if (name, seed) == ("whole", 0) and len(scores) in SHOWN:
+                shown = kept / f"actor_episode{len(scores)}.safetensors"
+                shutil.copyfile(run / "actor_last.safetensors", shown)
+
+        cells.train_agent(environment, agent, run, episodes, after_episode=keep_actor, **options)
         for file in (*TABLES, *(WEIGHTS if seed == 0 else ())):
             shutil.copyfile(run / file, kept / file)
     return True

@@ -14,8 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 import small_training
 from small_training import code_cells
-from tutorial import commands, execute
-from tutorial.paths import NOTEBOOK, PROJECT
+from tutorial import execute
+from tutorial.paths import PROJECT
 
 
 @pytest.fixture
@@ -60,13 +60,6 @@ def test_a_bar_moves_in_a_terminal_alone(make_run, tmp_path, capsys, monkeypatch
     small_training.train(tmp_path / "run", episodes=2)
     told = capsys.readouterr().err
     assert ("Executing" in told, "2/2" in told) == (terminal, terminal)
-
-
-def test_demo_begins_with_the_trained_agent(monkeypatch):
-    called = []
-    monkeypatch.setattr(commands, "module", lambda *words: called.append(words))
-    commands.demo("--arms", "3")
-    assert called == [("reacher_page.watch", "--arms", "3")]  # `watch` adds one that learns
 
 
 @pytest.mark.parametrize(
@@ -114,77 +107,45 @@ def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, number):
     assert "now" in next(tmp_path.glob("run_*.html")).read_text()
 
 
-def test_an_unsuitable_python_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "VENV", tmp_path)
-    for name, version in (("OLDEST", (99, 0)), ("NEWEST", (3, 10))):
-        with monkeypatch.context() as patch:
-            patch.setattr(commands, name, version)
-            with pytest.raises(SystemExit, match=r"Python 3.\d+ found, .* needed"):
-                commands.make_environment()
-    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
-    commands.check_environment("python3.11", (3, 11))
-    commands.check_environment(None, (3, 10))  # only make is asked by name
-    with pytest.raises(SystemExit, match="has Python 3.11: remove the folder"):
-        commands.check_environment("python3.12", (3, 12))
-
-
-def test_a_changed_bound_of_a_package_is_installed(tmp_path, monkeypatch):
-    installed = []
-    monkeypatch.setattr(commands, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(commands, "PYTHON", tmp_path / "requirements.txt")  # it exists
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    monkeypatch.setattr(commands, "REQUIREMENTS", tmp_path / "requirements.txt")
-    monkeypatch.setattr(commands, "module", lambda *words: installed.append(words))
-    monkeypatch.setattr(commands.subprocess, "call", lambda *command, **options: 0)
-    for folder in tmp_path / ".venv", tmp_path / "packages" / "arms":
-        folder.mkdir(parents=True)
-    (tmp_path / "requirements.txt").write_text("torch==2.13.0\n")
-    for bound, times in ("numpy>=2", 2), ("numpy>=2", 2), ("numpy>=3", 4):
-        (tmp_path / "packages" / "arms" / "pyproject.toml").write_text(f"{bound}\n")
-        commands.make_environment(tmp_path / "requirements.txt")
-        assert len(installed) == times
-
-
-def test_an_unknown_command_lists_those_there_are(capsys):
-    with pytest.raises(SystemExit, match="no command 'wach': there are.*demo, lab"):
-        commands.main("wach")
-    commands.main()
-    told = capsys.readouterr().out
-    assert all(f"\n    {name} " in told for name in commands.COMMANDS)
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="no make")
-@pytest.mark.parametrize(
-    "command, called",
-    [
-        ("demo mine OPTIONS='--arms 3'", ["demo", "mine", "--arms", "3"]),
-        ("", ["help"]),
-        ("run -p seed 3", []),
-    ],
-)
-def test_make_hands_on_what_follows_a_command(command, called):
+def make(words, **options):
     of_make = re.compile("MAKE|^OPTIONS$")  # of one that runs the tests
     outside = {name: os.environ[name] for name in os.environ if not of_make.search(name)}
-    options = {"cwd": PROJECT, "capture_output": True, "text": True, "env": outside}
-    done = subprocess.run(["make", "-n", *shlex.split(command)], **options)
-    found = [line.split()[3:] for line in done.stdout.splitlines() if "commands" in line]
-    assert found == ([called] if called else [])
-    assert (done.returncode == 0) == bool(called)
-    assert called or 'OPTIONS="-p' in done.stderr + done.stdout
-    assert len(done.stdout) < 1_000
+    options = {"cwd": PROJECT, "capture_output": True, "text": True, "env": outside} | options
+    return subprocess.run(["make", *shlex.split(words)], **options)
 
 
-def test_a_copy_is_opened_as_it_was_left(tmp_path, monkeypatch, capsys):
-    called = []
-    monkeypatch.setattr(commands, "module", lambda *words, **options: called.append(words))
-    monkeypatch.setattr(commands, "COPY", tmp_path / "copy.ipynb")
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    commands.lab()
-    assert (tmp_path / "copy.ipynb").read_bytes() == NOTEBOOK.read_bytes()
-    (tmp_path / "copy.ipynb").write_text("mine")
-    commands.lab("--no-browser")
-    assert (tmp_path / "copy.ipynb").read_text() == "mine"
-    assert "as it was left" in capsys.readouterr().out
-    opened = [words for words in called if words[0] == "jupyterlab"]
-    assert len(opened) == 2 and "--no-browser" in opened[1]
-    assert "--LabApp.default_url=/lab/tree/copy.ipynb" in opened[0]
+needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make")
+
+
+@needs_make
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ("-n run OPTIONS='-p seed 3'", "python -m tutorial.execute -p seed 3\n"),
+        ("-n demo OPTIONS='--arms 3'", "python -m reacher_page.watch --arms 3\n"),
+        ("", "options of the program behind a command: make run"),
+        ("run -p seed 3", 'make run OPTIONS="-p NAME VALUE"'),
+        ("run SEED=3", 'SEED is no option of make: try OPTIONS="-p NAME VALUE"'),
+        ("-B -n lab", "cp Continuous_Control.ipynb my_copy.ipynb"),
+    ],
+)
+def test_make_hands_on_what_follows_a_command_or_says_how(words, told):
+    done = make(words)
+    assert told.lower() in (done.stdout + done.stderr).lower() and len(done.stdout) < 3_000
+    assert (done.returncode == 0) == ("OPTIONS" in words or words in ("", "-B -n lab"))
+
+
+@needs_make
+def test_make_installs_what_has_changed_and_names_an_unsuitable_python(tmp_path):
+    for name in "Makefile", "requirements.txt":
+        shutil.copy(PROJECT / name, tmp_path)
+    script = "import sys; sys.version_info = (3, 10); exec(sys.argv[2])"
+    (tmp_path / "old").write_text(f'#!/bin/sh\n{sys.executable} -c "{script}" "$@"\n')
+    (tmp_path / "old").chmod(0o755)
+    done = make("run PYTHON=./old", cwd=tmp_path)
+    assert "Python 3.10 found, 3.11 to 3.14 needed" in done.stderr and done.returncode
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "requirements.ready").touch()
+    assert "pip" not in make("-n run", cwd=tmp_path).stdout
+    os.utime(tmp_path / "requirements.txt", (2**32, 2**32))
+    assert "install -r requirements.txt" in make("-n run", cwd=tmp_path).stdout

@@ -1,5 +1,6 @@
 """The notebook in JupyterLab as `make lab` opens it, in headless Chromium, with a live training."""
 
+import os
 import re
 import socket
 import subprocess
@@ -9,7 +10,6 @@ import nbformat
 import pytest
 
 from browser import wait_for
-from tutorial import commands
 from tutorial.paths import NOTEBOOK, PROJECT
 
 PANEL = (
@@ -42,9 +42,10 @@ def lab(driver, tmp_path_factory):
         port = free.getsockname()[1]
     options = f"--no-browser --port={port} --allow-root --IdentityProvider.token=test".split()
     options += ["--ServerApp.port_retries=0", "--expose-app-in-browser"]
-    command = [sys.executable, "-m", "jupyterlab", *commands.lab_options(copy), *options]
+    command = [sys.executable, "-m", "jupyterlab", copy.name, *options]
     log = (tmp_path_factory.mktemp("lab") / "log").open("w")
-    place = {"cwd": PROJECT, "env": commands.lab_environment()}
+    settings = {"JUPYTER_CONFIG_PATH": str(PROJECT / "tutorial" / "jupyter")}  # as in Makefile
+    place = {"cwd": PROJECT, "env": os.environ | settings}
     server = subprocess.Popen(command, stdout=log, stderr=log, **place)
 
     def up():

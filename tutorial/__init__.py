@@ -1,1 +1,1 @@
-"""What stands around the agent: settings and runs, figures and exercises, and the commands."""
+"""What stands around the agent: settings and runs, figures and exercises."""

@@ -23,7 +23,7 @@ from reacher.task import SOLVED_SCORE
 from reacher_page.actor import actor_files, read_network
 from reacher_page.page import SEED, page
 
-RUNS = Path("checkpoints/gallery/seed0"), Path("checkpoints/whole/seed0")  # of one training
+RUN = Path("checkpoints/whole/seed0")
 
 
 def watch_page(*folders: Path | str, arms: int = 20, **options: Any) -> str:
@@ -92,13 +92,13 @@ def make_agent(name: str) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m reacher_page.watch", description=__doc__)
     add = parser.add_argument
-    add("runs", type=Path, metavar="RUN", nargs="*", help=f"folder ({', '.join(map(str, RUNS))})")
+    add("runs", type=Path, metavar="RUN", nargs="*", help=f"folder ({RUN})")
     add("--arms", type=int, default=20, help="how many (20)")
     add("--out", type=Path, default=Path("runs/watch.html"), help="the file (runs/watch.html)")
     add("--tutorial", default="", help="address that the page links to")
     add("--agent", metavar="MODULE:FUNCTION", help="makes an agent, which learns in the page")
     options = vars(parser.parse_args(arguments))
-    runs, out, agent = options.pop("runs") or RUNS, options.pop("out"), options.pop("agent")
+    runs, out, agent = options.pop("runs") or [RUN], options.pop("out"), options.pop("agent")
     try:
         if agent:
             from reacher_page.learn import learning_of  # which needs PyTorch

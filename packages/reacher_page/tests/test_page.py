@@ -24,7 +24,7 @@ CHECKPOINTS = Path(__file__).parents[3] / "checkpoints"
 @pytest.fixture(scope="module")
 def content():
     """The page of an actor after two episodes and of the best one."""
-    return watch_page(CHECKPOINTS / "gallery" / "seed0", CHECKPOINTS / "whole" / "seed0")
+    return watch_page(CHECKPOINTS / "whole" / "seed0")
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def test_newer_actors_come_by_messages(show):
     """As `reacher_page.live` sends them to a frame of the notebook, while an actor learns."""
     untrained = {"label": "0", "network": None, "episode": 0}
     driver = show(page([untrained], arms=3, embedded=True, live=True))
-    files = actor_files(CHECKPOINTS / "gallery" / "seed0")
+    files = actor_files(CHECKPOINTS / "whole" / "seed0")
 
     def send(episodes):
         packed = read_network(files[str(episodes)]).packed()

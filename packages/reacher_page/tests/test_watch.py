@@ -16,7 +16,7 @@ from reacher_page.page import page
 
 PROJECT = Path(__file__).parents[3]
 
-KEPT, GALLERY = (PROJECT / "checkpoints" / name / "seed0" for name in ("whole", "gallery"))
+KEPT = PROJECT / "checkpoints" / "whole" / "seed0"
 WEIGHTS = load_file(KEPT / "actor_best.safetensors")  # with mirrors and layer normalization
 
 
@@ -69,7 +69,7 @@ def data_of(content):
 def test_the_command_writes_a_page_of_all_actors(capsys, tmp_path):
     out = tmp_path / "deep" / "page.html"
     more = ["--tutorial", "index.html", "--agent", "helpers:quick_agent"]
-    assert watch.main([str(GALLERY), str(KEPT), "--out", str(out), *more]) == 0
+    assert watch.main([str(KEPT), "--out", str(out), *more]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith(out.as_uri()) and not printed.err
     content = out.read_text(encoding="utf-8")
