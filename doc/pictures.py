@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from reacher.episode import play_episode
+from reacher.moving import animated_png, drawn_arms, moving_arms
 from reacher_page.page import STILL
-from tutorial.moving import animated_png, drawn_arms, moving_arms
 from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, DOC, NOTEBOOK, PROJECT
 from tutorial.randomness import seed_everything

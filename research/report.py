@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from research import store
 from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS
@@ -59,6 +60,7 @@ def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CH
         cells.train_agent(environment, agent, run, episodes, after_episode=keep_actor, **options)
         for file in (*TABLES, *(WEIGHTS if seed == 0 else ())):
             shutil.copyfile(run / file, kept / file)
+    store.note_machine(kept.parent, [f"seed {seed}"])
     return True
 
 

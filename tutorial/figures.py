@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from reacher.episode import Policy, rollout
-from tutorial.moving import moving_arms
+from reacher.moving import moving_arms
 from tutorial.results import SOLVED_SCORE, Variant, mean_interval, moving_average
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
