@@ -90,9 +90,6 @@ def test_numbers_of_pages_that_no_table_prints():
     assert f"and {mean:.1f} in another (`three`, {low:.1f} to {high:.1f})" in page
     assert f"| +5.0 or {mean:.1f} |" in page
     assert f"| the actor alone sees them | {values('late_sight', 'actor').mean():.1f} |" in page
-    lumps = values("lumps", "clock_prioritized").mean()
-    lumps -= values("lumps", "no_clock_prioritized").mean()
-    assert f"agents with prioritized replay {lumps:.1f} (" in page
     ended = values("end_of_learning", "default").mean()
     page = (PROJECT / "research" / "comparisons.md").read_text()
     assert f"`default` 128 have {ended:.2f} points" in page
