@@ -177,6 +177,8 @@ def test_noise_falls_on_the_way_to_a_threshold(notebook, threshold, scores, expe
     assert found.noise_factor() == pytest.approx(expected, rel=1e-12)
     constant = notebook.Hyperparameters(noise_schedule="constant")
     assert schedules_after(notebook, constant, scores, threshold).noise_factor() == 1.0
+    with pytest.raises(ValueError, match="no threshold: noise_schedule must be 'constant'"):
+        schedules_after(notebook, notebook.Hyperparameters(), scores, None)
 
 
 @pytest.mark.parametrize("arms, few", [(20, 1), (100, 1), (7, 3), (1, 20)])
@@ -201,7 +203,10 @@ def test_what_decides_are_means_over_at_least_twenty_arms(notebook, arms, few):
     ],
 )
 def test_learning_ends_in_equal_steps(notebook, scores, threshold, episodes, expected):
-    settings, found = notebook.Hyperparameters(anneal_episodes=episodes), []
+    settings, found = (
+        notebook.Hyperparameters(anneal_episodes=episodes, noise_schedule="constant"),
+        [],
+    )
     for k in range(1, len(scores) + 1):
         found.append(schedules_after(notebook, settings, scores[:k], threshold).anneal_factor())
     assert found == pytest.approx(expected)
