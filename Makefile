@@ -41,13 +41,15 @@ demo:
 watch:
 	@$(WATCH) --agent helpers:quick_agent $(OPTIONS)
 lab:  # JupyterLab removes the pages in outputs of a notebook that is not trusted
-	@test -e $(COPY) || { cp Continuous_Control.ipynb $(COPY) && $(PY) -m jupyter trust $(COPY); }
+	@if test -e $(COPY); then echo "opening $(COPY) as it was left; remove it for a new copy"; \
+	    else cp Continuous_Control.ipynb $(COPY) && $(PY) -m jupyter trust $(COPY); fi
 	@JUPYTER_CONFIG_PATH="$(CURDIR)/tutorial/jupyter$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" \
 	    $(PY) -m jupyterlab $(COPY) $(OPTIONS)
 site:  # without a network; a link between pages that leads nowhere is an error
 	$(PY) -m sphinx -q -W -c doc -d _site/doctrees . _site/html $(OPTIONS)
 	cp _site/html/README.html _site/html/index.html
 	$(WATCH) --agent helpers:quick_agent --out _site/html/play.html --tutorial index.html
+	@echo "the site begins at $(CURDIR)/_site/html/index.html"
 pictures:
 	$(PY) -m doc.pictures
 test:  # all but those of research, on all cores, each file on one; threads would only wait
@@ -62,9 +64,9 @@ NEEDED = import sys; found = sys.version_info[:2]; (3, 11) <= found <= (3, 14) o
     "Python %d.%d found, 3.11 to 3.14 needed; choose one by make PYTHON=python3.12" % found)
 .venv/requirements-dev.ready: .venv/requirements.ready
 .venv/%.ready: %.txt $(wildcard packages/*/pyproject.toml)
-	@$(PYTHON) -c '$(NEEDED)'
+	@test -e $(PY) || $(PYTHON) -c '$(NEEDED)'
 	@echo "installing into .venv, 2.4 GB: two to four minutes"
-	@test -e $(PY) || $(PYTHON) -m venv .venv
+	@test -e .venv/bin/pip || $(PYTHON) -m venv .venv
 	@test `uname` != Linux || $(INSTALL) -q --no-deps --retries 0 --timeout 10 --index-url $(CPU) \
 	    `grep -o '^torch==[0-9.]*' requirements.txt` 2> /dev/null || true
 	$(INSTALL) -r $<

@@ -48,18 +48,20 @@ def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CH
     generator = seed_everything(seed)
     agent = cells.Agent(settings, generator, notebook.learner_with(NETWORKS[name]))
     options = {"metadata": metadata, "evaluation": open_evaluation("", ARMS)}
-    kept.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
 
         def keep_actor(agent: Any, scores: list[float]) -> None:
             if (name, seed) == ("whole", 0) and len(scores) in SHOWN:
-                shown = kept / f"actor_episode{len(scores)}.safetensors"
+                shown = run / f"actor_episode{len(scores)}.safetensors"
                 shutil.copyfile(run / "actor_last.safetensors", shown)
 
         cells.train_agent(environment, agent, run, episodes, after_episode=keep_actor, **options)
+        kept.mkdir(parents=True, exist_ok=True)
         for file in (*TABLES, *(WEIGHTS if seed == 0 else ())):
             shutil.copyfile(run / file, kept / file)
+        for path in run.glob("actor_episode*"):
+            shutil.copyfile(path, kept / path.name)
     store.note_machine(kept.parent, [f"seed {seed}"])
     return True
 

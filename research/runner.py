@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import filelock
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed
@@ -21,8 +21,6 @@ from tqdm import tqdm
 
 from research import store
 from research.training import Row, Training, check, train
-
-Job = TypeVar("Job")
 
 
 class OwnProcess(WorkerPlugin):
@@ -66,16 +64,15 @@ def connect(address: str = "", workers: int | None = None) -> Iterator[Client]:
 
 
 def run(
-    jobs: Sequence[Job],
-    work: Callable[[Job], Any],
-    keep: Callable[[Job, Any], None],
+    jobs: Sequence[Training],
+    keep: Callable[[Training, list[Row]], None],
     address: str = "",
     workers: int | None = None,
 ) -> int:
-    """Do jobs, keep what each returns as it ends, and return how many failed.
+    """Train, keep the rows of each training as it ends, and return how many failed.
 
     Dask gives a job to another worker if its own dies, up to three times, and once more if it
-    raises an error. Jobs and `work` must be what can be pickled; `keep` is called here.
+    raises an error.
     """
     if not jobs:
         return 0
@@ -83,7 +80,7 @@ def run(
     with connect(address, workers) as client:
         told = f"; dashboard: {client.dashboard_link}" if address else ""
         print(f"{len(jobs)} to do{told}", flush=True)
-        doing = {client.submit(work, job, pure=False, retries=1): job for job in jobs}
+        doing = {client.submit(train, job, pure=False, retries=1): job for job in jobs}
         bar = tqdm(as_completed([*doing]), total=len(jobs), disable=None)  # in a terminal
         for number, future in enumerate(bar, 1):
             job, told = doing.pop(future), "done"
@@ -114,7 +111,7 @@ def run_trainings(
         store.store(path_of(one, folder), rows)
 
     with filelock.FileLock(folder / ".lock", timeout=0):
-        return run(missing, train, keep, address, workers)
+        return run(missing, keep, address, workers)
 
 
 def path_of(training: Training, folder: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,12 @@ from tutorial.run import EVALUATION_SEED, Evaluation
 from tutorial.settings import make_settings, require_known
 
 COLUMNS = ("seed", "episode", "score", "evaluation", "worst_arm", "num_updates", "seconds")
-LEARNERS = ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering")
+ALLOWED = {
+    "learner": ("DDPG", "TD3", "D4PG", "CrossQ", "Remembering"),
+    "blind": ("", "actor", "critic"),
+    "replay": ("prioritized", "uniform"),
+    "earnings": (False, True),
+}
 EVALUATION_ARMS = 20
 Row = list[str]  # one number for each of COLUMNS, or ""; num_updates are of earlier runs only
 
@@ -46,10 +51,10 @@ class Training:
     reward_every: int = 1  # decisions after which the rewards since the last time are paid
     clock: bool = False  # whether arms observe the share of `reward_every` that has passed,
     earnings: bool = False  # and what they have earned in it
-    blind: Literal["", "actor", "critic"] = ""  # the network that does not observe them
-    learner: str = "DDPG"  # one of LEARNERS: the notebook's, or those of doc/extensions.ipynb
+    blind: str = ""  # the network that does not observe them
+    learner: str = "DDPG"  # the notebook's, or one of doc/extensions.ipynb
     networks: str = "noisy_networks"  # a function of the notebook that makes actor and critic
-    replay: Literal["prioritized", "uniform"] = "prioritized"
+    replay: str = "prioritized"  # or "uniform"
 
     def __str__(self) -> str:
         return f"{self.plan}/{self.variant}, seed {self.seed}"
@@ -77,11 +82,9 @@ def make_training(plan: str, variant: str, seed: int, changes: Mapping[str, Any]
 
 def check(training: Training) -> None:
     """Raise ValueError where a setting is not allowed, before anything is trained."""
-    if training.learner not in LEARNERS:
-        raise ValueError(f"learner is {training.learner!r}, and must be one of {LEARNERS}")
-    if training.blind not in ("", "actor", "critic"):
-        raise ValueError(f"blind is {training.blind!r}, and must be 'actor', 'critic' or ''")
-    require_known("replay", training.replay, ["prioritized", "uniform"])
+    for name, allowed in ALLOWED.items():
+        if (value := getattr(training, name)) not in allowed:
+            raise ValueError(f"{name} is {value!r}, and must be one of {allowed}")
     for name in ("arms", "episodes", "reward_every"):
         if getattr(training, name) < 1:
             raise ValueError(f"{name} is {getattr(training, name)}, and must be at least 1")

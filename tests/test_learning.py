@@ -203,10 +203,8 @@ def test_what_decides_are_means_over_at_least_twenty_arms(notebook, arms, few):
     ],
 )
 def test_learning_ends_in_equal_steps(notebook, scores, threshold, episodes, expected):
-    settings, found = (
-        notebook.Hyperparameters(anneal_episodes=episodes, noise_schedule="constant"),
-        [],
-    )
+    settings = notebook.Hyperparameters(anneal_episodes=episodes, noise_schedule="constant")
+    found = []
     for k in range(1, len(scores) + 1):
         found.append(schedules_after(notebook, settings, scores[:k], threshold).anneal_factor())
     assert found == pytest.approx(expected)

@@ -14,6 +14,7 @@ import logging
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -33,6 +34,8 @@ OPTIONS = "--engine checked --kernel python3 --stdout-file - --progress-bar --lo
 class Checked(NBClientEngine):
     """Papermill's engine, which knows the parameters' names and values."""
 
+    folder: Path  # where scores and weights go
+
     @classmethod
     def execute_notebook(cls, nb: Any, *others: Any, **options: Any) -> Any:
         """As papermill's.
@@ -46,7 +49,7 @@ class Checked(NBClientEngine):
         check_parameters(values)
         make_settings(definitions().Hyperparameters, values["preset"], values["overrides"])
         place = PROJECT / values["out_dir"] if values["train"] else CHECKPOINTS
-        print("scores and weights:", run_folder(place, values["preset"], values["seed"]))
+        cls.folder = run_folder(place, values["preset"], values["seed"])
         options["progress_bar"] = {"disable": None}  # in a terminal alone
         quiet = ["--IPKernelApp.log_level=50"]
         return super().execute_notebook(nb, *others, extra_arguments=quiet, **options)
@@ -64,11 +67,12 @@ def main(arguments: list[str]) -> None:
         stopped = "Stopped."
     except PapermillExecutionError as error:
         stopped = f"It stopped at an error, {error.ename}: {error.evalue}"
-    except (click.ClickException, OSError, ValueError) as error:
+    except (click.ClickException, ImportError, OSError, ValueError) as error:
         stopped = f"make run: {getattr(error, 'message', None) or error}"
     if output.exists():
         page, _ = HTMLExporter(embed_images=True).from_filename(str(output))
         output.with_suffix(".html").write_text(page, encoding="utf-8")
+        print(f"\nscores and weights: {Checked.folder}")
         print(f"executed notebook:  {output}")
         print(f"the same as a page: {output.with_suffix('.html').as_uri()}")
     sys.exit(stopped)

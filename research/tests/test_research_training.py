@@ -135,7 +135,7 @@ def test_a_killed_worker_loses_nothing_and_what_fails_is_told(tmp_path, capsys):
         with runner.connect(address) as client:
             client.wait_for_workers(2, timeout=60)
             pids = client.run(os.getpid)
-            assert runner.run([*good, bad], train, keep, address) == 1
+            assert runner.run([*good, bad], keep, address) == 1
             assert len(client.scheduler_info()["workers"]) == 1
     finally:
         for process in processes:

@@ -10,7 +10,6 @@ from PIL import Image
 from reacher.render import ArmRenderer
 
 COLORS = 100  # of a moving picture, at most
-GOAL_SIZE = 5.0  # diameter, m
 
 
 def moving_arms(
@@ -33,7 +32,8 @@ def moving_arms(
 def drawn_arms(frames: Sequence[np.ndarray], width: int) -> list[np.ndarray]:
     """Pictures (height, width, 3) uint8 of observations (arms, 33); up to five arms in a row."""
     arms = len(frames[0])
-    renderer = ArmRenderer(arms, GOAL_SIZE, width, round(width * (0.2 if 1 < arms <= 5 else 0.55)))
+    height = round(width * (0.2 if 1 < arms <= 5 else 0.55))
+    renderer = ArmRenderer(arms, width=width, height=height)
     pictures = [renderer.frame(observations) for observations in frames]
     renderer.close()
     return pictures

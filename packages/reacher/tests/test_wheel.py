@@ -23,7 +23,7 @@ for env in (env, gymnasium.make_vec("reacher/Reacher-v0", num_envs=1)):
     env.step(env.action_space.sample())
 import reacher
 for module in pkgutil.walk_packages(reacher.__path__, "reacher."):
-    if not module.name.startswith("reacher.unity"):
+    if not module.name.startswith(("reacher.unity", "reacher.moving")):
         importlib.import_module(module.name)
 print(reacher.__file__)
 """

@@ -23,7 +23,7 @@ CHECKPOINTS = Path(__file__).parents[3] / "checkpoints"
 
 @pytest.fixture(scope="module")
 def content():
-    """The page of an actor after two episodes and of the best one."""
+    """The page of a stored run: its actors after some episodes, and the best."""
     return watch_page(CHECKPOINTS / "whole" / "seed0")
 
 
