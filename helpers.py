@@ -37,16 +37,8 @@ from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.results import moving_average, read_scores, solved_at
-from tutorial.run import load_network, load_run, open_evaluation, run_folder, training_run
+from tutorial.run import load_network, load_run, run_folder, training_options, training_run
 from tutorial.settings import Settings, check_parameters, make_settings, setting
-
-
-def training_options(preset: str, seed: int, env_location: str, num_agents: int) -> dict[str, Any]:
-    """Options of `training_run`, by the notebook's parameters."""
-    metadata = {"preset": preset, "seed": seed, "env_location": env_location}
-    metadata["num_agents"] = num_agents
-    evaluation = open_evaluation(env_location, num_agents)
-    return {"metadata": metadata, "evaluation": evaluation}
 
 
 def require_finite(what: str, values: np.ndarray) -> None:

@@ -41,7 +41,7 @@ def sweep(options: Options) -> int:
     variants = read_plan(options.name, folder)
     print(tables.means_table(Plan("", measure=Measure("score")), variants))
     curves = {name: (one["episode"][0], one["score"]) for name, one in variants.items()}
-    figure = plot_with_and_without(curves, "training score")
+    figure = plot_with_and_without(curves)
     figure.savefig(folder / options.name / "curves.png", dpi=110)
     print(f"results and curves.png are in {folder / options.name}")
     return failed

@@ -24,7 +24,7 @@ from tutorial import notebook
 from tutorial.environments import open_environment
 from tutorial.paths import CHECKPOINTS
 from tutorial.randomness import seed_everything
-from tutorial.run import load_run, open_evaluation, run_folder
+from tutorial.run import EVALUATION_SEED, Evaluation, load_run, run_folder
 from tutorial.settings import make_settings
 
 NETWORKS = {"default": "noisy_networks", "whole": "whole_networks"}
@@ -47,7 +47,8 @@ def train(name: str, seed: int, episodes: int = EPISODES, checkpoints: Path = CH
     environment = open_environment("", ARMS, seed)
     generator = seed_everything(seed)
     agent = cells.Agent(settings, generator, notebook.learner_with(NETWORKS[name]))
-    options = {"metadata": metadata, "evaluation": open_evaluation("", ARMS)}
+    evaluation = Evaluation(open_environment("", ARMS, EVALUATION_SEED))
+    options = {"metadata": metadata, "evaluation": evaluation}
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import helpers
 import small_training
 from reacher import ReacherVectorEnv
 from reacher.episode import evaluate_policy
@@ -85,7 +86,8 @@ def test_evaluations_stand_beside_the_scores_and_change_nothing(small, tmp_path)
 
 
 def test_a_unity_build_gives_no_evaluation(capsys):
-    assert run.open_evaluation("some/Reacher.x86_64", 2) is None
+    assert helpers.training_options("default", 0, "", 2)["evaluation"].environment.num_envs == 2
+    assert "evaluation" not in helpers.training_options("default", 0, "some/Reacher.x86_64", 2)
     assert "no evaluation beside the training: a Unity build" in capsys.readouterr().out
 
 

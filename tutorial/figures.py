@@ -54,10 +54,10 @@ def band(axes: Axes, x: np.ndarray, curves: ArrayLike, color: str, label: str) -
     axes.plot(x, means, color=color, linewidth=2, label=label)
 
 
-def threshold_line(axes: Axes, reward_threshold: float = SOLVED_SCORE) -> None:
+def threshold_line(axes: Axes) -> None:
     """The dashed line of the score that counts as solved, with a name for a legend."""
-    label = f"solved: an average of {reward_threshold:g}"
-    axes.axhline(reward_threshold, color="0.4", linestyle="--", linewidth=1, label=label)
+    label = f"solved: an average of {SOLVED_SCORE:g}"
+    axes.axhline(SOLVED_SCORE, color="0.4", linestyle="--", linewidth=1, label=label)
 
 
 def name_curves(axes: Axes) -> None:
@@ -66,25 +66,18 @@ def name_curves(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def plot_with_and_without(
-    curves: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    label: str,
-    reward_threshold: float | None = None,
-) -> Figure:
-    """Learning curves of agents with and without something, with 95 % intervals.
+def plot_with_and_without(curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
+    """Training scores of agents with and without something, with 95 % intervals.
 
     Args:
         curves: by name the episodes (k,) and the scores (seeds, k).
-        label: of the axis of scores.
-        reward_threshold: the score that counts as solved; None: no line.
     """
     figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
     colors = itertools.cycle(PALETTE)
     for (name, (episodes, scores)), color in zip(curves.items(), colors, strict=False):
         band(axes, episodes, scores, color, name)
-    if reward_threshold is not None:
-        threshold_line(axes, reward_threshold)
-    axes.set(xlabel="episode", ylabel=label, ylim=(0, 41))
+    threshold_line(axes)
+    axes.set(xlabel="episode", ylabel="training score", ylim=(0, 41))
     name_curves(axes)
     return figure
 

@@ -84,15 +84,18 @@ class Evaluation:
         return evaluate_policy(self.environment, policy)
 
 
-def open_evaluation(location: str | os.PathLike = "", num_agents: int = 20) -> Evaluation | None:
-    """An evaluation on the embedded arms after every fifth episode.
+def training_options(preset: str, seed: int, env_location: str, num_agents: int) -> dict[str, Any]:
+    """Options of `training_run`, by the notebook's parameters.
 
-    None for a Unity build, which cannot go back to its beginning; a line says so.
+    No evaluation beside a Unity build, which cannot go back to the same goals; a line says so.
     """
-    if str(location):
+    metadata = {"preset": preset, "seed": seed, "env_location": env_location}
+    metadata["num_agents"] = num_agents
+    if env_location:
         print("no evaluation beside the training: a Unity build cannot go back to the same goals")
-        return None
-    return Evaluation(open_environment("", num_agents, EVALUATION_SEED))
+        return {"metadata": metadata}
+    evaluation = Evaluation(open_environment("", num_agents, EVALUATION_SEED))
+    return {"metadata": metadata, "evaluation": evaluation}
 
 
 @dataclass
