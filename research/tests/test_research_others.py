@@ -143,6 +143,23 @@ def test_what_is_added_first_is_what_scipy_says():
         assert line in page
 
 
+def test_phases_beside_a_tuned_plain_agent_are_what_scipy_says():
+    page = (PROJECT / "research" / "ingredients.md").read_text()
+    tuning, found = (scores_of(plan, range(1, 11)) for plan in ("plain_tuning", "plain_tuned"))
+    best = max(tuning, key=lambda name: tuning[name].mean())
+    assert PLANS["plain_tuned"].variants["tuned"] == PLANS["plain_tuning"].variants[best]
+    told = "has {} points", "(`plain_tuning`) {}", "decision have {}", "and phases {}"
+    for values, words in zip(
+        map(found.get, ("plain", "tuned", "four", "phases")), told, strict=True
+    ):
+        low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
+        assert words.format(f"{values.mean():.1f}") + f" ({low:.1f} to {high:.1f})" in page
+    for one, other, words in ("phases", "tuned", "have {}"), ("phases", "four", "differ by {}"):
+        ends = stats.ttest_ind(found[one], found[other], equal_var=False).confidence_interval()
+        gain = found[one].mean() - found[other].mean()
+        assert words.format(f"{gain:.1f} ({ends.low:.1f} to {ends.high:.1f})") in page
+
+
 def test_noise_and_trace_of_a_late_pay_are_what_scipy_says():
     page = (PROJECT / "research" / "ingredients.md").read_text()
     last = scores_of("pay_noise", (10, 12, 14), "evaluation")
