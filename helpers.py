@@ -32,19 +32,13 @@ from reacher_page.live import live_arms, show_agent
 from tutorial import exercises, figures, results
 
 # Settings, the training and its files
-from tutorial.environments import Task, open_environment, task_of, what_followed
+from tutorial.environments import Task, open_environment, require_finite, task_of, what_followed
 from tutorial.notebook import definitions, learner_with
 from tutorial.paths import CHECKPOINTS, PROJECT
 from tutorial.randomness import seed_everything, versions
 from tutorial.results import moving_average, read_scores, solved_at
 from tutorial.run import load_network, load_run, run_folder, training_options, training_run
 from tutorial.settings import Settings, check_parameters, make_settings, setting
-
-
-def require_finite(what: str, values: np.ndarray) -> None:
-    """Raise FloatingPointError if one of the values is NaN or infinite."""
-    if not np.isfinite(values).all():
-        raise FloatingPointError(f"{what} is not finite")
 
 
 def new_agent(preset: str = "default", seed: int = 0, networks: str = "noisy_networks") -> Any:

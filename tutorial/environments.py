@@ -65,11 +65,6 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     num_envs = integer("num_agents", num_envs, 1, MAX_AGENTS)
     seed = integer("seed", seed, 0, MAX_SEED)
 
-    def finite(what: str, value: Any) -> Any:
-        if not np.isfinite(value).all():
-            raise FloatingPointError(f"{env_id}: the {what} is {value}, not finite")
-        return value
-
     class Ending(gymnasium.Wrapper):
         def step(self, action: Any) -> Any:
             answer = super().step(action)
@@ -80,7 +75,9 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
 
     def fitting(env: Any) -> Any:
         require_spaces(env_id, env.action_space, env.observation_space)
-        seen, earned = partial(finite, "observation"), partial(finite, "reward")
+        seen, earned = (
+            partial(require_finite, f"{env_id}: the {part}") for part in ("observation", "reward")
+        )
         env = wrappers.DtypeObservation(Ending(env), np.float32)
         env = wrappers.TransformReward(wrappers.TransformObservation(env, seen, None), earned)
         return wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
@@ -104,6 +101,13 @@ def open_gymnasium(env_id: str, num_envs: int = 1, seed: int = 0) -> VectorEnv:
     seeds = np.random.SeedSequence(seed).generate_state(num_envs)
     copies.reset(seed=seeds.tolist())
     return copies
+
+
+def require_finite(what: str, values: Any) -> Any:
+    """The values, or FloatingPointError if one of them is NaN or infinite."""
+    if not np.isfinite(values).all():
+        raise FloatingPointError(f"{what} is not finite: {values}")
+    return values
 
 
 def require_spaces(env_id: str, actions: Any, observations: Any) -> None:
