@@ -27,6 +27,12 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin
 ifneq ($(filter-out PYTHON OPTIONS,$(GIVEN)),)
 $(error $(filter-out PYTHON OPTIONS,$(GIVEN)) is no option of make: try OPTIONS="-p NAME VALUE")
 endif
+ifeq ($(origin PYTHON),command line)
+OTHER := $(shell test ! -e $(PY) || test "`$(PY) -V`" = "`$(PYTHON) -V`" || $(PY) -V)
+ifneq ($(OTHER),)
+$(error .venv has $(OTHER): remove the folder .venv before PYTHON=$(PYTHON))
+endif
+endif
 
 .PHONY: help run demo lab watch site pictures test lint
 help:

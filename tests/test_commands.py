@@ -95,7 +95,7 @@ def test_the_page_is_written_whatever_a_reader_put_into_the_notebook(make_run, t
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a process")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, number):
+def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, capsys, number):
     before = signal.getsignal(signal.SIGTERM)
     cells = [
         "import os, signal, time; print('now')",
@@ -103,6 +103,7 @@ def test_ctrl_c_and_sigterm_leave_what_was_printed(make_run, tmp_path, number):
         f"for _ in range(20): os.kill(os.getppid(), signal.{number}); time.sleep(15)",
     ]
     assert make_run(cells) == ("Stopped.", "now\n")
+    assert "scores and weights" not in capsys.readouterr().out  # there may be none
     signal.signal(signal.SIGTERM, before)
     assert "now" in next(tmp_path.glob("run_*.html")).read_text()
 
@@ -146,8 +147,12 @@ def test_make_installs_what_has_changed_and_names_an_unsuitable_python(tmp_path)
     (tmp_path / "old").chmod(0o755)
     done = make("run PYTHON=./old", cwd=tmp_path)
     assert "Python 3.10 found, 3.11 to 3.14 needed" in done.stderr and done.returncode
-    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "requirements.ready").touch()
     assert "pip" not in make("-n run", cwd=tmp_path).stdout
+    (tmp_path / ".venv" / "bin" / "python").write_text("#!/bin/sh\necho Python 3.9.1\n")
+    (tmp_path / ".venv" / "bin" / "python").chmod(0o755)
+    done = make("-n run PYTHON=python3", cwd=tmp_path)
+    assert ".venv has Python 3.9.1: remove the folder" in done.stderr and done.returncode
     os.utime(tmp_path / "requirements.txt", (2**32, 2**32))
     assert "install -r requirements.txt" in make("-n run", cwd=tmp_path).stdout

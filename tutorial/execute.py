@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> None:
     if output.exists():
         page, _ = HTMLExporter(embed_images=True).from_filename(str(output))
         output.with_suffix(".html").write_text(page, encoding="utf-8")
-        print(f"\nscores and weights: {Checked.folder}")
+        print("" if stopped else f"\nscores and weights: {Checked.folder}")
         print(f"executed notebook:  {output}")
         print(f"the same as a page: {output.with_suffix('.html').as_uri()}")
     sys.exit(stopped)
