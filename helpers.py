@@ -41,16 +41,11 @@ from tutorial.run import load_network, load_run, run_folder, training_options, t
 from tutorial.settings import Settings, check_parameters, make_settings, setting
 
 
-def new_agent(preset: str = "default", seed: int = 0, networks: str = "noisy_networks") -> Any:
-    """An untrained agent of the notebook's cells, with networks of this function of theirs."""
-    cells = definitions()
-    settings = make_settings(cells.Hyperparameters, preset, {"engine": "torch"})
-    return cells.Agent(settings, seed_everything(seed), learner_with(networks))
-
-
 def quick_agent() -> Any:
-    """`new_agent` with mirrors and layer normalization, with which it learns in a few episodes."""
-    return new_agent(networks="whole_networks")
+    """An untrained agent of the cells, with mirrors and layer normalization: it learns soon."""
+    cells = definitions()
+    settings = cells.Hyperparameters(engine="torch")
+    return cells.Agent(settings, seed_everything(0), learner_with("whole_networks"))
 
 
 def share_of_threshold(scores: Sequence[float], threshold: float | None) -> float:

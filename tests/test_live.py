@@ -17,7 +17,7 @@ from tutorial.paths import NOTEBOOK, PROJECT
 CELL = """
 import helpers
 
-agent = helpers.new_agent()
+agent = helpers.quick_agent()
 with helpers.live_arms(3) as after_episode:
     for scores in ([1.0], [1.0, 2.5]):
         after_episode(agent, scores)

@@ -1,7 +1,4 @@
-"""Packages import one another in one direction; cells import `helpers` alone; one version.
-
-Tests are collected where there is nothing that only Unix has, as on Windows.
-"""
+"""Packages import one another in one direction; cells import `helpers` alone; one version."""
 
 import ast
 import os
@@ -49,28 +46,3 @@ def test_the_cells_import_what_is_ours_from_helpers_alone():
     source = "\n".join(code_cells())
     imported = re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)
     assert {*imported} & {name.removesuffix(".py") for name in MAY_IMPORT} == {"helpers"}
-
-
-def at_import(node):
-    """The nodes that run when a module is imported."""
-    yield node
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        parts = [*node.args.defaults, *getattr(node, "decorator_list", ())]
-    else:
-        parts = ast.iter_child_nodes(node)
-    for part in parts:
-        yield from at_import(part)
-
-
-def test_nothing_that_only_unix_has_is_needed_to_collect():
-    """So that on Windows whatever can run does."""
-    unix = {*"resource termios tty pty fcntl syslog grp pwd SIGKILL SIGSTOP SIGCONT".split()}
-    unix |= {*"SIGXFSZ SIGALRM setitimer ITIMER_VIRTUAL fork forkserver".split()}
-    files = [x for x in PROJECT.rglob("*.py") if ".venv" not in x.parts]
-    assert len(files) > 100
-    for path in files:
-        found = set()
-        for node in at_import(ast.parse(path.read_text(encoding="utf-8"))):
-            found |= {alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")}
-            found |= {getattr(node, name, None) for name in ("attr", "module", "value")} & unix
-        assert not found & unix, f"{path.relative_to(PROJECT)}: {found & unix}"
