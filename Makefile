@@ -60,7 +60,7 @@ pictures:
 	$(PY) -m doc.pictures
 test:  # all but those of research, on all cores, each file on one; threads would only wait
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -rs -n logical --dist loadfile --no-loadscope-reorder \
-	    --nbval-lax --nbval-current-env --nbval-cell-timeout=600 Continuous_Control.ipynb tests packages $(OPTIONS)
+	    --nbval-lax --nbval-current-env --nbval-cell-timeout=600 Continuous_Control.ipynb $(OPTIONS) tests packages
 lint:
 	$(PY) -m ruff check . $(OPTIONS)
 	$(PY) -m ruff format --check -q .
@@ -69,12 +69,12 @@ lint:
 NEEDED = import sys; found = sys.version_info[:2]; (3, 11) <= found <= (3, 14) or sys.exit( \
     "Python %d.%d found, 3.11 to 3.14 needed; choose one by make PYTHON=python3.12" % found)
 .venv/requirements-dev.ready: .venv/requirements.ready
-.venv/%.ready: %.txt $(wildcard packages/*/pyproject.toml)
+.venv/%.ready: %.txt $(wildcard packages/*/pyproject.toml)  # most modules are never imported, so not compiled
 	@test -e $(PY) || $(PYTHON) -c '$(NEEDED)'
 	@echo "installing into .venv, 2.4 GB: two to four minutes"
 	@test -e .venv/bin/pip || $(PYTHON) -m venv .venv
-	@test `uname` != Linux || $(INSTALL) -q --no-deps --retries 0 --timeout 10 --index-url $(CPU) \
+	@test `uname` != Linux || $(INSTALL) -q --no-deps --no-compile --retries 0 --timeout 10 --index-url $(CPU) \
 	    `grep -o '^torch==[0-9.]*' requirements.txt` 2> /dev/null || true
-	$(INSTALL) -r $<
+	$(INSTALL) -r $< --no-compile
 	$(INSTALL) --no-deps unityagents==0.4.0
 	@touch $@
