@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from research import fidelity, runner, tables
-from research.bugs import BUGS
+from research.bugs import BUGS, plot_bugs
 from research.plans import PLANS, Measure, Plan
 from research.training import Training, make_training
-from tutorial.figures import plot_bugs, plot_with_and_without
+from tutorial.figures import plot_with_and_without
 from tutorial.paths import DOC, RUNS, plan_folder
 from tutorial.results import read_plan
 

@@ -14,13 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import nn
 from torch.nn import functional as F
 
+from tutorial.figures import BLUE, threshold_line
 from tutorial.notebook import load_definitions
 from tutorial.paths import NOTEBOOK
+from tutorial.results import Variant
 
 
 @dataclass(frozen=True)
@@ -227,3 +231,36 @@ def cells_with(name: str) -> Any:
         for place, change in bug.classes.items():
             setattr(cells, place, type(place, (change, getattr(cells, place)), {}))
     return cells
+
+
+def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
+    """Training scores of variants, one panel each, over the range of the runs of `default`.
+
+    Args:
+        variants: of the plan `bugs`, as `read_plan` returns them.
+        titles: of the panels by variant, in their order.
+    """
+    columns, rows = 3, -(-len(titles) // 3)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
+    )
+    episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
+    for axes in panels.flat[len(titles) :]:
+        axes.axis("off")
+    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
+        axes.fill_between(
+            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range without a bug"
+        )
+        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
+        threshold_line(axes)
+        axes.set_title(title, fontsize=9)
+        ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick <= episodes[-1]]
+        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
+        axes.set_xticks(ticks, ticks)
+        axes.minorticks_off()
+        axes.tick_params(labelbottom=True)
+    handles = panels.flat[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
+    figure.supxlabel("episode", fontsize=10)
+    figure.supylabel("training score (sum of rewards)", fontsize=10)
+    return figure

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from reacher.episode import Policy, rollout
 from reacher.moving import moving_arms
-from tutorial.results import SOLVED_SCORE, Variant, mean_interval, moving_average
+from tutorial.results import SOLVED_SCORE, gain, mean_interval, moving_average
 
 # The color-blind can tell these apart (Okabe and Ito, 2008).
 PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -125,21 +125,25 @@ def show_swing(environment: Any, policy: Policy) -> None:
 
 
 def plot_gains(
-    gains: Mapping[str, tuple[float, float, float]], dots: Mapping[str, np.ndarray], label: str
+    panels: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]], level: float = 0.95
 ) -> Figure:
-    """A row for each name in dots, which are (seeds,), and its gain, if it has one; by mean."""
-    figure, axes = plt.subplots(figsize=(6.5, 2.9), layout="constrained")
-    axes.axvline(0, color="0.4", linestyle="--", linewidth=1)
-    names = sorted(dots, key=lambda name: dots[name].mean())
-    for height, name in enumerate(names):
-        spread = height + np.linspace(-0.25, 0.25, len(dots[name]))  # so that no dot hides another
-        axes.plot(dots[name], spread, ".", color=BLUE, markersize=4, alpha=0.4)
-        if name in gains:
-            gain, *interval = gains[name]
-            axes.plot(interval, [height, height], color=BLUE, linewidth=2)
-            axes.plot(gain, height, "o", color=BLUE)
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel=label)
+    """How much larger one group of seeds is than another: means, intervals, and single seeds.
+
+    Args:
+        panels: by title the two groups (seeds,) of each row by its name, from top to bottom.
+    """
+    names = [*dict.fromkeys(name for rows in panels.values() for name in rows)][::-1]
+    options: Any = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
+    figure, [row] = plt.subplots(1, len(panels), figsize=(9, 1.2 + 0.22 * len(names)), **options)
+    for axes, (title, rows) in zip(row, panels.items(), strict=True):
+        axes.axvline(0, color="0.4", linestyle="--", linewidth=1)
+        for name, (one, other) in rows.items():
+            height, (middle, *ends) = names.index(name), gain(one, other, level)
+            spread = height + np.linspace(-0.25, 0.25, len(one))  # so that no dot hides another
+            axes.plot(one - other.mean(), spread, ".", color=BLUE, markersize=4, alpha=0.4)
+            axes.plot(ends, [height, height], color=BLUE, linewidth=2)
+            axes.plot(middle, height, "o", color=BLUE)
+        axes.set(title=title, xlabel="gain in points", yticks=range(len(names)), yticklabels=names)
     return figure
 
 
@@ -203,38 +207,4 @@ def plot_one_decision(
         axes.set(title=title, xlabel="torque")
     panels[0].set_ylabel("value")
     panels[-1].legend(frameon=False, fontsize=8, loc="lower center")
-    return figure
-
-
-def plot_bugs(variants: Mapping[str, Variant], titles: Mapping[str, str]) -> Figure:
-    """Training scores of variants, one panel each, over the range of the runs of `default`.
-
-    Args:
-        variants: of the plan `bugs` or `quiz`, as `read_plan` returns them.
-        titles: of the panels by variant, in their order.
-    """
-    columns = 2 if len(titles) == 4 else 3
-    rows = -(-len(titles) // columns)
-    figure, panels = plt.subplots(
-        rows, columns, figsize=(9, 2.3 * rows), sharex=True, sharey=True, layout="constrained"
-    )
-    episodes, base = variants["default"]["episode"][0], variants["default"]["score"]
-    for axes in panels.flat[len(titles) :]:
-        axes.axis("off")
-    for axes, (name, title) in zip(panels.flat, titles.items(), strict=False):
-        axes.fill_between(
-            episodes, base.min(axis=0), base.max(axis=0), color="0.85", label="range without a bug"
-        )
-        axes.plot(episodes, variants[name]["score"].T, color=BLUE, linewidth=0.8)
-        threshold_line(axes)
-        axes.set_title(title, fontsize=9)
-        ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick <= episodes[-1]]
-        axes.set(xscale="log", xlim=(1, episodes[-1]), ylim=(0, 41))
-        axes.set_xticks(ticks, ticks)
-        axes.minorticks_off()
-        axes.tick_params(labelbottom=True)
-    handles = panels.flat[0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=8)
-    figure.supxlabel("episode", fontsize=10)
-    figure.supylabel("training score (sum of rewards)", fontsize=10)
     return figure

@@ -101,6 +101,12 @@ def gain(
     return float(np.mean(one) - np.mean(other)), float(interval.low), float(interval.high)
 
 
+def gain_line(name: str, one: np.ndarray, other: np.ndarray, level: float = 0.95) -> str:
+    """A `gain`, its interval and the seeds of the first group, as a line of a table."""
+    middle, low, high = gain(one, other, level)
+    return f"{name:32} {middle:+5.1f} points, {low:5.1f} to {high:4.1f}, {len(one)} seeds"
+
+
 def as_markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the cells of its head and of its lines are text."""
     first, *others = (f"| {' | '.join(cells)} |" for cells in (head, *lines))

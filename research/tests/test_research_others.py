@@ -17,6 +17,7 @@ from tutorial.paths import PROJECT, plan_folder
 from tutorial.results import mean_interval
 
 RESULTS = PROJECT / "research" / "results"
+INGREDIENTS = (PROJECT / "research" / "ingredients.md").read_text()
 UNITY = PROJECT.parent / "shared" / "unity_policies"
 
 
@@ -81,15 +82,13 @@ def test_numbers_of_pages_that_no_table_prints():
     def values(plan, name):
         return PLANS[plan].values(name, tables.read(plan)[name])
 
-    page = (PROJECT / "research" / "ingredients.md").read_text()
     noisy = [
         values("three", f"n_{n}_prioritized_noisy") - values("three", f"n_{n}_prioritized_plain")
         for n in (1, 3)
     ]
     mean, low, high = mean_interval(np.mean(noisy, axis=0))
-    assert f"and {mean:.1f} in another (`three`, {low:.1f} to {high:.1f})" in page
-    assert f"| +5.0 or {mean:.1f} |" in page
-    assert f"| the actor alone sees them | {values('late_sight', 'actor').mean():.1f} |" in page
+    assert f"and {mean:.1f} in another (`three`, {low:.1f} to {high:.1f})" in INGREDIENTS
+    assert f"| +5.0 or {mean:.1f} |" in INGREDIENTS
     ended = values("end_of_learning", "default").mean()
     page = (PROJECT / "research" / "comparisons.md").read_text()
     assert f"`default` 128 have {ended:.2f} points" in page
@@ -106,10 +105,20 @@ def scores_of(plan, episodes, column="score"):
     return found
 
 
+def told(values):
+    """A mean and its interval."""
+    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+    return f"{values.mean():.1f} ({low:.1f} to {high:.1f})"
+
+
+def gained(one, other, sign="+"):
+    """A difference of means and its interval."""
+    ends = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    return f"{one.mean() - other.mean():{sign}.1f} ({ends.low:.1f} to {ends.high:.1f})"
+
+
 def test_what_is_added_first_is_what_scipy_says():
-    page = (PROJECT / "research" / "ingredients.md").read_text()
     early, late = (scores_of("spine", range(*ends)) for ends in ((1, 11), (11, 16)))
-    base = early["none"]
     for variant, name in {
         "plain": "plain DDPG",
         "none": "phases of forty gradient steps",
@@ -132,46 +141,41 @@ def test_what_is_added_first_is_what_scipy_says():
         "both_npx": "both, all three",
     }.items():
         values = early[variant]
-        low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
         assert len(values) == (30 if variant in ("none", "n", "np", "npx") else 12)
-        line = f"| {name} | {values.mean():.1f} ({low:.1f} to {high:.1f}) | "
-        if variant != "none":
-            ends = stats.ttest_ind(values, base, equal_var=False).confidence_interval()
-            gain = values.mean() - base.mean()
-            line += f"{gain:+.1f} ({ends.low:.1f} to {ends.high:.1f})"
-        line += f" | {late[variant].mean():.1f} |"
-        assert line in page
+        gain = "" if variant == "none" else gained(values, early["none"])
+        line = f"| {name} | {told(values)} | {gain} | {late[variant].mean():.1f} |"
+        assert line in INGREDIENTS
+
+
+def test_the_trial_of_late_pay_is_what_scipy_says():
+    """Rows are in the order of the plan."""
+    final = scores_of("late", (10, 12, 14), "evaluation")
+    rows = INGREDIENTS.partition("| changed |")[2].splitlines()[2:]
+    for variant, row in zip(PLANS["late"].variants, rows, strict=False):
+        gain = "" if variant == "none" else gained(final[variant], final["none"])
+        assert f" | {told(final[variant])} | {gain}" in row
+    for pair in PLANS["late"].secondary.values():
+        assert gained(*map(final.get, pair)) in INGREDIENTS
 
 
 def test_phases_beside_a_tuned_plain_agent_are_what_scipy_says():
-    page = (PROJECT / "research" / "ingredients.md").read_text()
     tuning, found = (scores_of(plan, range(1, 11)) for plan in ("plain_tuning", "plain_tuned"))
     best = max(tuning, key=lambda name: tuning[name].mean())
     assert PLANS["plain_tuned"].variants["tuned"] == PLANS["plain_tuning"].variants[best]
-    told = "has {} points", "(`plain_tuning`) {}", "decision have {}", "and phases {}"
-    for values, words in zip(
-        map(found.get, ("plain", "tuned", "four", "phases")), told, strict=True
-    ):
-        low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
-        assert words.format(f"{values.mean():.1f}") + f" ({low:.1f} to {high:.1f})" in page
-    for one, other, words in ("phases", "tuned", "have {}"), ("phases", "four", "differ by {}"):
-        ends = stats.ttest_ind(found[one], found[other], equal_var=False).confidence_interval()
-        gain = found[one].mean() - found[other].mean()
-        assert words.format(f"{gain:.1f} ({ends.low:.1f} to {ends.high:.1f})") in page
+    words = "has {}", "(`plain_tuning`) {}", "decision have {}", "and phases {}"
+    for name, each in zip(("plain", "tuned", "four", "phases"), words, strict=True):
+        assert each.format(told(found[name])) in INGREDIENTS.replace(" points (", " (")
+    for other, words in ("tuned", "have {}"), ("four", "differ by {}"):
+        assert words.format(gained(found["phases"], found[other], "")) in INGREDIENTS
 
 
 def test_noise_and_trace_of_a_late_pay_are_what_scipy_says():
-    page = (PROJECT / "research" / "ingredients.md").read_text()
     last = scores_of("pay_noise", (10, 12, 14), "evaluation")
     last |= scores_of("pay_trace", (10, 12, 14), "evaluation")
-    told = "have {} points ({})", "paid at once {} ({})", "paid late {} ({})", "{} points ({}), *"
-    for name, words in zip(("noisy_pay", "at_once", "late", "lagged"), told, strict=True):
-        mean, error = last[name].mean(), stats.sem(last[name])
-        low, high = stats.t.interval(0.95, 11, mean, error)
-        assert words.format(f"{mean:.1f}", f"{low:.1f} to {high:.1f}") in page
-    found = stats.ttest_ind(last["seen_last"], last["late"], equal_var=False)
-    ends, gain = found.confidence_interval(), last["seen_last"].mean() - last["late"].mean()
-    assert f"gains {gain:.1f} ({ends.low:.1f} to {ends.high:.1f}), not" in page
+    words = "have {}", "paid at once {}", "paid late {}", "{}, *"
+    for name, each in zip(("noisy_pay", "at_once", "late", "lagged"), words, strict=True):
+        assert each.format(told(last[name])) in INGREDIENTS.replace(" points (", " (")
+    assert f"gains {gained(last['seen_last'], last['late'], '')}, not" in INGREDIENTS
 
 
 def test_a_rounding_and_a_seed_are_what_scipy_says():
