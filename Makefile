@@ -69,12 +69,12 @@ lint:
 NEEDED = import sys; found = sys.version_info[:2]; (3, 11) <= found <= (3, 14) or sys.exit( \
     "Python %d.%d found, 3.11 to 3.14 needed; choose one by make PYTHON=python3.12" % found)
 .venv/requirements-dev.ready: .venv/requirements.ready
-.venv/%.ready: %.txt $(wildcard packages/*/pyproject.toml)  # most modules are never imported, so not compiled
+.venv/%.ready: %.txt $(wildcard packages/*/pyproject.toml)
 	@test -e $(PY) || $(PYTHON) -c '$(NEEDED)'
 	@echo "installing into .venv, 2.4 GB: two to four minutes"
 	@test -e .venv/bin/pip || $(PYTHON) -m venv .venv
-	@test `uname` != Linux || $(INSTALL) -q --no-deps --no-compile --retries 0 --timeout 10 --index-url $(CPU) \
+	@test `uname` != Linux || $(INSTALL) -q --no-deps --retries 0 --timeout 10 --index-url $(CPU) \
 	    `grep -o '^torch==[0-9.]*' requirements.txt` 2> /dev/null || true
-	$(INSTALL) -r $< --no-compile
+	$(INSTALL) -r $<
 	$(INSTALL) --no-deps unityagents==0.4.0
 	@touch $@

@@ -88,7 +88,6 @@ def test_numbers_of_pages_that_no_table_prints():
     ]
     mean, low, high = mean_interval(np.mean(noisy, axis=0))
     assert f"and {mean:.1f} in another (`three`, {low:.1f} to {high:.1f})" in INGREDIENTS
-    assert f"| +5.0 or {mean:.1f} |" in INGREDIENTS
     ended = values("end_of_learning", "default").mean()
     page = (PROJECT / "research" / "comparisons.md").read_text()
     assert f"`default` 128 have {ended:.2f} points" in page
@@ -118,7 +117,7 @@ def gained(one, other, sign="+"):
 
 
 def test_what_is_added_first_is_what_scipy_says():
-    early, late = (scores_of("spine", range(*ends)) for ends in ((1, 11), (11, 16)))
+    early = scores_of("spine", range(1, 11))
     for variant, name in {
         "plain": "plain DDPG",
         "none": "phases of forty gradient steps",
@@ -143,8 +142,7 @@ def test_what_is_added_first_is_what_scipy_says():
         values = early[variant]
         assert len(values) == (30 if variant in ("none", "n", "np", "npx") else 12)
         gain = "" if variant == "none" else gained(values, early["none"])
-        line = f"| {name} | {told(values)} | {gain} | {late[variant].mean():.1f} |"
-        assert line in INGREDIENTS
+        assert f"| {name} | {told(values)} | {gain} |" in INGREDIENTS
 
 
 def test_the_trial_of_late_pay_is_what_scipy_says():
