@@ -58,9 +58,9 @@ site:  # without a network; a link between pages that leads nowhere is an error
 	@echo "the site begins at $(CURDIR)/_site/html/index.html"
 pictures:
 	$(PY) -m doc.pictures
-test:  # all but those of research, on all cores, each file on one, long ones first; threads would only wait
+test:  # all but those of research, on all cores, each file on one; threads would only wait
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -rs -n logical --dist loadfile --no-loadscope-reorder \
-	    --nbval-lax --nbval-current-env --nbval-cell-timeout=600 Continuous_Control.ipynb $(OPTIONS) tests packages
+	    --nbval-lax --nbval-current-env --nbval-cell-timeout=600 Continuous_Control.ipynb tests packages $(OPTIONS)
 lint:
 	$(PY) -m ruff check . $(OPTIONS)
 	$(PY) -m ruff format --check -q .
