@@ -13,7 +13,6 @@ from test_machine import beside_pytorch, needs_node, node
 from test_page import run, show, text  # noqa: F401
 
 import helpers
-import torch_phases
 from browser import value, wait_for
 from reacher_page.learn import Batch, learning, learning_of, learning_page, random_batch, untrained
 from reacher_page.page import page, script
@@ -203,7 +202,7 @@ def test_noise_that_a_page_does_not_draw_is_named(notebook):
 @pytest.fixture
 def made(notebook, monkeypatch):
     """Makes an agent of these classes, with all settings; nobody needs its programs."""
-    monkeypatch.setattr(torch_phases, "export", lambda *given: {})
+    monkeypatch.setattr("torch_phases.program.export", lambda *given: {})
     settings = notebook.Hyperparameters(replay_capacity=50, engine="torch")
     learner = notebook.NoisyDDPG(*notebook.noisy_networks(settings), settings)
 

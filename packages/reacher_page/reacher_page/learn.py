@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import torch_phases
 from reacher.task import ACTION_SIZE
 from reacher_page.page import page
 from torch_phases.machine.build import HERE as MACHINE
@@ -76,6 +75,8 @@ def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
     Raises:
         ValueError: the learner has other arguments, or something cannot become a program.
     """
+    from torch_phases.program import export  # which needs Dynamo and JAX
+
     settings = {name: settings.get(name, value) for name, value in SETTINGS.items()}
     counts = {"act": ARMS, "td_errors": min(ARMS * int(settings["train_freq"]), MOST_ROWS)}
     size = sum(getattr(learner.actor, "noise_sizes", ()))  # how many numbers noisy layers take
@@ -93,7 +94,7 @@ def learning(learner: Any, settings: Mapping[str, Any] = SETTINGS) -> dict:
             raise ValueError(f"a page does not know the argument {odd[0]} of {method}")
         calls[method] = tuple(known[name] for name in names)
     return {
-        "programs": torch_phases.export(learner, calls),
+        "programs": export(learner, calls),
         "arms": ARMS,
         "settings": settings,
         "modules": [base64.b64encode((MACHINE / x).read_bytes()).decode() for x in VARIANTS],

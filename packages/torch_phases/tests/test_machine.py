@@ -20,8 +20,9 @@ import pytest
 import torch
 from torch import nn
 
-from torch_phases import export
+
 from torch_phases.machine import build
+from torch_phases.program import export
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")

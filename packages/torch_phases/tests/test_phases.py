@@ -109,11 +109,11 @@ def test_what_cannot_be_is_an_error_if_it_must_be():
 
 
 def test_the_first_step_is_compiled_and_checks_leave_no_trace(monkeypatch):
-    found, by_torch = [], torch_phases.Phases.by_torch
+    found, by_torch = [], torch_phases.compile.by_torch
     for steps in (0, 3):
         computed = []
         monkeypatch.setattr(
-            torch_phases.Phases, "by_torch", lambda *x: [computed.append(x), by_torch(*x)][1]
+            torch_phases.compile, "by_torch", lambda *x: [computed.append(x), by_torch(*x)][1]
         )
         monkeypatch.setattr(check.Schedule, "due", lambda *_, steps=steps: steps)
         fast = torch_phases.compile(Small())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from torch.utils._pytree import tree_leaves
 from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
-from torch_phases.to_jax import OPERATIONS
 from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, SIZES, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
@@ -42,10 +41,7 @@ def recorder_of(key: tuple, contents: Contents, arguments: tuple, anew: bool) ->
 class Recorder:
     """Recordings of one method of a class."""
 
-    rates: Sequence = ()  # tensors that stood for learning rates, and their groups
-
-    def __init__(self, name: str, has: Callable[[str], bool] = OPERATIONS.__contains__):
-        self.has = has
+    def __init__(self, name: str):
         self.wanted: Any = None  # the step, and the inputs of its graph
         self.is_new = False  # whether the call before was recorded
         self.codes: dict = {}  # of functions, as they were recorded
@@ -63,7 +59,7 @@ class Recorder:
             raise changed(*change)
         if not all(isinstance(x, torch.Tensor) for x in examples):  # a size that has changed
             raise Refused(*SIZES)
-        step = Step(module, examples, self.has)
+        step = Step(module, examples)
         grads = {id(x.grad) for x in examples if x.is_leaf and x.grad is not None}
         if any(id(examples[k]) in grads for k in step.used):
             raise Refused(*GRADIENT)
@@ -84,7 +80,7 @@ class Recorder:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
                 x.grad = torch.empty_like(x)
             begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
-            with private.settings(), opened(contents.optimizers) as self.rates:
+            with private.settings(), opened(contents.optimizers):
                 result = self.recorded(function, *arguments)
             if any(map(private.has_hooks, self.wanted[1])):
                 raise Refused(*HOOKS)
@@ -106,13 +102,9 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[list]:
-    """Optimizers as objects like any other: PyTorch's hide their steps from Dynamo.
-
-    Yields pairs of a tensor and of the group of parameters that has it as its learning rate.
-    """
+def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
+    """Optimizers as objects like any other: PyTorch's hide their steps from Dynamo."""
     with contextlib.ExitStack() as undone:
-        rates = []
         for each in optimizers:
             if private.optimizer_has_hooks(each):
                 raise Refused(*HOOKS)
@@ -123,9 +115,8 @@ def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[list]:
                 others: dict[str, Any] = dict.fromkeys({"foreach", "fused"} & group.keys(), False)
                 if isinstance(group.get("lr"), float):
                     others["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
-                    rates.append((others["lr"], group))
                 undone.callback(group.update, {name: group[name] for name in others})
                 group.update(others)
             kind: Any = type(each)
             each.__class__ = private.plain(kind)
-        yield rates
+        yield

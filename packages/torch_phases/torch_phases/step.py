@@ -30,8 +30,6 @@ class Step:
     Args:
         module: the graph.
         examples: its inputs.
-        has: whether an operation, by its name, stays; others are made of these where PyTorch knows
-            how.
 
     Attributes:
         inputs, results: nodes; a result may be None.
@@ -40,7 +38,7 @@ class Step:
         outputs: tensors that stand for the results, to find out what a method returns.
     """
 
-    def __init__(self, module: Any, examples: Sequence[torch.Tensor], has: Callable[[str], bool]):
+    def __init__(self, module: Any, examples: Sequence[torch.Tensor]):
         numbers_to_tensors(module.graph)
         module.recompile()
         copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
@@ -49,7 +47,7 @@ class Step:
                 whole = make_fx(Interpreter(module).run)(*copies)
             with torch.no_grad():  # and those in place become pure
                 pure = functionalize(Interpreter(whole).run, remove="mutations")
-                table = private.decompositions(has)
+                table = private.decompositions(OPERATIONS.__contains__)
                 self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
         nodes = self.graph.graph.nodes
         self.calls = [n for n in nodes if n.op == "call_function"]
@@ -59,7 +57,7 @@ class Step:
             if str(n.target) not in DRAWS or n.kwargs.get("generator"):
                 raise Refused(*words.RANDOM, code_of(n))
         others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
-        if missing := [n for n in others if not has(name_of(n.target))]:
+        if missing := [n for n in others if name_of(n.target) not in OPERATIONS]:
             names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
             what = f"uses {names}, not translated", ""
             raise Refused(*(words.PLACES if "index" in names else what), code_of(missing[0]))
@@ -73,23 +71,21 @@ class Step:
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phases: dict[tuple, Any] = {}
 
-    def needed(self, wanted: Sequence[int]) -> list[Any]:
-        """The nodes that tensors and these results need, each after those that it needs itself."""
-        kept = {self.results[k] for k in wanted} | {n for n in self.calls if is_written(n)}
-        for n in reversed(self.graph.graph.nodes):
-            if n in kept:
-                kept |= {*n.all_input_nodes}
-        return [n for n in self.graph.graph.nodes if n in kept]
+    def run(self, given: Sequence[Node], numbers: Sequence, wanted: Sequence[int]) -> tuple:
+        """One step in JAX: some of its results, and what it writes into inputs, by these.
 
-    def run(self, values: dict[Node, Any], wanted: Sequence[int], value_of: Callable) -> dict:
-        """One step, whose values are added to those of its inputs; what is written into these."""
-        new = {}
-        for n in self.needed(wanted):
-            if n not in values:
+        Args:
+            given: all inputs that are used.
+            numbers: theirs, and those of the draws.
+        """
+        values, new = dict(zip((*given, *self.draws), numbers, strict=True)), {}
+        for n in self.graph.graph.nodes:
+            if n.op in ("call_function", "get_attr") and n not in values:
                 values[n] = value_of(n, values)
             if is_written(n):
-                new[written_into(n)] = values[n]
-        return new
+                into = written_into(n)
+                new[into] = values[n].astype(values[into].dtype)
+        return [values[self.results[k]] for k in wanted], new
 
     def compiled(self, given: Sequence[Node], wanted: Sequence[int], room: int):
         """The phase of at most `room` steps, with some results, by what is given to it.
@@ -102,16 +98,12 @@ class Step:
             def body(k, carried):
                 before, results = carried
                 rows = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
-                numbers = *before, *others, *rows
-                values = dict(zip((*given, *self.draws), numbers, strict=True))
-                new = self.run(values, wanted, value_of)
-                after = [new[n].astype(x.dtype) for n, x in zip(given, before, strict=False)]
-                found = [values[self.results[k]] for k in wanted]
+                found, new = self.run(given, (*before, *others, *rows), wanted)
                 results = [
                     jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
                     for x, y in zip(results, found, strict=True)
                 ]
-                return after, results
+                return [new[n] for n in given[: len(before)]], results
 
             empty = [self.outputs[k] for k in wanted]
             results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]

@@ -65,6 +65,10 @@ def times(a, b):
     return jnp.where(b, a, a * 0) if is_bool(b) and not is_bool(a) else a * b
 
 
+def scaled(x, factor):
+    return x if factor == 1 else factor * x
+
+
 def is_bool(x):
     return getattr(x, "dtype", None) is not None and jnp.issubdtype(x.dtype, jnp.bool_)
 
@@ -146,8 +150,8 @@ OPERATIONS = {
 }
 OPERATIONS |= {name: getattr(operator, name) for name in "gt ge lt le eq ne neg".split()}
 OPERATIONS |= {
-    "add": lambda a, b, alpha=1: a + alpha * b,
-    "sub": lambda a, b, alpha=1: a - alpha * b,
+    "add": lambda a, b, alpha=1: a + scaled(b, alpha),
+    "sub": lambda a, b, alpha=1: a - scaled(b, alpha),
     "mul": times,
     "div": jnp.divide,
     "pow": power,
@@ -164,7 +168,7 @@ OPERATIONS |= {
     "_to_copy": typed,
     "mm": product,
     "bmm": jnp.matmul,
-    "addmm": lambda c, a, b, beta=1, alpha=1: beta * c + alpha * product(a, b),
+    "addmm": lambda c, a, b, beta=1, alpha=1: scaled(c, beta) + scaled(product(a, b), alpha),
     "sum": total,
     "mean": mean,
     "var": variance,
@@ -175,7 +179,7 @@ OPERATIONS |= {
     "min.dim": both(over(jnp.min), over(jnp.argmin)),
     "permute": jnp.transpose,
     "slice": lambda x, dim=0, *how: x[part(x, dim, *how)],
-    "select": lambda x, dim, k: jnp.take(x, k, axis=dim),
+    "select": lambda x, dim, k: jax.lax.index_in_dim(x, k, dim, False),
     "select_scatter": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
     "slice_scatter": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
     "split_with_sizes": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),

@@ -14,17 +14,15 @@ extern float math(int function, float x, float y);  // torch_phases/machine/mach
 enum { LONGEST = 2048, WIDEST = 8192 };  // sum of a product; row of numbers that lie apart
 static float *const memory = 0;
 static float panel[8 * LONGEST] __attribute__((aligned(16)));  // 8 columns of a product's right side
-static float rows[4][WIDEST] __attribute__((aligned(16)));
+static float rows[3][WIDEST] __attribute__((aligned(16)));
 
 // ------------------------------------------------------------------------------- number by number
 #define ELEMENTWISE(OP) \
-  OP(0, x) OP(1, x + y) OP(2, x - y) OP(3, x * y) OP(4, x / y) OP(5, SQRT(x)) \
-  OP(6, x + z * (y - x)) OP(7, x + u * (y * z)) OP(8, x + u * (y / z)) \
-  OP(9, SELECT(x <= 0, SPLAT(0), x)) OP(10, SELECT(x != 0, y, z)) \
-  OP(11, SELECT(y <= z, SPLAT(0), x)) OP(12, -x) OP(13, y - x) OP(14, x * (1 - y * y)) \
-  OP(15, MASK(x > 0) - MASK(x < 0)) OP(16, SELECT(x < 0, -x, x)) OP(17, SELECT(y < x, y, x)) \
-  OP(18, SELECT(y > x, y, x)) OP(19, MASK(x < y)) OP(20, MASK(x <= y)) OP(21, MASK(x > y)) \
-  OP(22, MASK(x >= y)) OP(23, MASK(x == y)) OP(24, MASK(x != y)) OP(25, 1 / x) OP(26, 1 / SQRT(x))
+  OP(0, x) OP(1, x + y) OP(2, x - y) OP(3, x * y) OP(4, x / y) OP(5, SQRT(x)) OP(6, 1 / SQRT(x)) \
+  OP(7, -x) OP(8, SELECT(x < 0, -x, x)) OP(9, SELECT((y > x) | (y != y), y, x)) \
+  OP(10, SELECT((y < x) | (y != y), y, x)) OP(11, MASK(x < y)) OP(12, MASK(x <= y)) \
+  OP(13, MASK(x > y)) OP(14, MASK(x >= y)) OP(15, MASK(x == y)) OP(16, MASK(x != y)) \
+  OP(17, SELECT(x != 0, z, y)) OP(18, x + y * z)
 #define OTHER(k) ((f4){math(k, x[0], y[0]), math(k, x[1], y[1]), math(k, x[2], y[2]), math(k, x[3], y[3])})
 
 static void put(float *o, f4 v, int left) {  // what is left of a row
@@ -36,8 +34,8 @@ static const int *elementwise(const int *p) {  // op, rows, columns, out, its st
   int op = p[0], m = p[1], n = p[2], many = p[5];
   for (int row = 0; row < m; row++) {
     float *o = memory + p[3] + row * p[4];
-    const float *in[4] = {rows[0], rows[1], rows[2], rows[3]};
-    int step[4] = {0, 0, 0, 0};
+    const float *in[3] = {rows[0], rows[1], rows[2]};
+    int step[3] = {0, 0, 0};
     for (int k = 0; k < many; k++) {
       const int *q = p + 6 + 3 * k;
       const float *from = memory + q[0] + row * q[1];
@@ -45,8 +43,7 @@ static const int *elementwise(const int *p) {  // op, rows, columns, out, its st
       else if (!q[2]) STORE(rows[k], SPLAT(*from));
       else { for (int i = 0; i < n; i++) rows[k][i] = from[i * q[2]]; step[k] = 1; }
     }
-#define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), \
-      z = LOAD(in[2] + i * step[2]), u = LOAD(in[3] + i * step[3]);
+#define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), z = LOAD(in[2] + i * step[2]);
     int i = 0, whole = n & -4;
     switch (op) {
 #define RUN(k, e) case k: \
@@ -73,7 +70,7 @@ static void pack(const float *b, int bk, int bn, int K, int columns) {
 
 #define BLOCK(R) { /* R rows and 8 columns of the product */ \
   f4 c[R][2]; \
-  for (int r = 0; r < R; r++) c[r][0] = first[0], c[r][1] = first[1]; \
+  for (int r = 0; r < R; r++) c[r][0] = c[r][1] = SPLAT(0); \
   const float *x = a + i * am, *w = panel; \
   for (int k = 0; k < K; k++, x += ak, w += 8) { \
     f4 u = LOAD(w), v = LOAD(w + 4); \
@@ -85,30 +82,28 @@ static void pack(const float *b, int bk, int bn, int K, int columns) {
     else for (int q = 0; q < columns; q++) o[q] = c[r][q / 4][q % 4]; } \
   i += R; }
 
-static const int *product(const int *p) {  // out, M, N, K, a and its strides, b and its strides, bias or -1
+static const int *product(const int *p) {  // out, M, N, K, a and its strides, b and its strides
   float *out = memory + p[0];
   int M = p[1], N = p[2], K = p[3], am = p[5], ak = p[6], bk = p[8], bn = p[9];
-  const float *a = memory + p[4], *b = memory + p[7], *bias = p[10] < 0 ? 0 : memory + p[10];
+  const float *a = memory + p[4], *b = memory + p[7];
   for (int j = 0; j < N; j += 8) {
     int columns = N - j < 8 ? N - j : 8, i = 0;
-    f4 first[2] = {SPLAT(0), SPLAT(0)};
-    if (bias) for (int q = 0; q < columns; q++) first[q / 4][q % 4] = bias[j + q];
     pack(b + j * bn, bk, bn, K, columns);
     while (i + 4 <= M) BLOCK(4)
     while (i < M) BLOCK(1)
   }
-  return p + 11;
+  return p + 10;
 }
 
 // -------------------------------------------------------------------------------------- sums
-static const int *sum(const int *p) {  // out, kept, summed, in, its strides, factor
-  float *out = memory + p[0], factor = *(const float *)(p + 6);
+static const int *sum(const int *p) {  // out, kept, summed, in, its strides
+  float *out = memory + p[0];
   int kept = p[1], summed = p[2], ks = p[4], ss = p[5], j = 0;
   const float *in = memory + p[3];
   if (ks == 1) for (; j + 4 <= kept; j += 4) {
     f4 s = SPLAT(0);
     for (int i = 0; i < summed; i++) s += LOAD(in + j + i * ss);
-    STORE(out + j, s * factor);
+    STORE(out + j, s);
   }
   for (; j < kept; j++) {
     const float *x = in + j * ks;
@@ -116,9 +111,9 @@ static const int *sum(const int *p) {  // out, kept, summed, in, its strides, fa
     int i = 0;
     if (ss == 1) for (; i + 4 <= summed; i += 4) s += LOAD(x + i);
     for (; i < summed; i++) s[0] += x[i * ss];
-    out[j] = factor * ((s[0] + s[1]) + (s[2] + s[3]));
+    out[j] = (s[0] + s[1]) + (s[2] + s[3]);
   }
-  return p + 7;
+  return p + 6;
 }
 
 void run(const int *p, const int *end) {

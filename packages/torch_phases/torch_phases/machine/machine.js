@@ -3,9 +3,9 @@ const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCode
 // The first of these modules (base64) that this browser can run, if any: not without SIMD.
 const runnable = (modules) => modules.map(decode).find((code) => globalThis.WebAssembly?.validate(code));
 const RARE = { // functions that Math does not have
-  sigmoid: (x) => 1 / (1 + Math.exp(-x)),
+  logistic: (x) => 1 / (1 + Math.exp(-x)),
   round: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; }, // halves to even numbers
-  logical_and: (x, y) => +!!(x && y), logical_or: (x, y) => +!!(x || y), logical_not: (x) => +!x,
+  rem: (x, y) => x % y,
   erf: (x) => { // its series; far out it is 1
     if (Math.abs(x) > 4) return Math.sign(x);
     let term = x, sum = x;
