@@ -20,7 +20,6 @@ import pytest
 import torch
 from torch import nn
 
-
 from torch_phases.machine import build
 from torch_phases.program import export
 

@@ -63,7 +63,7 @@ def difference(
         tensors: of the learner, by name.
     """
     known, chance = {*map(id, tensors.values())}, torch.get_rng_state()
-    others = [x for x in phase.state if id(x) not in known]
+    others = [x for x in phase.state.values() if id(x) not in known]
     tensors = {**tensors, **{f"tensor {k} of {x.shape}": x for k, x in enumerate(others)}}
     before = {name: x.detach().clone() for name, x in tensors.items()}
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from jax.extend.core import Literal
+from jax.interpreters.partial_eval import dce_jaxpr
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -26,12 +27,11 @@ from torch_phases.phases import copied
 from torch_phases.private import memory_of, name_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
-from torch_phases.step import Step
 from torch_phases.to_jax import jax, number_type
 from torch_phases.words import Refused, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
-LONGEST, WIDEST = 2048, 8192  # as in machine.c
+LONGEST = 2048  # as in machine.c
 VECTORIZED = (  # by their numbers in machine.c
     "copy add sub mul div sqrt rsqrt neg abs max min lt le gt ge eq ne select_n fma"
 ).split()
@@ -53,9 +53,8 @@ class Memory:
         self.top = HEAP  # in floats, as places
         self.free: dict[int, list[int]] = defaultdict(list)  # places, by sizes in bytes
         self.places: dict[int, tuple[int, Tensor]] = {}  # by memory_of; with the value, to keep it
-        self.first: dict[int, tuple[np.ndarray, float]] = {}  # and what may bound others, by place
-        self.constants: dict[tuple, Tensor] = {}
-        self.state: dict[int, tuple[Tensor, Tensor]] = {}  # tensor and value, by id
+        self.constants: dict[tuple, tuple[np.ndarray, Tensor]] = {}  # by shape and bytes
+        self.state: dict[int, tuple[Tensor, Tensor]] = {}  # tensor of the learner and value, by id
 
     def placed(self, value: Tensor) -> Tensor:
         """The value, which now has a place."""
@@ -73,16 +72,15 @@ class Memory:
         """Where a value lies; of a matrix of the learner, by columns."""
         return {"place": self.place(value), "shape": list(value.shape)}
 
-    def number(self, value: Any) -> Tensor:
-        """A value, or the constant of numbers."""
-        if isinstance(value, Tensor):
-            return value
-        numbers = np.asarray(value, np.float32)
+    def value(self, known: Any) -> Tensor:
+        """A value, or that of constant numbers."""
+        if isinstance(known, Tensor):
+            return known
+        numbers = np.asarray(known, np.float32)
         key = numbers.shape, numbers.tobytes()
         if key not in self.constants:
-            self.constants[key] = self.placed(empty(*numbers.shape))
-            self.first[self.place(self.constants[key])] = np.ravel(numbers), 0.0
-        return self.constants[key]
+            self.constants[key] = numbers.ravel(), self.placed(empty(*numbers.shape))
+        return self.constants[key][1]
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """The value of one of the learner's tensors, which lies with its axes reversed."""
@@ -93,43 +91,63 @@ class Memory:
 
 
 class Program:
-    """Instructions of a step: lists of numbers and values, the first of which is written.
+    """A method's instructions: lists of numbers and values, the first of which is written."""
 
-    Args:
-        step: a recorded one.
-        inputs: values of its inputs, by their numbers.
-        wanted: which of its results it computes.
-    """
-
-    def __init__(
-        self, step: Step, inputs: Mapping[int, Tensor], wanted: Sequence[int], memory: Memory
-    ):
+    def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
         self.memory = memory
         self.code: list[list] = []
-        self.known: dict[tuple, Tensor] = {}
-        self.products: dict[int, list] = {}  # factors of known ones, by id
-        given = [step.inputs[k] for k in inputs]
-        kinds = [n.meta["val"] for n in (*given, *step.draws)]
+        self.known: dict[tuple, Tensor] = {}  # what has been computed, by name and operands
+        self.products: dict[int, list] = {}  # factors of some of it, by id
+        contents, function, given = Contents(learner), getattr(learner, method), copied(arguments)
+        try:
+            recorder = Recorder(f"{type(learner).__name__}_{method}")
+            step, inputs, result = recorder.note(function, contents, given)
+        except Exception as error:
+            raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
+        named = inspect.signature(function).bind(*given).arguments.items()
+        self.inputs = {
+            id(x): (name, memory.placed(empty(*x.shape)))
+            for name, each in named
+            for x in tree_leaves(each)
+            if isinstance(x, Tensor)
+        }
+        used = [inputs[k] for k in step.used if id(inputs[k]) not in self.inputs]
+        self.reads = {id(x): memory.tensor(x) for x in used}
+        places = self.reads | {key: value for key, (_, value) in self.inputs.items()}
+        wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
 
         def one(*numbers: Any) -> list:
-            found, new = step.run(given, numbers, wanted)
-            return [*found, *(new[step.inputs[k]] for k in step.changed)]
+            given, drawn = numbers[: len(step.used)], numbers[len(step.used) :]
+            found, new = step.run(dict(zip(step.used, given, strict=True)), drawn)
+            return [*(found[k] for k in wanted), *new.values()]
 
+        kinds = [n.meta["val"] for n in (*(step.inputs[k] for k in step.used), *step.draws)]
         with jax.enable_x64(True):
             shapes = [jax.ShapeDtypeStruct(x.shape, number_type(x.dtype)) for x in kinds]
             made = jax.make_jaxpr(one)(*shapes)
-        self.outputs = [memory.placed(empty(*x.shape)) for x in made.out_avals[: len(wanted)]]
-        numbers = [*inputs.values(), *map(self.draw, step.draws)]
-        homes = [*self.outputs, *(inputs[k] for k in step.changed)]
+        jaxpr, _ = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=True)
+        values = [*(places[id(inputs[k])] for k in step.used), *map(self.draw, step.draws)]
+        found = [*map(memory.value, self.run(jaxpr, [*made.consts, *values]))]
+        self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(wanted)]]
+        homes = [*self.outputs, *(places[id(inputs[k])] for k in step.changed)]
         old = set(map(memory_of, homes))  # which other homes may need
-        found = [memory.number(x) for x in self.run(made.jaxpr, [*made.consts, *numbers])]
         found = [self.each("copy", x) if memory_of(x) in old else x for x in found]
         for home, value in zip(homes, found, strict=True):
             self.each("copy", value, out=home)
 
+    def told(self) -> dict:
+        """Its instructions, and where its arguments, its results and what it reads lie."""
+        lies = self.memory.lies
+        return {
+            "words": packed(np.array(self.words(), np.int32)),
+            "inputs": [{"name": name, **lies(value)} for name, value in self.inputs.values()],
+            "outputs": [*map(lies, self.outputs)],
+            "reads": [*map(lies, self.reads.values())],
+        }
+
     def each(self, name: str, *operands: Any, out: Tensor | None = None) -> Tensor:
         """Number by number, once for each combination. Shapes are broadcast."""
-        values: Any = [self.memory.number(operand) for operand in operands]
+        values: Any = [self.memory.value(operand) for operand in operands]
         key = name, *((memory_of(x), x.storage_offset(), x.shape, x.stride()) for x in values)
         if out is None:
             if key in self.known:
@@ -151,16 +169,8 @@ class Program:
                 axes.append([size, *steps])
         if not axes or axes[-1][1] != 1:
             axes.append([1, 1, *(0 for _ in values)])
-        if len(axes) > 2:  # the machine does two axes at a time
-            axis = next(k for k in order if out.shape[k] > 1)
-            for part, *parts in zip(*(x.unbind(axis) for x in (out, *values)), strict=True):
-                self.each(name, *parts, out=part)
-            return out
-        rows, row = axes if len(axes) == 2 else ([1, 0, *(0 for _ in values)], *axes)
-        if row[0] > WIDEST and max(row[2:], default=0) > 1:
-            raise Refused(f"the machine has no {name} of numbers so far apart")
-        places = [x for each in zip(values, rows[2:], row[2:], strict=True) for x in each]
-        self.code.append([0, NUMBERS[name], rows[0], row[0], out, rows[1], len(values), *places])
+        numbers = [x for axis in axes for x in axis]
+        self.code.append([0, NUMBERS[name], len(values), len(axes), out, *values, *numbers])
         return out
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
@@ -206,34 +216,30 @@ class Program:
             elif name in NUMBERS:
                 found = [self.each(name, *args)]
             elif name in OPERATIONS:
-                found = OPERATIONS[name](self, *map(self.memory.number, args), **how)
+                found = OPERATIONS[name](self, *map(self.memory.value, args), **how)
                 found = found if made.primitive.multiple_results else [found]
             else:
                 raise Refused(f"the machine has no {name}")
             for x, new in zip(made.outvars, found, strict=True):
-                values[x] = self.reshape(self.memory.number(new), x.aval.shape)
+                values[x] = self.reshape(self.memory.value(new), x.aval.shape)
         return [*map(value, jaxpr.outvars)]
 
     def words(self) -> list[int]:
-        """The instructions; values that only this program needs get places, one after the other."""
-        memory, found, code = self.memory, [], []
-        kept = set(memory.places)
-        needed = set(kept)
+        """The instructions that are needed, in whose values only this program has places."""
+        memory, found = self.memory, list[int]()
+        needed, code = set(memory.places), list[tuple]()
         for words in reversed(self.code):
-            out, *others = (memory_of(x) for x in words if isinstance(x, Tensor))
-            if out in needed:
-                needed.update(others)
-                code.insert(0, words)
-        last = {memory_of(x): words for words in code for x in words if isinstance(x, Tensor)}
-        for words in code:
-            values = {memory_of(x): x for x in words if isinstance(x, Tensor)}
-            for key, x in values.items():
-                if key not in memory.places:
+            keys = [memory_of(x) for x in words if isinstance(x, Tensor)]
+            if keys[0] in needed:
+                code.append((words, dict.fromkeys(k for k in keys if k not in needed)))
+                needed.update(keys)
+        for words, ended in reversed(code):  # which are not needed any more
+            for x in words:
+                if isinstance(x, Tensor) and memory_of(x) not in memory.places:
                     memory.placed(x)
             found += [memory.place(x) if isinstance(x, Tensor) else x for x in words]
-            for key, x in values.items():
-                if last[key] is words and key not in kept:
-                    memory.free[x.untyped_storage().nbytes()].append(memory.places[key][0])
+            for place, value in map(memory.places.__getitem__, ended):
+                memory.free[value.untyped_storage().nbytes()].append(place)
         return found
 
 
@@ -241,15 +247,9 @@ class Program:
 
 
 def concatenate(p, *values, dimension):
-    out = empty(
-        *(
-            sum(x.shape[k] for x in values) if k == dimension else n
-            for k, n in enumerate(values[0].shape)
-        )
-    )
-    for x, part in zip(
-        values, out.split([x.shape[dimension] for x in values], dimension), strict=True
-    ):
+    out = torch.cat(values, dimension)
+    sizes = [x.shape[dimension] for x in values]
+    for x, part in zip(values, out.split(sizes, dimension), strict=True):
         p.each("copy", x, out=part)
     return out
 
@@ -268,10 +268,6 @@ def dot_general(p, a, b, dimension_numbers, **_):
     return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
-def integer_pow(p, x, y):
-    return p.each("mul", x, x) if y == 2 else p.each("pow", x, y)
-
-
 def extreme(name):
     def reduced(p, x, axes, **_):
         for axis in axes:
@@ -283,31 +279,28 @@ def extreme(name):
     return reduced
 
 
-def part(p, x, start_indices, limit_indices, strides):
-    strides = strides or [1] * x.ndim
-    return x[tuple(map(slice, start_indices, limit_indices, strides))]
-
-
 # If more than one of NUMBERS: of the program, values and parameters. `Program.run` gives what they
 # return the primitive's shape.
 OPERATIONS: dict[str, Callable] = {
     "concatenate": concatenate,
     "broadcast_in_dim": broadcast_in_dim,
     "dot_general": dot_general,
-    "integer_pow": integer_pow,
+    "integer_pow": lambda p, x, y: p.each("mul", x, x) if y == 2 else p.each("pow", x, y),
     "square": lambda p, x: p.each("mul", x, x),
     "and": lambda p, x, y: p.each("mul", x, y),
     "or": lambda p, x, y: p.each("max", x, y),
     "not": lambda p, x: p.each("eq", x, 0.0),
     "convert_element_type": lambda p, x, new_dtype, **_: (
-        p.each("ne", x, 0.0) if new_dtype == bool else x
+        p.each("ne", x, 0.0) if new_dtype is np.dtype(bool) else x
     ),
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],
     "reduce_sum": lambda p, x, axes, **_: p.sum(x, axes),
     "reduce_max": extreme("max"),
     "reduce_min": extreme("min"),
     "split": lambda p, x, sizes, axis: x.split([*map(int, sizes)], axis),
-    "slice": part,
+    "slice": lambda p, x, start_indices, limit_indices, strides: x[
+        tuple(map(slice, start_indices, limit_indices, strides or [1] * x.ndim))
+    ],
     "transpose": lambda p, x, permutation: x.permute(permutation),
     "optimization_barrier": lambda p, *values: values,
 }
@@ -333,55 +326,27 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
         ValueError: something cannot be recorded, or the machine does not have it.
     """
     learner, memory = copy.deepcopy(learner), Memory()
+    contents = Contents(learner)
     rates = {}
-    for group in (x for each in Contents(learner).optimizers for x in each.param_groups):
-        group["lr"] = torch.tensor(group["lr"], dtype=torch.float64)  # which gets a place
-        rates[id(group["lr"])] = group["lr"]
-    made = {name: program(learner, name, given, memory) for name, given in calls.items()}
-    layers = [x for x, _ in Contents(learner).things.values() if isinstance(x, torch.nn.Linear)]
+    for group in (x for each in contents.optimizers for x in each.param_groups):
+        group["lr"] = rate = torch.tensor(group["lr"], dtype=torch.float64)  # which gets a place
+        rates[id(rate)] = rate
+    made = {name: Program(learner, name, given, memory) for name, given in calls.items()}
+    layers = [x for x, _ in contents.things.values() if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
-    for tensor, value in memory.state.values():
+    first = {memory.place(value): (numbers, 0.0) for numbers, value in memory.constants.values()}
+    for key, (tensor, value) in memory.state.items():
         numbers = tensor.detach().to(torch.float32).numpy().T.ravel()
-        memory.first[memory.place(value)] = numbers, drawn.get(id(tensor), 0.0)
-    for each, told in made.values():
-        told["words"] = packed(np.array(each.words(), np.int32))
-    paths = {id(x): f"self.{name}" for name, x in Contents(learner).names().items()}
+        first[memory.place(value)] = numbers, drawn.get(key, 0.0)
+    paths = {id(x): f"self.{name}" for name, x in contents.names().items()}
+    state = {key: value for key, (_, value) in memory.state.items()}
     return {
-        "programs": {name: told for name, (_, told) in made.items()},
+        "programs": {name: each.told() for name, each in made.items()},
         "math": MATH,
         "top": memory.top,
-        "rates": [[memory.place(v), x.item()] for k, (x, v) in memory.state.items() if k in rates],
-        "state": {paths[k]: memory.lies(v) for k, (_, v) in memory.state.items() if k in paths},
-        "first": first_numbers(memory.first),
-    }
-
-
-def program(learner: Any, method: str, arguments: tuple, memory: Memory) -> tuple:
-    """A method's program, and where its arguments and results lie."""
-    contents, function, given = Contents(learner), getattr(learner, method), copied(arguments)
-    try:
-        recorder = Recorder(f"{type(learner).__name__}_{method}")
-        step, inputs, result = recorder.note(function, contents, given)
-    except Exception as error:
-        raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
-    named = inspect.signature(function).bind(*given).arguments
-    data = [
-        (name, x, memory.placed(empty(*x.shape)))
-        for name, each in named.items()
-        for x in tree_leaves(each)
-        if isinstance(x, torch.Tensor)
-    ]
-    places = {id(x): value for _, x, value in data}
-    used = [k for k in range(len(inputs)) if k in step.used]
-    values = {k: places.get(id(inputs[k])) for k in used}
-    reads = [k for k in used if values[k] is None]
-    values |= {k: memory.tensor(inputs[k]) for k in reads}
-    wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
-    made = Program(step, values, wanted, memory)
-    return made, {
-        "inputs": [{"name": name, **memory.lies(value)} for name, _, value in data],
-        "outputs": [memory.lies(value) for value in made.outputs],
-        "reads": [memory.lies(values[k]) for k in reads],
+        "rates": [[memory.place(state[k]), x.item()] for k, x in rates.items() if k in state],
+        "state": {path: memory.lies(state[k]) for k, path in paths.items() if k in state},
+        "first": first_numbers(first),
     }
 
 

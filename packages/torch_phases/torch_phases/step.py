@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch.func import functionalize
 from torch.fx import Interpreter, Node
+from torch.utils._pytree import tree_map
 
 from torch_phases import private, to_jax, words
 from torch_phases.phases import stacked
@@ -50,7 +51,7 @@ class Step:
                 table = private.decompositions(OPERATIONS.__contains__)
                 self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
         nodes = self.graph.graph.nodes
-        self.calls = [n for n in nodes if n.op == "call_function"]
+        self.calls = [n for n in nodes if n.op in ("call_function", "get_attr")]
         self.inputs = [n for n in nodes if n.op == "placeholder"]
         self.draws = [n for n in self.calls if private.is_random(n.target)]
         for n in self.draws:
@@ -66,50 +67,43 @@ class Step:
         end = next(iter(reversed(nodes)))
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
         self.results: list[Any] = [*end.args[0]]
-        kinds = [x if x is None else x.meta["val"] for x in self.results]
-        self.outputs = [x if x is None else torch.zeros(x.shape, dtype=x.dtype) for x in kinds]
+        self.outputs = [
+            None if x is None else torch.zeros_like(x.meta["val"]) for x in self.results
+        ]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
-        self.phases: dict[tuple, Any] = {}
+        self.phase = jax.jit(self.steps, compiler_options=to_jax.COMPILER_OPTIONS)
 
-    def run(self, given: Sequence[Node], numbers: Sequence, wanted: Sequence[int]) -> tuple:
-        """One step in JAX: some of its results, and what it writes into inputs, by these.
-
-        Args:
-            given: all inputs that are used.
-            numbers: theirs, and those of the draws.
-        """
-        values, new = dict(zip((*given, *self.draws), numbers, strict=True)), {}
-        for n in self.graph.graph.nodes:
-            if n.op in ("call_function", "get_attr") and n not in values:
+    def run(self, inputs: Mapping[int, Any], draws: Sequence) -> tuple[list, dict]:
+        """One step in JAX: its results, and what it writes into inputs, by their numbers."""
+        values = {self.inputs[k]: x for k, x in inputs.items()}
+        values |= zip(self.draws, draws, strict=True)
+        new = {}
+        for n in self.calls:
+            if n not in values:
                 values[n] = value_of(n, values)
             if is_written(n):
                 into = written_into(n)
                 new[into] = values[n].astype(values[into].dtype)
-        return [values[self.results[k]] for k in wanted], new
+        return [*map(values.get, self.results)], {k: new[self.inputs[k]] for k in self.changed}
 
-    def compiled(self, given: Sequence[Node], wanted: Sequence[int], room: int):
-        """The phase of at most `room` steps, with some results, by what is given to it.
+    def steps(self, state: dict, results: dict, fixed: dict, rows: dict, draws: list, steps: Any):
+        """Many steps, with some results: the state in the end, and the results with their rows.
 
-        Args:
-            given: inputs that it changes, others, and those with rows.
+        Inputs and results go by their numbers.
         """
 
-        def phase(before, others, stacks, draws, steps):
-            def body(k, carried):
-                before, results = carried
-                rows = [jax.lax.dynamic_index_in_dim(x, k, 0, False) for x in (*stacks, *draws)]
-                found, new = self.run(given, (*before, *others, *rows), wanted)
-                results = [
-                    jax.lax.dynamic_update_index_in_dim(x, y.astype(x.dtype), k, 0)
-                    for x, y in zip(results, found, strict=True)
-                ]
-                return [new[n] for n in given[: len(before)]], results
+        def body(k, carried):
+            state, results = carried
+            own, drawn = jax.tree.map(
+                lambda x: jax.lax.dynamic_index_in_dim(x, k, 0, False), (rows, draws)
+            )
+            found, new = self.run(state | fixed | own, drawn)
+            for j, x in results.items():
+                row = found[j].astype(x.dtype)
+                results[j] = jax.lax.dynamic_update_index_in_dim(x, row, k, 0)
+            return {j: new[j] for j in state}, results
 
-            empty = [self.outputs[k] for k in wanted]
-            results = [jnp.zeros((room, *x.shape), number_type(x.dtype)) for x in empty]
-            return jax.lax.fori_loop(0, steps, body, (before, results))
-
-        return jax.jit(phase, compiler_options=dict(to_jax.COMPILER_OPTIONS))
+        return jax.lax.fori_loop(0, steps, body, (state, results))
 
 
 class Phase:
@@ -122,44 +116,39 @@ class Phase:
         leaves: what the recorded call returned.
 
     Attributes:
-        state: tensors that the phase changes.
+        state: tensors that the phase changes, by the numbers of these inputs.
     """
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
         self.step, self.stacks, self.leaves = step, stacks, leaves
-        wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
+        self.wanted = sorted({step.places[id(x)] for x in leaves if id(x) in step.places})
         own = {id(x) for x in leaves if isinstance(x, torch.Tensor)} - {*step.places, *stacks}
-        if own or any(step.results[k] in step.inputs for k in wanted):
+        if own or any(step.results[k] in step.inputs for k in self.wanted):
             raise Refused(*words.RETURNED)
-        given = [k for k, x in enumerate(inputs) if id(x) in stacks]
-        state = [k for k in step.changed if k not in given]
-        fixed = sorted({*step.used} - {*given, *state})
-        self.state, self.fixed = [inputs[k] for k in state], [inputs[k] for k in fixed]
-        written, read = (set(map(memory_of, x)) for x in (self.state, self.fixed))
-        if len(written) < len(state) or written & read:  # which no guard of Dynamo sees
+        self.given = {k: stacks[id(x)] for k, x in enumerate(inputs) if id(x) in stacks}
+        self.state = {k: inputs[k] for k in step.changed if k not in self.given}
+        self.fixed = {k: inputs[k] for k in {*step.used} - {*self.given, *self.state}}
+        written, read = (set(map(memory_of, x.values())) for x in (self.state, self.fixed))
+        if len(written) < len(self.state) or written & read:  # which no guard of Dynamo sees
             raise Refused(*words.SHARED)
-        room = max(ROOM, 1 << (steps - 1).bit_length())
-        key = (*given,), (*wanted,), room
-        if key not in step.phases:
-            nodes = [step.inputs[k] for k in (*state, *fixed, *given)]
-            step.phases[key] = step.compiled(nodes, wanted, room)
-        self.function = step.phases[key]
-        self.given, self.wanted, self.room = [stacks[id(inputs[k])] for k in given], wanted, room
+        self.room = max(ROOM, 1 << (steps - 1).bit_length())
 
     def run(self, steps: int) -> list:
         """Compute the first steps; what the method returns in them, leaf by leaf."""
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
-        rows = [room_for(stack[:steps], self.room) for stack in self.given]
-        before = [x.detach().numpy() for x in self.state]
-        fixed = [x.detach().numpy() for x in self.fixed]
+        rows = {k: room_for(stack[:steps], self.room) for k, stack in self.given.items()}
+        wanted: Any = {k: self.step.outputs[k] for k in self.wanted}
+        results = {
+            k: np.zeros((self.room, *x.shape), number_type(x.dtype)) for k, x in wanted.items()
+        }
+        state, fixed = tree_map(lambda x: x.detach().numpy(), (self.state, self.fixed))
         with jax.enable_x64(True):
-            given = before, fixed, rows, draws, np.int32(steps)
-            after, found = self.function(*given)
-        for memory, new in zip(before, after, strict=True):
-            memory[...] = np.asarray(new)
-        torch.autograd.graph.increment_version(self.state)
-        results = dict(zip(self.wanted, found, strict=True))
+            given = state, results, fixed, rows, draws, np.int32(steps)
+            after, results = self.step.phase(*given)
+        for k, new in after.items():
+            state[k][...] = np.asarray(new)
+        torch.autograd.graph.increment_version(self.state.values())
 
         def leaf(x: Any) -> Any:
             if id(x) in self.step.places:
@@ -177,7 +166,7 @@ def value_of(n: Any, values: dict) -> Any:
     1 - beta**t. So does this, until a number meets an array.
     """
     if n.op == "get_attr":
-        return jnp.asarray(constant_of(n).numpy())
+        return jnp.asarray(getattr(n.graph.owning_module, n.target).numpy())
     kind = n.meta.get("val")
     alone = is_number(kind) and all(is_number(x.meta.get("val")) for x in n.all_input_nodes)
 
@@ -210,8 +199,8 @@ def is_number(x: Any) -> bool:
 
 
 def is_of_python(n: Node) -> bool:
-    """Whether a node only takes a value of several, or computes with numbers of Python."""
-    return isinstance(n.target, type(len))
+    """Whether it is a constant, only takes a value of several, or is about numbers of Python."""
+    return isinstance(n.target, (str, type(len)))
 
 
 def is_written(n: Node) -> bool:
@@ -225,14 +214,6 @@ def written_into(n: Node) -> Node:
     while into.op == "call_function":
         into = into.args[0]
     return into
-
-
-def constant_of(n: Any) -> torch.Tensor:
-    return getattr(n.graph.owning_module, n.target)
-
-
-def shape_of(n: Node) -> Any:
-    return getattr(n.meta.get("val"), "shape", None)
 
 
 def code_of(n: Node) -> str:
@@ -255,12 +236,15 @@ def numbers_to_tensors(graph: Any) -> None:
             n.args, n.kwargs = (n.args[0], product), {}
 
 
+def zeros(n: Node) -> torch.Tensor:
+    """As many as a node has numbers."""
+    return torch.zeros(n.meta["val"].shape, dtype=n.meta["val"].dtype)
+
+
 def draw(n: Any) -> torch.Tensor:
     """New random numbers of a node, from PyTorch's generator."""
-    args = torch.fx.map_arg(
-        n.args, lambda x: torch.empty(x.meta["val"].shape, dtype=x.meta["val"].dtype)
-    )
-    return n.target(*args, **{k: v for k, v in n.kwargs.items() if k != "device"})
+    options = {k: v for k, v in n.kwargs.items() if k != "device"}
+    return n.target(*torch.fx.map_arg(n.args, zeros), **options)
 
 
 def room_for(stack: torch.Tensor, room: int) -> np.ndarray:

@@ -11,10 +11,10 @@ extern float math(int function, float x, float y);  // torch_phases/machine/mach
 #define MASK(condition) SELECT(condition, SPLAT(1), SPLAT(0))
 #define SQRT(x) __builtin_wasm_sqrt_f32x4(x)
 
-enum { LONGEST = 2048, WIDEST = 8192 };  // sum of a product; row of numbers that lie apart
+enum { LONGEST = 2048, ROW = 1024 };  // sum of a product; numbers done at once
 static float *const memory = 0;
 static float panel[8 * LONGEST] __attribute__((aligned(16)));  // 8 columns of a product's right side
-static float rows[3][WIDEST] __attribute__((aligned(16)));
+static float rows[3][ROW] __attribute__((aligned(16)));
 
 // ------------------------------------------------------------------------------- number by number
 #define ELEMENTWISE(OP) \
@@ -30,31 +30,44 @@ static void put(float *o, f4 v, int left) {  // what is left of a row
   else for (int j = 0; j < left; j++) o[j] = v[j];
 }
 
-static const int *elementwise(const int *p) {  // op, rows, columns, out, its stride, n, n x (in, strides)
-  int op = p[0], m = p[1], n = p[2], many = p[5];
-  for (int row = 0; row < m; row++) {
-    float *o = memory + p[3] + row * p[4];
-    const float *in[3] = {rows[0], rows[1], rows[2]};
-    int step[3] = {0, 0, 0};
-    for (int k = 0; k < many; k++) {
-      const int *q = p + 6 + 3 * k;
-      const float *from = memory + q[0] + row * q[1];
-      if (q[2] == 1) in[k] = from, step[k] = 1;
-      else if (!q[2]) STORE(rows[k], SPLAT(*from));
-      else { for (int i = 0; i < n; i++) rows[k][i] = from[i * q[2]]; step[k] = 1; }
-    }
-#define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), z = LOAD(in[2] + i * step[2]);
-    int i = 0, whole = n & -4;
-    switch (op) {
-#define RUN(k, e) case k: \
-        for (; i < whole; i += 4) { OPERANDS STORE(o + i, e); } \
-        if (i < n) { OPERANDS put(o + i, e, n - i); } \
-        break;
-      ELEMENTWISE(RUN)
-      default: for (; i < n; i += 4) { OPERANDS put(o + i, OTHER(op), n - i); }
-    }
+static void row(int op, int n, int many, float *const *at, const int *strides) {  // at most ROW numbers
+  float *o = at[0];
+  const float *in[3] = {rows[0], rows[1], rows[2]};
+  int step[3] = {0, 0, 0};
+  for (int k = 0; k < many; k++) {
+    const float *from = at[k + 1];
+    int stride = strides[k + 1];
+    if (stride == 1) in[k] = from, step[k] = 1;
+    else if (!stride) STORE(rows[k], SPLAT(*from));
+    else { for (int i = 0; i < n; i++) rows[k][i] = from[i * stride]; step[k] = 1; }
   }
-  return p + 6 + 3 * many;
+#define OPERANDS f4 x = LOAD(in[0] + i * step[0]), y = LOAD(in[1] + i * step[1]), z = LOAD(in[2] + i * step[2]);
+  int i = 0, whole = n & -4;
+  switch (op) {
+#define RUN(k, e) case k: \
+      for (; i < whole; i += 4) { OPERANDS STORE(o + i, e); } \
+      if (i < n) { OPERANDS put(o + i, e, n - i); } \
+      break;
+    ELEMENTWISE(RUN)
+    default: for (; i < n; i += 4) { OPERANDS put(o + i, OTHER(op), n - i); }
+  }
+}
+
+static void along(int op, int many, int axes, const int *axis, float *const *at) {  // sizes and strides of axes
+  for (int k = 0, n = axes > 1 ? 1 : ROW, size = axis[0]; k < size; k += n) {
+    float *inner[4];
+    for (int j = 0; j <= many; j++) inner[j] = at[j] + k * axis[1 + j];
+    if (axes > 1) along(op, many, axes - 1, axis + 2 + many, inner);
+    else row(op, size - k < n ? size - k : n, many, inner, axis + 1);
+  }
+}
+
+static const int *elementwise(const int *p) {  // op, n, axes, out, n x in; axes x (size, stride of out, n x of in)
+  int many = p[1], axes = p[2];
+  float *at[4];
+  for (int j = 0; j <= many; j++) at[j] = memory + p[3 + j];
+  along(p[0], many, axes, p + 4 + many, at);
+  return p + 4 + many + axes * (2 + many);
 }
 
 // --------------------------------------------------------------------------- product of matrices
