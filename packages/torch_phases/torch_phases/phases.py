@@ -12,32 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from torch_phases.reading import Contents
 from torch_phases.words import Refused, in_a_line
 
 LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
-
-
-class Given:
-    """Stacked arguments of several calls: the leaves of a structure."""
-
-    def __init__(self, arguments: tuple):
-        leaves, self.structure = tree_flatten(arguments)
-        self.leaves = [*map(as_tensor, leaves)]
-        shapes = [tuple(x.shape) for x in self.leaves if isinstance(x, torch.Tensor)]
-        lengths = {shape[0] if shape else 0 for shape in shapes}
-        if len(lengths) != 1 or 0 in lengths:
-            raise ValueError(
-                f"scan needs arrays with one number of steps, at least 1, not {shapes}"
-            )
-        self.steps = lengths.pop()
-
-    def row(self, step: int) -> tuple:
-        """The arguments of a step."""
-        row = [x[step] if isinstance(x, torch.Tensor) else x for x in self.leaves]
-        return tree_unflatten(row, self.structure)
 
 
 class Phases:
@@ -82,15 +62,16 @@ class Phases:
             ValueError: the arrays differ in the length of their first axis, or it is 0; or the
                 engine is "compiled" and cannot be.
         """
-        given, reason = Given(arguments), ""
+        given, reason = tree_map(as_tensor, arguments), ""
+        steps = steps_of(given)
         if self.engine == "compiled":
             try:
                 with LOCK:
-                    return self.phase(method, given)
+                    return self.phase(method, given, steps)
             except Exception as error:  # a broken or another installation fails in any way
                 reason = f"{method} {in_a_line(error)}"
         # If it is an error of the learner's own, PyTorch raises it.
-        found = self.by_torch(method, given, given.steps)
+        found = self.by_torch(method, given, steps)
         if reason:
             self.engine, self.reason = "torch", reason
             if self.strict:
@@ -100,35 +81,48 @@ class Phases:
             print(f"engine: torch, because {reason}. A compiled step is several times as fast")
         return found
 
-    def by_torch(self, method: str, given: Given, steps: int) -> Any:
+    def by_torch(self, method: str, given: tuple, steps: int) -> Any:
         """The stacked results of the first steps by PyTorch."""
-        return tree_map(stacked, *(self.call(method, *given.row(k)) for k in range(steps)))
+        return tree_map(stacked, *(self.call(method, *row(given, k)) for k in range(steps)))
 
-    def phase(self, method: str, given: Given) -> Any:
+    def phase(self, method: str, given: tuple, steps: int) -> Any:
         """All steps as one call, checked now and then."""
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first, contents = copied(given.row(0)), Contents(self.learner)
-        rows = zip(tree_leaves(first), given.leaves, strict=True)
-        stacks = {id(row): x for row, x in rows if isinstance(x, torch.Tensor)}
+        first, contents = copied(row(given, 0)), Contents(self.learner)
+        pairs = zip(tree_leaves(first), tree_leaves(given), strict=True)
+        stacks = {id(x): stack for x, stack in pairs if isinstance(x, torch.Tensor)}
         schedule = self.schedules.setdefault(method, check.Schedule())
         wrong: str | None = None
         while True:
             function = getattr(self.learner, method)
-            key = type(self.learner), method
-            recorder = recording.recorder_of(key, contents, first, anew=wrong is not None)
+            recorder = recording.recorder_of(type(self.learner), method, anew=wrong is not None)
             step, inputs, result = recorder.note(function, contents, first)
-            phase = Phase(step, inputs, stacks, tree_leaves(result), given.steps)
+            phase = Phase(step, inputs, stacks, tree_leaves(result), steps)
             wrong = None
-            if tried := schedule.due(id(step), given.steps):
+            if tried := schedule.due(id(step), steps):
                 by_torch = functools.partial(self.by_torch, method, given, tried)
                 wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
             if wrong is None:
-                return tree_unflatten(phase.run(given.steps), tree_structure(result))
+                return tree_unflatten(phase.run(steps), tree_structure(result))
             if recorder.is_new:
                 raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
             print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
+
+
+def steps_of(given: tuple) -> int:
+    """How many rows the tensors have."""
+    shapes = [tuple(x.shape) for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
+    lengths = {shape[0] if shape else 0 for shape in shapes}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {shapes}")
+    return lengths.pop()
+
+
+def row(given: tuple, step: int) -> tuple:
+    """The arguments of a step."""
+    return tree_map(lambda x: x[step] if isinstance(x, torch.Tensor) else x, given)
 
 
 def as_tensor(x: Any) -> Any:

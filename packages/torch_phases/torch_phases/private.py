@@ -10,28 +10,29 @@ import contextlib
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
 import torch
 import torch._dynamo as dynamo
-import torch.fx.traceback as traceback
 from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables import TensorVariable
 from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
+from torch.fx import Interpreter, traceback
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-__all__ = ["make_fx", "traceback"]
+from torch_phases.to_jax import OPERATIONS
 
 SETTINGS = {
     "trace_autograd_ops": True,  # backward() belongs to the graph
     "trace_numpy": False,  # NumPy's random numbers would be PyTorch's
     "specialize_int": True,  # whole numbers are looked at, not computed with
     "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
+    "automatic_dynamic_shapes": False,  # JAX has no sizes to compute with
 }
 # Ways of giving arguments that make another operation of one.
 OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
@@ -137,13 +138,24 @@ def is_random(operation: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
 
 
+def pure(module: Any, examples: Sequence[torch.Tensor]) -> Any:
+    """A graph without backward passes, operations in place and rare operations."""
+    copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
+    with torch.random.fork_rng(devices=()), traceback.preserve_node_meta():
+        with torch.enable_grad():  # the backward passes become operations
+            whole = make_fx(Interpreter(module).run)(*copies)
+        with torch.no_grad():  # and those in place become pure
+            function = torch.func.functionalize(Interpreter(whole).run, remove="mutations")
+            return make_fx(function, decompositions())(*(x.detach().clone() for x in copies))
+
+
 @functools.cache
-def decompositions(has: Callable[[str], bool]) -> Mapping[Any, Callable]:
-    """How PyTorch makes operations of others; those there are and random ones stay as they are."""
+def decompositions() -> Mapping[Any, Callable]:
+    """How PyTorch makes operations of others; those of JAX and random ones stay as they are."""
     table: dict[Any, Callable] = {**decomposition_table}
     table[torch.ops.prims.fma.default] = lambda a, b, c: a * b + c
     for name in (x for x in dir(torch) if x.startswith("_foreach_")):
         packet = getattr(torch.ops.aten, name.removesuffix("_"))  # on lists: by those on tensors
         for operation in (getattr(packet, overload) for overload in packet.overloads()):
             table[operation] = functools.partial(operation._op_dk, ONE_BY_ONE)
-    return {x: f for x, f in table.items() if not (is_random(x) or has(name_of(x)))}
+    return {x: f for x, f in table.items() if not (is_random(x) or name_of(x) in OPERATIONS)}

@@ -27,6 +27,7 @@ from torch_phases.phases import copied
 from torch_phases.private import memory_of, name_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
+from torch_phases.step import Phase
 from torch_phases.to_jax import jax, number_type
 from torch_phases.words import Refused, in_a_line
 
@@ -39,6 +40,11 @@ MATH = (  # number by number, by JavaScript's Math or machine.js
     "tanh pow exp expm1 log log1p sin cos atan2 floor ceil round erf logistic rem normal uniform"
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
+
+
+def shape_of(node: Any) -> Any:
+    """Of its numbers, for JAX."""
+    return jax.ShapeDtypeStruct(node.meta["val"].shape, number_type(node.meta["val"].dtype))
 
 
 def empty(*shape: int) -> Tensor:
@@ -111,25 +117,26 @@ class Program:
             for x in tree_leaves(each)
             if isinstance(x, Tensor)
         }
-        used = [inputs[k] for k in step.used if id(inputs[k]) not in self.inputs]
-        self.reads = {id(x): memory.tensor(x) for x in used}
-        places = self.reads | {key: value for key, (_, value) in self.inputs.items()}
-        wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
+        places = {key: value for key, (_, value) in self.inputs.items()}
+        phase = Phase(step, inputs, places, tree_leaves(result), 1)
+        self.reads = {k: memory.tensor(x) for k, x in (phase.fixed | phase.state).items()}
+        values = dict(sorted((phase.given | self.reads).items()))
 
-        def one(*numbers: Any) -> list:
-            given, drawn = numbers[: len(step.used)], numbers[len(step.used) :]
-            found, new = step.run(dict(zip(step.used, given, strict=True)), drawn)
-            return [*(found[k] for k in wanted), *new.values()]
+        def one(numbers: dict, drawn: list) -> list:
+            found, new = step.run(numbers, drawn)
+            return [*(found[k] for k in phase.wanted), *new.values()]
 
-        kinds = [n.meta["val"] for n in (*(step.inputs[k] for k in step.used), *step.draws)]
         with jax.enable_x64(True):
-            shapes = [jax.ShapeDtypeStruct(x.shape, number_type(x.dtype)) for x in kinds]
-            made = jax.make_jaxpr(one)(*shapes)
+            numbers, drawn = (
+                {k: shape_of(step.inputs[k]) for k in values},
+                map(shape_of, step.draws),
+            )
+            made = jax.make_jaxpr(one)(numbers, [*drawn])
         jaxpr, _ = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=True)
-        values = [*(places[id(inputs[k])] for k in step.used), *map(self.draw, step.draws)]
-        found = [*map(memory.value, self.run(jaxpr, [*made.consts, *values]))]
-        self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(wanted)]]
-        homes = [*self.outputs, *(places[id(inputs[k])] for k in step.changed)]
+        own = [*made.consts, *values.values(), *map(self.draw, step.draws)]
+        found = [*map(memory.value, self.run(jaxpr, own))]
+        self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(phase.wanted)]]
+        homes = [*self.outputs, *(values[k] for k in step.changed)]
         old = set(map(memory_of, homes))  # which other homes may need
         found = [self.each("copy", x) if memory_of(x) in old else x for x in found]
         for home, value in zip(homes, found, strict=True):

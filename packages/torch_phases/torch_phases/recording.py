@@ -12,29 +12,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
-from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, SIZES, Refused, changed
+from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
 COUNT = itertools.count()
 RECORDERS: dict[tuple, Recorder] = {}
 
 
-def recorder_of(key: tuple, contents: Contents, arguments: tuple, anew: bool) -> Recorder:
+def recorder_of(kind: type, method: str, anew: bool) -> Recorder:
     """One for all learners of a class: Dynamo looks whether its graphs hold for another one."""
-    # An optimizer has its state from the first phase on, which is recorded as if it were there.
-    states = {id(x) for each in contents.optimizers for x in tree_leaves([*each.state.values()])}
-    # Dynamo may compute with sizes that change.
-    given = [x for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)]
-    shapes = [x.shape for x in contents.tensors + given if id(x) not in states]
-    key = *key, *shapes
-    known = RECORDERS.get(key)
+    known = RECORDERS.get((kind, method))
     if anew or known is None or any(f.__code__ is not code for f, code in known.codes.items()):
-        known = RECORDERS[key] = Recorder(key[0].__name__)
+        known = RECORDERS[kind, method] = Recorder(f"{kind.__name__}_{method}")
     return known
 
 
@@ -49,7 +42,7 @@ class Recorder:
         def one(function: Any, *arguments: Any) -> Any:
             return function(*arguments)
 
-        # Dynamo knows its recordings, and which shapes have changed, by this name.
+        # Dynamo knows its recordings, and which numbers have changed, by this name.
         one.__code__ = one.__code__.replace(co_name=f"{name}_{next(COUNT)}")
         options: Any = {"backend": self.backend, "recompile_limit": RECORDINGS}
         self.recorded = torch.compile(one, fullgraph=True, **options)
@@ -57,8 +50,6 @@ class Recorder:
     def backend(self, module: Any, examples: list) -> Any:
         for change in private.side_effects():
             raise changed(*change)
-        if not all(isinstance(x, torch.Tensor) for x in examples):  # a size that has changed
-            raise Refused(*SIZES)
         step = Step(module, examples)
         grads = {id(x.grad) for x in examples if x.is_leaf and x.grad is not None}
         if any(id(examples[k]) in grads for k in step.used):

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.func import functionalize
-from torch.fx import Interpreter, Node
+from torch.fx import Node
 from torch.utils._pytree import tree_map
 
 from torch_phases import private, to_jax, words
 from torch_phases.phases import stacked
-from torch_phases.private import make_fx, memory_of, name_of, traceback
+from torch_phases.private import memory_of, name_of
 from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
 from torch_phases.words import Refused
 
@@ -42,14 +41,7 @@ class Step:
     def __init__(self, module: Any, examples: Sequence[torch.Tensor]):
         numbers_to_tensors(module.graph)
         module.recompile()
-        copies = [x.detach().clone().requires_grad_(x.requires_grad) for x in examples]
-        with torch.random.fork_rng(devices=()), traceback.preserve_node_meta():
-            with torch.enable_grad():  # the backward passes become operations
-                whole = make_fx(Interpreter(module).run)(*copies)
-            with torch.no_grad():  # and those in place become pure
-                pure = functionalize(Interpreter(whole).run, remove="mutations")
-                table = private.decompositions(OPERATIONS.__contains__)
-                self.graph = make_fx(pure, table)(*(x.detach().clone() for x in copies))
+        self.graph = private.pure(module, examples)
         nodes = self.graph.graph.nodes
         self.calls = [n for n in nodes if n.op in ("call_function", "get_attr")]
         self.inputs = [n for n in nodes if n.op == "placeholder"]

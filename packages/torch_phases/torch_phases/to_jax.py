@@ -38,16 +38,12 @@ if not config.jax_compilation_cache_dir:  # where compiled phases outlive the pr
 with mock.patch.dict(os.environ, NPROC=os.environ.get("NPROC", "1")):  # XLA's threads
     jax.devices()
 
-NUMBERS = {
-    getattr(torch, name): np.dtype(name)
-    for name in "float32 float64 int8 int16 int32 int64 uint8 bool".split()
-}
-
 
 def number_type(dtype: torch.dtype | None) -> Any:
-    if dtype is not None and dtype not in NUMBERS:
+    name = str(dtype or torch.float32).removeprefix("torch.")
+    if name not in "float32 float64 int8 int16 int32 int64 uint8 bool".split():
         raise Refused(f"has numbers of the type {dtype}, which are not compiled")
-    return NUMBERS[dtype or torch.float32]
+    return np.dtype(name)
 
 
 # ----------------------------------------------------------------------------- operations by name
@@ -63,10 +59,6 @@ def times(a, b):
     """A product. XLA makes a choice of one with what is true or false, and loses 0 * infinity."""
     a, b = (b, a) if is_bool(a) else (a, b)
     return jnp.where(b, a, a * 0) if is_bool(b) and not is_bool(a) else a * b
-
-
-def scaled(x, factor):
-    return x if factor == 1 else factor * x
 
 
 def is_bool(x):
@@ -150,8 +142,8 @@ OPERATIONS = {
 }
 OPERATIONS |= {name: getattr(operator, name) for name in "gt ge lt le eq ne neg".split()}
 OPERATIONS |= {
-    "add": lambda a, b, alpha=1: a + scaled(b, alpha),
-    "sub": lambda a, b, alpha=1: a - scaled(b, alpha),
+    "add": lambda a, b, alpha=1: a + (b if alpha == 1 else alpha * b),
+    "sub": lambda a, b, alpha=1: a - (b if alpha == 1 else alpha * b),
     "mul": times,
     "div": jnp.divide,
     "pow": power,
@@ -168,7 +160,6 @@ OPERATIONS |= {
     "_to_copy": typed,
     "mm": product,
     "bmm": jnp.matmul,
-    "addmm": lambda c, a, b, beta=1, alpha=1: scaled(c, beta) + scaled(product(a, b), alpha),
     "sum": total,
     "mean": mean,
     "var": variance,
