@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import functools
 import inspect
 import math
 from collections import defaultdict
@@ -102,8 +103,7 @@ class Program:
     def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
         self.memory = memory
         self.code: list[list] = []
-        self.known: dict[tuple, Tensor] = {}  # what has been computed, by name and operands
-        self.products: dict[int, list] = {}  # factors of some of it, by id
+        self.products: dict[int, tuple] = {}  # values and their factors, by id
         contents, function, given = Contents(learner), getattr(learner, method), copied(arguments)
         try:
             recorder = Recorder(f"{type(learner).__name__}_{method}")
@@ -155,16 +155,13 @@ class Program:
     def each(self, name: str, *operands: Any, out: Tensor | None = None) -> Tensor:
         """Number by number, once for each combination. Shapes are broadcast."""
         values: Any = [self.memory.value(operand) for operand in operands]
-        key = name, *((memory_of(x), x.storage_offset(), x.shape, x.stride()) for x in values)
         if out is None:
-            if key in self.known:
-                return self.known[key]
             for one, other in (values, values[::-1]) if name == "add" else ():
                 if id(other) in self.products:
-                    return self.each("fma", one, *self.products[id(other)])
-            out = self.known[key] = sum(values)  # no numbers, but shape and order of axes
+                    return self.each("fma", one, *self.products[id(other)][1:])
+            out = sum(values)  # no numbers, but shape and order of axes
             if name == "mul":
-                self.products[id(out)] = values
+                self.products[id(out)] = out, *values
         values = [x.expand(out.shape) for x in values]
         order = sorted(range(out.ndim), key=out.stride, reverse=True)
         axes: list[list[int]] = []  # sizes, and strides of out and of values
@@ -275,15 +272,12 @@ def dot_general(p, a, b, dimension_numbers, **_):
     return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
-def extreme(name):
-    def reduced(p, x, axes, **_):
-        for axis in axes:
-            while (n := x.shape[axis]) > 1:  # half of them beside the other half
-                halves = [x.narrow(axis, first, n - n // 2) for first in (0, n // 2)]
-                x = p.each(name, *halves)
-        return x
-
-    return reduced
+def extreme(name, p, x, axes, **_):
+    for axis in axes:
+        while (n := x.shape[axis]) > 1:  # half of them beside the other half
+            halves = [x.narrow(axis, first, n - n // 2) for first in (0, n // 2)]
+            x = p.each(name, *halves)
+    return x
 
 
 # If more than one of NUMBERS: of the program, values and parameters. `Program.run` gives what they
@@ -302,8 +296,8 @@ OPERATIONS: dict[str, Callable] = {
     ),
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],
     "reduce_sum": lambda p, x, axes, **_: p.sum(x, axes),
-    "reduce_max": extreme("max"),
-    "reduce_min": extreme("min"),
+    "reduce_max": functools.partial(extreme, "max"),
+    "reduce_min": functools.partial(extreme, "min"),
     "split": lambda p, x, sizes, axis: x.split([*map(int, sizes)], axis),
     "slice": lambda p, x, start_indices, limit_indices, strides: x[
         tuple(map(slice, start_indices, limit_indices, strides or [1] * x.ndim))
@@ -378,6 +372,5 @@ def first_numbers(first: Mapping[int, tuple[np.ndarray, float]]) -> list[list]:
 
 def is_uniform(numbers: np.ndarray, bound: float) -> bool:
     """Whether they may be uniform in +- bound: five standard errors of their mean square."""
-    share, is_one = (numbers**2).mean() / bound**2, len(numbers) > 1 and np.ptp(numbers) == 0
-    near = abs(share - 1 / 3) < 5 * (4 / 45 / len(numbers)) ** 0.5
-    return bool(numbers.any() and not is_one and abs(numbers).max() <= 1.001 * bound and near)
+    away = abs((numbers**2).mean() / bound**2 - 1 / 3) / (4 / 45 / len(numbers)) ** 0.5
+    return bool(np.ptp(numbers) and abs(numbers).max() <= 1.001 * bound and away < 5)

@@ -105,12 +105,10 @@ def mean(x, dims=None, keepdim=False, correction=0, **_):
     return found / (x.size / max(found.size, 1) - correction)
 
 
-def variance(x, dims=None, correction=1, keepdim=False):
-    return mean(jnp.square(x - mean(x, dims, True)), dims, keepdim, correction)
-
-
-def both(one, other):
-    return lambda *args, **options: (one(*args, **options), other(*args, **options))
+def var_mean(x, dims=None, correction=1, keepdim=False):
+    center = mean(x, dims, True)
+    found = mean(jnp.square(x - center), dims, keepdim, correction)
+    return found, center.reshape(found.shape)
 
 
 def part(x, dim, start=None, end=None, step=1):
@@ -156,18 +154,18 @@ OPERATIONS |= {
     "sigmoid": jax.nn.sigmoid,
     "sign": sign,
     "clamp": jnp.clip,
-    "relu": lambda x: jnp.where(x <= 0, 0, x),  # what is not a number stays so
+    "relu": lambda x: jnp.maximum(x, 0),
     "_to_copy": typed,
     "mm": product,
     "bmm": jnp.matmul,
     "sum": total,
     "mean": mean,
-    "var": variance,
-    "var_mean": both(variance, mean),
+    "var": lambda *args, **options: var_mean(*args, **options)[0],
+    "var_mean": var_mean,
     "amax": over(jnp.max),
     "amin": over(jnp.min),
-    "max.dim": both(over(jnp.max), over(jnp.argmax)),
-    "min.dim": both(over(jnp.min), over(jnp.argmin)),
+    "max.dim": lambda *args: (over(jnp.max)(*args), over(jnp.argmax)(*args)),
+    "min.dim": lambda *args: (over(jnp.min)(*args), over(jnp.argmin)(*args)),
     "permute": jnp.transpose,
     "slice": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select": lambda x, dim, k: jax.lax.index_in_dim(x, k, dim, False),
