@@ -132,14 +132,14 @@ def test_checks_come_early_and_at_growing_distances():
     assert schedule.due(1, 40), "something new"
 
 
-@pytest.mark.parametrize("where", ["kink 0", "kink 12", "kink 14", "slope 0", "slope 1", "slope 2"])
-def test_a_check_knows_where_a_gradient_is_another_one_by_rounding(monkeypatch, capsys, where):
-    """Beside the kink of a ReLU, with these seeds, and where a tanh is flat."""
-    kind, seed = where.split()
+@pytest.mark.parametrize("kind", ["kink", "slope"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_check_knows_where_a_gradient_is_another_one_by_rounding(monkeypatch, capsys, kind, seed):
+    """Beside the kink of a ReLU, and where a tanh is flat."""
 
     class Small:
         def __init__(self):
-            torch.manual_seed(int(seed))
+            torch.manual_seed(seed)
             self.layer = nn.Linear(32, 1, bias=False)
             self.optimizer = torch.optim.SGD(self.layer.parameters(), 1e-3, momentum=0.9)
 
@@ -150,10 +150,11 @@ def test_a_check_knows_where_a_gradient_is_another_one_by_rounding(monkeypatch, 
             return descend(bent.sum(), self.optimizer)
 
     monkeypatch.setattr(check.Schedule, "due", lambda *_: 1)
-    fast, x = torch_phases.compile(Small()), np.random.default_rng(int(seed)).normal(size=(8, 32))
+    fast, x = torch_phases.compile(Small()), np.random.default_rng(seed).normal(size=(8, 32))
     fast.scan("learn", np.float32(x[None]))
     w = fast.learner.layer.weight.detach().double().numpy()[0]
-    x[0] -= x[0] @ w / (w @ w) * w  # whose value is 0 up to rounding
+    if kind == "kink":
+        x[0] -= x[0] @ w / (w @ w) * w  # whose value is 0 up to rounding
     fast.scan("learn", np.float32(x[None]))
     assert fast.engine == "compiled" and not capsys.readouterr().out, fast.reason
 

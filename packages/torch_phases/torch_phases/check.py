@@ -62,9 +62,8 @@ def difference(
         by_torch: computes these steps of the learner.
         tensors: of the learner, by name.
     """
-    known, chance = {*map(id, tensors.values())}, torch.get_rng_state()
-    others = [x for x in phase.state.values() if id(x) not in known]
-    tensors = {**tensors, **{f"tensor {k} of {x.shape}": x for k, x in enumerate(others)}}
+    others = {f"tensor {k} of {tuple(x.shape)}": x for k, x in phase.state.items()}
+    tensors, chance = {**tensors, **others}, torch.get_rng_state()
     before = {name: x.detach().clone() for name, x in tensors.items()}
 
     def after(run: Callable) -> dict[str, np.ndarray]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import threading
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only, tree_structure, tree_unflatten
 
 from torch_phases.reading import Contents
 from torch_phases.words import Refused, in_a_line
@@ -51,7 +52,8 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        return tree_map(as_array, getattr(self.learner, method)(*copied(arguments)))
+        found = getattr(self.learner, method)(*copied(arguments))
+        return tree_map_only(torch.Tensor, lambda x: x.numpy(force=True).copy(), found)
 
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
@@ -83,32 +85,32 @@ class Phases:
 
     def by_torch(self, method: str, given: tuple, steps: int) -> Any:
         """The stacked results of the first steps by PyTorch."""
-        return tree_map(stacked, *(self.call(method, *row(given, k)) for k in range(steps)))
+        rows = (tree_map_only(torch.Tensor, itemgetter(k), given) for k in range(steps))
+        return tree_map(stacked, *(self.call(method, *row) for row in rows))
 
-    def phase(self, method: str, given: tuple, steps: int) -> Any:
+    def phase(self, method: str, given: tuple, steps: int, anew: bool = False) -> Any:
         """All steps as one call, checked now and then."""
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first, contents = copied(row(given, 0)), Contents(self.learner)
+        first = copied(tree_map_only(torch.Tensor, itemgetter(0), given))
         pairs = zip(tree_leaves(first), tree_leaves(given), strict=True)
         stacks = {id(x): stack for x, stack in pairs if isinstance(x, torch.Tensor)}
-        schedule = self.schedules.setdefault(method, check.Schedule())
+        recorder = recording.recorder_of(type(self.learner), method, anew)
+        function = getattr(self.learner, method)
+        step, inputs, result = recorder.note(function, Contents(self.learner), first)
+        phase = Phase(step, inputs, stacks, tree_leaves(result), steps)
         wrong: str | None = None
-        while True:
-            function = getattr(self.learner, method)
-            recorder = recording.recorder_of(type(self.learner), method, anew=wrong is not None)
-            step, inputs, result = recorder.note(function, contents, first)
-            phase = Phase(step, inputs, stacks, tree_leaves(result), steps)
-            wrong = None
-            if tried := schedule.due(id(step), steps):
-                by_torch = functools.partial(self.by_torch, method, given, tried)
-                wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
-            if wrong is None:
-                return tree_unflatten(phase.run(steps), tree_structure(result))
-            if recorder.is_new:
-                raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
-            print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
+        schedule = self.schedules.setdefault(method, check.Schedule())
+        if tried := schedule.due(id(step), steps):
+            by_torch = functools.partial(self.by_torch, method, given, tried)
+            wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
+        if wrong is None:
+            return tree_unflatten(phase.run(steps), tree_structure(result))
+        if recorder.is_new:
+            raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
+        print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
+        return self.phase(method, given, steps, anew=True)
 
 
 def steps_of(given: tuple) -> int:
@@ -120,11 +122,6 @@ def steps_of(given: tuple) -> int:
     return lengths.pop()
 
 
-def row(given: tuple, step: int) -> tuple:
-    """The arguments of a step."""
-    return tree_map(lambda x: x[step] if isinstance(x, torch.Tensor) else x, given)
-
-
 def as_tensor(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = torch.from_numpy(x if x.flags.writeable else x.copy())
@@ -133,12 +130,7 @@ def as_tensor(x: Any) -> Any:
 
 def copied(arguments: tuple) -> tuple:
     """The same with new tensors in the place of arrays and tensors."""
-    given = tree_map(as_tensor, arguments)
-    return tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, given)
-
-
-def as_array(x: Any) -> Any:
-    return x.numpy(force=True).copy() if isinstance(x, torch.Tensor) else x
+    return tree_map_only(torch.Tensor, torch.clone, tree_map(as_tensor, arguments))
 
 
 def stacked(*values: Any) -> Any:

@@ -38,9 +38,7 @@ SETTINGS = {
 OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
 ONE_BY_ONE = DispatchKey.CompositeExplicitAutograd  # how operations on lists are made
 # Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
-logging.getLogger("torch._dynamo.variables.ctx_manager").addFilter(
-    lambda record: "Profiler" not in record.getMessage()
-)
+logging.getLogger("torch._dynamo.variables.ctx_manager").setLevel(logging.ERROR)
 
 
 def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:

@@ -56,12 +56,10 @@ class Step:
             raise Refused(*(words.PLACES if "index" in names else what), code_of(missing[0]))
         written = {written_into(n) for n in self.calls if is_written(n)}
         self.changed = [k for k, n in enumerate(self.inputs) if n in written]
-        end = next(iter(reversed(nodes)))
+        *_, end = nodes
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
         self.results: list[Any] = [*end.args[0]]
-        self.outputs = [
-            None if x is None else torch.zeros_like(x.meta["val"]) for x in self.results
-        ]
+        self.outputs: list[Any] = [n if n is None else zeros(n) for n in self.results]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         self.phase = jax.jit(self.steps, compiler_options=to_jax.COMPILER_OPTIONS)
 
@@ -130,10 +128,7 @@ class Phase:
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
         rows = {k: room_for(stack[:steps], self.room) for k, stack in self.given.items()}
-        wanted: Any = {k: self.step.outputs[k] for k in self.wanted}
-        results = {
-            k: np.zeros((self.room, *x.shape), number_type(x.dtype)) for k, x in wanted.items()
-        }
+        results = {k: room_for(self.step.outputs[k][None], self.room) for k in self.wanted}
         state, fixed = tree_map(lambda x: x.detach().numpy(), (self.state, self.fixed))
         with jax.enable_x64(True):
             given = state, results, fixed, rows, draws, np.int32(steps)
@@ -170,10 +165,9 @@ def value_of(n: Any, values: dict) -> Any:
         return values[x].astype(np.float64 if alone else number_type(met.dtype))
 
     args, kwargs = torch.fx.map_arg((n.args, n.kwargs), argument)
-    if is_of_python(n):
-        return n.target(*args)
     try:
-        found = OPERATIONS[name_of(n.target)](*args, **kwargs)
+        operation = n.target if is_of_python(n) else OPERATIONS[name_of(n.target)]
+        found = operation(*args, **kwargs)
     except Exception as error:
         told = str(error).strip().partition("\n")[0]
         what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"

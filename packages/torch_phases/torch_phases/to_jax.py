@@ -82,33 +82,28 @@ def product(a, b):
     return a @ jax.lax.optimization_barrier(b)
 
 
-def over(function, **options):
-    """A function of all elements, or of those along some axes."""
-
-    def reduced(x, dims=None, keepdim=False, **_):
-        axes = dims if isinstance(dims, int) else tuple(dims or ()) or None
-        return function(x, axis=axes, keepdims=keepdim, **options)
-
-    return reduced
+def over(function):
+    """A function of all elements, or of those along some axes, which stay."""
+    return lambda x, dims=None, *_, **__: function(
+        x, axis=dims if isinstance(dims, int) else tuple(dims or ()) or None, keepdims=True
+    )
 
 
-def total(x, dims=None, keepdim=False, **_):
+def total(x, dims=None, *_, **__):
     """A sum; along rows as a product, as one in a fixed order is one addition at a time."""
     if x.ndim > 1 and jnp.issubdtype(x.dtype, jnp.floating) and dims in ([-1], [x.ndim - 1]):
-        found = x @ jnp.ones((x.shape[-1], 1), x.dtype)
-        return found if keepdim else found[..., 0]
-    return over(jnp.sum)(x, dims, keepdim)
+        return x @ jnp.ones((x.shape[-1], 1), x.dtype)
+    return over(jnp.sum)(x, dims)
 
 
-def mean(x, dims=None, keepdim=False, correction=0, **_):
-    found = total(x, dims, keepdim)
+def mean(x, dims=None, *_, correction=0, **__):
+    found = total(x, dims)
     return found / (x.size / max(found.size, 1) - correction)
 
 
-def var_mean(x, dims=None, correction=1, keepdim=False):
-    center = mean(x, dims, True)
-    found = mean(jnp.square(x - center), dims, keepdim, correction)
-    return found, center.reshape(found.shape)
+def var_mean(x, dims=None, *_, correction=1, **__):
+    center = mean(x, dims)
+    return mean(jnp.square(x - center), dims, correction=correction), center
 
 
 def part(x, dim, start=None, end=None, step=1):

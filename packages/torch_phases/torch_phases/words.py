@@ -34,12 +34,11 @@ RANDOM = "draws random numbers in a way of its own", "draw with torch.rand, rand
 LOOKS = "looks at a tensor's number", WHERE
 PLACES = "takes places by a list or tensor", "multiply by a mask, use torch.where, or slice"
 SIZES = "makes a tensor whose size depends on numbers", "multiply by a mask, or use torch.where"
-NUMPY = "computes with NumPy", f"use PyTorch, or {OUTSIDE}"
 DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's words and the code
     (r"\bprint\(", ("prints", "print what scan returns")),
     (r"generator=", RANDOM),
     (r"recompile_limit|RecompileLimit", ("is recorded again and again", TENSORS)),
-    (r"numpy|\bnp\.", NUMPY),
+    (r"numpy|\bnp\.", ("computes with NumPy", f"use PyTorch, or {OUTSIDE}")),
     (r"RNN, GRU", ("uses an RNN, GRU or LSTM", "write its cell with nn.Linear")),
     (r"Dynamic shape|nonzero|_assert_scalar|boolean ind", SIZES),
     (r"module: ([\w.]+)", ("calls the module {}", OUTSIDE)),
