@@ -136,7 +136,7 @@ class Program:
         own = [*made.consts, *values.values(), *map(self.draw, step.draws)]
         found = [*map(memory.value, self.run(jaxpr, own))]
         self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(phase.wanted)]]
-        homes = [*self.outputs, *(values[k] for k in step.changed)]
+        homes = [*self.outputs, *(values[k] for k in dict.fromkeys(step.writes.values()))]
         old = set(map(memory_of, homes))  # which other homes may need
         found = [self.each("copy", x) if memory_of(x) in old else x for x in found]
         for home, value in zip(homes, found, strict=True):
@@ -328,10 +328,10 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """
     learner, memory = copy.deepcopy(learner), Memory()
     contents = Contents(learner)
-    rates = {}
-    for group in (x for each in contents.optimizers for x in each.param_groups):
-        group["lr"] = rate = torch.tensor(group["lr"], dtype=torch.float64)  # which gets a place
-        rates[id(rate)] = rate
+    groups = [group for each in contents.optimizers for group in each.param_groups]
+    rates = [torch.tensor(group["lr"], dtype=torch.float64) for group in groups]
+    for group, rate in zip(groups, rates, strict=True):
+        group["lr"] = rate  # which gets a place
     made = {name: Program(learner, name, given, memory) for name, given in calls.items()}
     layers = [x for x, _ in contents.things.values() if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
@@ -345,7 +345,7 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
         "programs": {name: each.told() for name, each in made.items()},
         "math": MATH,
         "top": memory.top,
-        "rates": [[memory.place(state[k]), x.item()] for k, x in rates.items() if k in state],
+        "rates": [[memory.place(state[id(x)]), x.item()] for x in rates if id(x) in state],
         "state": {path: memory.lies(state[k]) for k, path in paths.items() if k in state},
         "first": first_numbers(first),
     }

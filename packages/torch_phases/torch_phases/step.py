@@ -33,7 +33,7 @@ class Step:
 
     Attributes:
         inputs, results: nodes; a result may be None.
-        changed: which inputs the step writes into, by number.
+        writes: which inputs the step writes into, by number, and where.
         draws: nodes of random numbers, in their order.
         outputs: tensors that stand for the results, to find out what a method returns.
     """
@@ -54,8 +54,8 @@ class Step:
             names = ", ".join(dict.fromkeys(name_of(n.target) for n in missing))
             what = f"uses {names}, not translated", ""
             raise Refused(*(words.PLACES if "index" in names else what), code_of(missing[0]))
-        written = {written_into(n) for n in self.calls if is_written(n)}
-        self.changed = [k for k, n in enumerate(self.inputs) if n in written]
+        writes = [n for n in self.calls if name_of(n.target) == "copy_"]
+        self.writes = {n: self.inputs.index(written_into(n)) for n in writes}
         *_, end = nodes
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
         self.results: list[Any] = [*end.args[0]]
@@ -71,10 +71,10 @@ class Step:
         for n in self.calls:
             if n not in values:
                 values[n] = value_of(n, values)
-            if is_written(n):
-                into = written_into(n)
-                new[into] = values[n].astype(values[into].dtype)
-        return [*map(values.get, self.results)], {k: new[self.inputs[k]] for k in self.changed}
+            if n in self.writes:
+                k = self.writes[n]
+                new[k] = values[n].astype(inputs[k].dtype)
+        return [*map(values.get, self.results)], new
 
     def steps(self, state: dict, results: dict, fixed: dict, rows: dict, draws: list, steps: Any):
         """Many steps, with some results: the state in the end, and the results with their rows.
@@ -116,7 +116,7 @@ class Phase:
         if own or any(step.results[k] in step.inputs for k in self.wanted):
             raise Refused(*words.RETURNED)
         self.given = {k: stacks[id(x)] for k, x in enumerate(inputs) if id(x) in stacks}
-        self.state = {k: inputs[k] for k in step.changed if k not in self.given}
+        self.state = {k: inputs[k] for k in step.writes.values() if k not in self.given}
         self.fixed = {k: inputs[k] for k in {*step.used} - {*self.given, *self.state}}
         written, read = (set(map(memory_of, x.values())) for x in (self.state, self.fixed))
         if len(written) < len(self.state) or written & read:  # which no guard of Dynamo sees
@@ -187,11 +187,6 @@ def is_number(x: Any) -> bool:
 def is_of_python(n: Node) -> bool:
     """Whether it is a constant, only takes a value of several, or is about numbers of Python."""
     return isinstance(n.target, (str, type(len)))
-
-
-def is_written(n: Node) -> bool:
-    """Whether it is what is written into an input."""
-    return name_of(n.target) == "copy_"
 
 
 def written_into(n: Node) -> Node:

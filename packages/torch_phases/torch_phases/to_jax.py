@@ -5,7 +5,6 @@ JAX is imported with this module: on the processor, in one thread.
 
 from __future__ import annotations
 
-import math
 import operator
 import os
 from typing import Any
@@ -111,8 +110,6 @@ def part(x, dim, start=None, end=None, step=1):
 
 
 def power(x, p):
-    if isinstance(x, float) and x > 0:  # several times as fast
-        return jnp.exp(p * math.log(x))
     if isinstance(p, float) and abs(p) == 0.5:  # as PyTorch does, and no number of minus infinity
         return jnp.sqrt(x) if p > 0 else jax.lax.rsqrt(x)
     return x ** (int(p) if isinstance(p, float) and p.is_integer() else p)
