@@ -16,7 +16,6 @@ from unittest import mock
 
 import torch
 import torch._dynamo as dynamo
-from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables import TensorVariable
@@ -34,9 +33,9 @@ SETTINGS = {
     "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
     "automatic_dynamic_shapes": False,  # JAX has no sizes to compute with
 }
+PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
 OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
-ONE_BY_ONE = DispatchKey.CompositeExplicitAutograd  # how operations on lists are made
 # Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
 logging.getLogger("torch._dynamo.variables.ctx_manager").setLevel(logging.ERROR)
 
@@ -155,5 +154,5 @@ def decompositions() -> Mapping[Any, Callable]:
     for name in (x for x in dir(torch) if x.startswith("_foreach_")):
         packet = getattr(torch.ops.aten, name.removesuffix("_"))  # on lists: by those on tensors
         for operation in (getattr(packet, overload) for overload in packet.overloads()):
-            table[operation] = functools.partial(operation._op_dk, ONE_BY_ONE)
+            table[operation] = functools.partial(operation._op_dk, PLAIN)
     return {x: f for x, f in table.items() if not (is_random(x) or name_of(x) in OPERATIONS)}

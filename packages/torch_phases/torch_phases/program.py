@@ -142,16 +142,6 @@ class Program:
         for home, value in zip(homes, found, strict=True):
             self.each("copy", value, out=home)
 
-    def told(self) -> dict:
-        """Its instructions, and where its arguments, its results and what it reads lie."""
-        lies = self.memory.lies
-        return {
-            "words": packed(np.array(self.words(), np.int32)),
-            "inputs": [{"name": name, **lies(value)} for name, value in self.inputs.values()],
-            "outputs": [*map(lies, self.outputs)],
-            "reads": [*map(lies, self.reads.values())],
-        }
-
     def each(self, name: str, *operands: Any, out: Tensor | None = None) -> Tensor:
         """Number by number, once for each combination. Shapes are broadcast."""
         values: Any = [self.memory.value(operand) for operand in operands]
@@ -163,9 +153,8 @@ class Program:
             if name == "mul":
                 self.products[id(out)] = out, *values
         values = [x.expand(out.shape) for x in values]
-        order = sorted(range(out.ndim), key=out.stride, reverse=True)
         axes: list[list[int]] = []  # sizes, and strides of out and of values
-        for k in order:
+        for k in sorted(range(out.ndim), key=out.stride, reverse=True):
             size, steps = out.shape[k], [x.stride(k) for x in (out, *values)]
             if axes and axes[-1][1:] == [step * size for step in steps]:
                 axes[-1] = [axes[-1][0] * size, *steps]  # they lie in order in all of them
@@ -228,8 +217,8 @@ class Program:
                 values[x] = self.reshape(self.memory.value(new), x.aval.shape)
         return [*map(value, jaxpr.outvars)]
 
-    def words(self) -> list[int]:
-        """The instructions that are needed, in whose values only this program has places."""
+    def told(self) -> dict:
+        """Its instructions, as far as they are needed, and where what goes in and out lies."""
         memory, found = self.memory, list[int]()
         needed, code = set(memory.places), list[tuple]()
         for words in reversed(self.code):
@@ -244,7 +233,14 @@ class Program:
             found += [memory.place(x) if isinstance(x, Tensor) else x for x in words]
             for place, value in map(memory.places.__getitem__, ended):
                 memory.free[value.untyped_storage().nbytes()].append(place)
-        return found
+        return {
+            "words": packed(np.array(found, np.int32)),
+            "inputs": [
+                {"name": name, **memory.lies(value)} for name, value in self.inputs.values()
+            ],
+            "outputs": [*map(memory.lies, self.outputs)],
+            "reads": [*map(memory.lies, self.reads.values())],
+        }
 
 
 # --------------------------------------------------------------------------- primitives by name

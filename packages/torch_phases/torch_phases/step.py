@@ -17,11 +17,8 @@ from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
 from torch_phases.words import Refused
 
 ROOM = 64  # steps for which a phase has room, or a power of two above
-DRAWS = set(  # random operations that need no numbers of a tensor, but at most its shape
-    "aten.randn.default aten.rand.default aten.randint.default aten.randint.low "
-    "aten.randn_like.default aten.rand_like.default aten.normal_functional.default "
-    "aten.normal.float_float aten.bernoulli.p aten.uniform.default".split()
-)
+# Random operations that need no numbers of a tensor, but at most its shape, begin so.
+DRAWS = "aten.rand", "aten.normal_fun", "aten.normal.float_f", "aten.bernoulli.p", "aten.uniform"
 
 
 class Step:
@@ -47,7 +44,7 @@ class Step:
         self.inputs = [n for n in nodes if n.op == "placeholder"]
         self.draws = [n for n in self.calls if private.is_random(n.target)]
         for n in self.draws:
-            if str(n.target) not in DRAWS or n.kwargs.get("generator"):
+            if not str(n.target).startswith(DRAWS) or n.kwargs.get("generator"):
                 raise Refused(*words.RANDOM, code_of(n))
         others = [n for n in self.calls if n not in self.draws and not is_of_python(n)]
         if missing := [n for n in others if name_of(n.target) not in OPERATIONS]:
@@ -97,16 +94,11 @@ class Step:
 
 
 class Phase:
-    """Steps of a recorded method for some tensors.
+    """Many steps for some tensors, the inputs of the graph; `state` has those that they change.
 
     Args:
-        step: of which there are many.
-        inputs: the tensors that the graph takes.
-        stacks: rows of those of them that each step has its own of, by their id.
+        stacks: rows of those inputs that each step has its own of, by their id.
         leaves: what the recorded call returned.
-
-    Attributes:
-        state: tensors that the phase changes, by the numbers of these inputs.
     """
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
@@ -207,9 +199,7 @@ def numbers_to_tensors(graph: Any) -> None:
     for n in graph.find_nodes(op="call_method", target="item"):
         if n.args[0].op != "placeholder":
             raise Refused(*words.LOOKS, code_of(n))
-        with graph.inserting_before(n):
-            n.replace_all_uses_with(graph.call_method("to", (n.args[0], torch.float32)))
-        graph.erase_node(n)
+        n.target, n.args = "to", (n.args[0], torch.float32)
     for n in graph.nodes:  # x.add_(y, alpha=rate) takes no tensor as a rate
         if isinstance(factor := n.kwargs.get("alpha"), Node):
             with graph.inserting_before(n):

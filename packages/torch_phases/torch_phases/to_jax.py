@@ -18,13 +18,11 @@ from platformdirs import user_cache_dir
 
 from torch_phases.words import Refused
 
-# `jit` takes these.
 COMPILER_OPTIONS: dict[str, Any] = {
     "xla_cpu_experimental_ynn_fusion_type": "",  # other products of matrices: 7 % faster
     # One operation after the other, in the thread that calls: up to a quarter faster in a training.
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
-
 
 config: Any = jax.config
 if not config.jax_platforms:  # networks this small learn faster here than on a GPU
@@ -56,18 +54,14 @@ def sign(x):
 
 def times(a, b):
     """A product. XLA makes a choice of one with what is true or false, and loses 0 * infinity."""
-    a, b = (b, a) if is_bool(a) else (a, b)
-    return jnp.where(b, a, a * 0) if is_bool(b) and not is_bool(a) else a * b
-
-
-def is_bool(x):
-    return getattr(x, "dtype", None) is not None and jnp.issubdtype(x.dtype, jnp.bool_)
+    a, b = sorted((a, b), key=lambda x: jnp.result_type(x).kind == "b")
+    is_choice = jnp.result_type(a).kind != jnp.result_type(b).kind == "b"
+    return jnp.where(b, a, a * 0) if is_choice else a * b
 
 
 def elu_backward(g, alpha, scale, input_scale, is_result, x):
     below = x + alpha * scale if is_result else jnp.exp(x * input_scale) * alpha * scale
-    slope = jnp.where(x <= 0, input_scale * below, scale)
-    return g * jnp.where(jnp.isnan(x), x, slope)  # as PyTorch's vectorized loops have it
+    return g * jnp.where(x > 0, scale, input_scale * below)  # which stays no number where x is none
 
 
 def smooth_l1_loss_backward(g, x, y, reduction, beta):
@@ -167,7 +161,7 @@ OPERATIONS |= {
     "cat": jnp.concatenate,
     "arange": lambda *ends, **_: jnp.arange(*ends),
 }
-SHAPED = {  # the shape is in the graph: each value gets it, and numbers are repeated
+OPERATIONS |= {  # the shape is in the graph: each value gets it, and numbers are repeated
     name: function
     for names, function in {
         "view expand squeeze unsqueeze clone detach alias lift_fresh_copy _local_scalar_dense "
@@ -178,4 +172,3 @@ SHAPED = {  # the shape is in the graph: each value gets it, and numbers are rep
     }.items()
     for name in names.split()
 }
-OPERATIONS |= SHAPED

@@ -23,7 +23,6 @@ class Refused(ValueError):
 
 TENSORS = "keep it in a tensor of the learner and write into that, or outside of the method"
 OUTSIDE = "do so outside, and give the method what comes out as an argument"
-WHERE = "choose with torch.where, or outside of the method"
 
 GRADIENT = "uses a gradient of the step before", "set gradients to zero before backward()"
 ELSEWHERE = "gives a gradient to a tensor that hangs elsewhere", "let the learner have it"
@@ -31,7 +30,7 @@ HOOKS = "meets a hook of a tensor or optimizer", "do in the method what the hook
 SHARED = "changes a tensor that shares memory with another one", "give it memory of its own (clone)"
 RETURNED = "returns a tensor of the learner itself", "return a clone"
 RANDOM = "draws random numbers in a way of its own", "draw with torch.rand, randn or randint"
-LOOKS = "looks at a tensor's number", WHERE
+LOOKS = "looks at a tensor's number", "choose with torch.where, or outside of the method"
 PLACES = "takes places by a list or tensor", "multiply by a mask, use torch.where, or slice"
 SIZES = "makes a tensor whose size depends on numbers", "multiply by a mask, or use torch.where"
 DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's words and the code
