@@ -6,7 +6,6 @@ writes what has changed back into them; it keeps no numbers of its own between t
 
 from __future__ import annotations
 
-import functools
 import threading
 from operator import itemgetter
 from typing import Any
@@ -103,8 +102,8 @@ class Phases:
         wrong: str | None = None
         schedule = self.schedules.setdefault(method, check.Schedule())
         if tried := schedule.due(id(step), steps):
-            by_torch = functools.partial(self.by_torch, method, given, tried)
-            wrong = check.difference(phase, by_torch, Contents(self.learner).names(), tried)
+            names, by_torch = Contents(self.learner).names(), self.by_torch
+            wrong = check.difference(phase, lambda: by_torch(method, given, tried), names, tried)
         if wrong is None:
             return tree_unflatten(phase.run(steps), tree_structure(result))
         if recorder.is_new:

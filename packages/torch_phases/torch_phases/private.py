@@ -57,8 +57,7 @@ def settings() -> Iterator[None]:
 
 
 def side_effects() -> Iterator[tuple[str, list[str], Any]]:
-    """What the method that is being recorded changes and is no tensor: where Dynamo has it from,
-    names of attributes, and a trace."""
+    """What a method that is recorded changes and is no tensor: its source, attributes, a trace."""
     effects = InstructionTranslator.current_tx().output.side_effects
     for each in effects._get_modified_vars():
         if hasattr(each, "has_new_items") and not each.has_new_items():
@@ -87,9 +86,8 @@ def memory_of(tensor: torch.Tensor) -> int:
 
 
 def has_hooks(tensor: torch.Tensor) -> bool:
-    return tensor.requires_grad and bool(
-        tensor._backward_hooks or tensor._post_accumulate_grad_hooks
-    )
+    hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks
+    return tensor.requires_grad and bool(hooks)
 
 
 def optimizer_has_hooks(optimizer: torch.optim.Optimizer) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import functools
 import inspect
 import math
 from collections import defaultdict
@@ -235,9 +234,7 @@ class Program:
                 memory.free[value.untyped_storage().nbytes()].append(place)
         return {
             "words": packed(np.array(found, np.int32)),
-            "inputs": [
-                {"name": name, **memory.lies(value)} for name, value in self.inputs.values()
-            ],
+            "inputs": [{"name": name, **memory.lies(x)} for name, x in self.inputs.values()],
             "outputs": [*map(memory.lies, self.outputs)],
             "reads": [*map(memory.lies, self.reads.values())],
         }
@@ -268,7 +265,7 @@ def dot_general(p, a, b, dimension_numbers, **_):
     return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
-def extreme(name, p, x, axes, **_):
+def extreme(p, name, x, axes):
     for axis in axes:
         while (n := x.shape[axis]) > 1:  # half of them beside the other half
             halves = [x.narrow(axis, first, n - n // 2) for first in (0, n // 2)]
@@ -292,8 +289,8 @@ OPERATIONS: dict[str, Callable] = {
     ),
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],
     "reduce_sum": lambda p, x, axes, **_: p.sum(x, axes),
-    "reduce_max": functools.partial(extreme, "max"),
-    "reduce_min": functools.partial(extreme, "min"),
+    "reduce_max": lambda p, x, axes, **_: extreme(p, "max", x, axes),
+    "reduce_min": lambda p, x, axes, **_: extreme(p, "min", x, axes),
     "split": lambda p, x, sizes, axis: x.split([*map(int, sizes)], axis),
     "slice": lambda p, x, start_indices, limit_indices, strides: x[
         tuple(map(slice, start_indices, limit_indices, strides or [1] * x.ndim))

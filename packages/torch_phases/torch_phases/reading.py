@@ -33,8 +33,7 @@ class Contents:
         self.things[id(value)] = value, names
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
-            return
-        if isinstance(value, torch.optim.Optimizer):
+        elif isinstance(value, torch.optim.Optimizer):
             self.optimizers.append(value)
         for name, each in parts(value):
             if not isinstance(each, LEAVES) and id(each) not in self.things:

@@ -22,11 +22,7 @@ DRAWS = "aten.rand", "aten.normal_fun", "aten.normal.float_f", "aten.bernoulli.p
 
 
 class Step:
-    """A graph of Dynamo without backward passes, operations in place and rare operations.
-
-    Args:
-        module: the graph.
-        examples: its inputs.
+    """A graph without backward passes, operations in place and rare operations.
 
     Attributes:
         inputs, results: nodes; a result may be None.
