@@ -104,7 +104,7 @@ def test_what_cannot_be_is_an_error_if_it_must_be():
         def learn(self, x):
             print(x)
 
-    with pytest.raises(ValueError, match="learn prints.*choose 'torch' or 'auto'"):
+    with pytest.raises(ValueError, match="learn prints.*use 'torch' or 'auto'"):
         torch_phases.compile(Printing(), "compiled").scan("learn", np.ones((2, 3)))
 
 

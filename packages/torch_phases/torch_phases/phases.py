@@ -76,9 +76,7 @@ class Phases:
         if reason:
             self.engine, self.reason = "torch", reason
             if self.strict:
-                raise ValueError(
-                    f"engine = 'compiled' cannot be: {reason}; choose 'torch' or 'auto'"
-                )
+                raise ValueError(f"engine = 'compiled' cannot be: {reason}; use 'torch' or 'auto'")
             print(f"engine: torch, because {reason}. A compiled step is several times as fast")
         return found
 

@@ -27,8 +27,8 @@ from torch_phases.phases import copied
 from torch_phases.private import memory_of, name_of
 from torch_phases.reading import Contents
 from torch_phases.recording import Recorder
-from torch_phases.step import Phase
-from torch_phases.to_jax import jax, number_type
+from torch_phases.step import Phase, zeros
+from torch_phases.to_jax import jax
 from torch_phases.words import Refused, in_a_line
 
 HEAP = 1 << 17  # floats of the machine's own at the beginning of its memory, at most
@@ -37,14 +37,10 @@ VECTORIZED = (  # by their numbers in machine.c
     "copy add sub mul div sqrt rsqrt neg abs max min lt le gt ge eq ne select_n fma"
 ).split()
 MATH = (  # number by number, by JavaScript's Math or machine.js
-    "tanh pow exp expm1 log log1p sin cos atan2 floor ceil round erf logistic rem normal uniform"
+    "tanh pow exp expm1 log log1p sin cos atan2 floor ceil trunc round erf logistic rem "
+    "normal uniform"
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
-
-
-def shape_of(node: Any) -> Any:
-    """Of its numbers, for JAX."""
-    return jax.ShapeDtypeStruct(node.meta["val"].shape, number_type(node.meta["val"].dtype))
 
 
 def empty(*shape: int) -> Tensor:
@@ -125,12 +121,9 @@ class Program:
             found, new = step.run(numbers, drawn)
             return [*(found[k] for k in phase.wanted), *new.values()]
 
+        numbers = {k: zeros(step.inputs[k]).numpy() for k in values}
         with jax.enable_x64(True):
-            numbers, drawn = (
-                {k: shape_of(step.inputs[k]) for k in values},
-                map(shape_of, step.draws),
-            )
-            made = jax.make_jaxpr(one)(numbers, [*drawn])
+            made = jax.make_jaxpr(one)(numbers, [zeros(n).numpy() for n in step.draws])
         jaxpr, _ = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=True)
         own = [*made.consts, *values.values(), *map(self.draw, step.draws)]
         found = [*map(memory.value, self.run(jaxpr, own))]
@@ -265,6 +258,12 @@ def dot_general(p, a, b, dimension_numbers, **_):
     return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
+def convert_element_type(p, x, new_dtype, **_):
+    if new_dtype.kind == "b":
+        return p.each("ne", x, 0.0)
+    return x if new_dtype.kind == "f" else p.each("trunc", x)
+
+
 def extreme(p, name, x, axes):
     for axis in axes:
         while (n := x.shape[axis]) > 1:  # half of them beside the other half
@@ -284,9 +283,7 @@ OPERATIONS: dict[str, Callable] = {
     "and": lambda p, x, y: p.each("mul", x, y),
     "or": lambda p, x, y: p.each("max", x, y),
     "not": lambda p, x: p.each("eq", x, 0.0),
-    "convert_element_type": lambda p, x, new_dtype, **_: (
-        p.each("ne", x, 0.0) if new_dtype is np.dtype(bool) else x
-    ),
+    "convert_element_type": convert_element_type,
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],
     "reduce_sum": lambda p, x, axes, **_: p.sum(x, axes),
     "reduce_max": lambda p, x, axes, **_: extreme(p, "max", x, axes),

@@ -103,17 +103,17 @@ def part(x, dim, start=None, end=None, step=1):
     return (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
 
 
+def put(x, y, dim=0, start=0, end=None, step=1):
+    if step > 1:
+        return x.at[part(x, dim, start, end, step)].set(y)
+    first, last, _ = slice(start, end).indices(x.shape[dim])
+    return jnp.concatenate([x[part(x, dim, 0, first)], y, x[part(x, dim, last)]], dim)
+
+
 def power(x, p):
     if isinstance(p, float) and abs(p) == 0.5:  # as PyTorch does, and no number of minus infinity
         return jnp.sqrt(x) if p > 0 else jax.lax.rsqrt(x)
     return x ** (int(p) if isinstance(p, float) and p.is_integer() else p)
-
-
-def typed(x, dtype=None, **_):
-    new = x.dtype if dtype is None else number_type(dtype)
-    if jnp.issubdtype(x.dtype, jnp.inexact) and jnp.issubdtype(new, jnp.integer):
-        raise Refused("makes whole numbers of others, which is not compiled")
-    return x.astype(new)
 
 
 OPERATIONS = {
@@ -141,7 +141,7 @@ OPERATIONS |= {
     "sign": sign,
     "clamp": jnp.clip,
     "relu": lambda x: jnp.maximum(x, 0),
-    "_to_copy": typed,
+    "_to_copy": lambda x, dtype=None, **_: x.astype(number_type(dtype) if dtype else x.dtype),
     "mm": product,
     "bmm": jnp.matmul,
     "sum": total,
@@ -155,8 +155,7 @@ OPERATIONS |= {
     "permute": jnp.transpose,
     "slice": lambda x, dim=0, *how: x[part(x, dim, *how)],
     "select": lambda x, dim, k: jax.lax.index_in_dim(x, k, dim, False),
-    "select_scatter": lambda x, y, dim, k: x.at[part(x, dim)[:-1] + (k,)].set(y),
-    "slice_scatter": lambda x, y, dim=0, *how: x.at[part(x, dim, *how)].set(y),
+    "slice_scatter": put,
     "split_with_sizes": lambda x, sizes, dim=0: jnp.split(x, np.cumsum(sizes)[:-1], dim),
     "cat": jnp.concatenate,
     "arange": lambda *ends, **_: jnp.arange(*ends),
