@@ -116,7 +116,7 @@ class Net(nn.Module):
         loss.backward()
         nn.utils.clip_grad_norm_(self.layers.parameters(), 0.1)
         self.optimizer.step()
-        return found.detach(), loss.detach()
+        return loss.detach(), found.detach()
 
 
 class Function:

@@ -27,8 +27,8 @@ n.detach().max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
 n.tanh() | n.sigmoid() | n.isnan() * 1.0 | F.elu(n) | F.gelu(n) | F.smooth_l1_loss(n, y)
 F.layer_norm(x, [6]) | F.rms_norm(x, [6]) | torch.erf(3 * x) | x.abs().log1p() | (3 * x).floor()
 x.T.reshape(2, 3, 4).sum(1) | x.sum(0).sum() | x.reshape(2, 2, 6).sum((0, 2)) | x**3
-x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (3 * x).long() * 1.0
-y.repeat(2, 3) * torch.arange(18)
+x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (3 * x).long() % 4 * 1.0
+y.repeat(2, 3) * torch.arange(18) | ((3 * x).long() & (5 * y).long()) * 1.0
 F.smooth_l1_loss(n, x, reduction='none') | F.huber_loss(n, y) | n.amin(0) | F.silu(n) | n.softmax(1)
 """
 EACH = [x.strip() for x in re.split("[|\n]", OPERATIONS.strip())]

@@ -38,7 +38,7 @@ VECTORIZED = (  # by their numbers in machine.c
 ).split()
 MATH = (  # number by number, by JavaScript's Math or machine.js
     "tanh pow exp expm1 log log1p sin cos atan2 floor ceil trunc round erf logistic rem "
-    "normal uniform"
+    "and or normal uniform"
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
 
@@ -117,9 +117,11 @@ class Program:
         self.reads = {k: memory.tensor(x) for k, x in (phase.fixed | phase.state).items()}
         values = dict(sorted((phase.given | self.reads).items()))
 
+        wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
+
         def one(numbers: dict, drawn: list) -> list:
             found, new = step.run(numbers, drawn)
-            return [*(found[k] for k in phase.wanted), *new.values()]
+            return [*(found[k] for k in wanted), *new.values()]
 
         numbers = {k: zeros(step.inputs[k]).numpy() for k in values}
         with jax.enable_x64(True):
@@ -127,7 +129,7 @@ class Program:
         jaxpr, _ = dce_jaxpr(made.jaxpr, [True] * len(made.out_avals), instantiate=True)
         own = [*made.consts, *values.values(), *map(self.draw, step.draws)]
         found = [*map(memory.value, self.run(jaxpr, own))]
-        self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(phase.wanted)]]
+        self.outputs = [memory.placed(empty(*x.shape)) for x in found[: len(wanted)]]
         homes = [*self.outputs, *(values[k] for k in dict.fromkeys(step.writes.values()))]
         old = set(map(memory_of, homes))  # which other homes may need
         found = [self.each("copy", x) if memory_of(x) in old else x for x in found]
@@ -196,7 +198,7 @@ class Program:
 
         for made in jaxpr.eqns:
             name, args, how = made.primitive.name, [*map(value, made.invars)], made.params
-            if "jaxpr" in how:  # a function of some primitives
+            if name in ("jit", "pjit"):  # a function of some primitives
                 found = self.run(how["jaxpr"].jaxpr, [*how["jaxpr"].consts, *args])
             elif name in NUMBERS:
                 found = [self.each(name, *args)]
@@ -280,8 +282,6 @@ OPERATIONS: dict[str, Callable] = {
     "dot_general": dot_general,
     "integer_pow": lambda p, x, y: p.each("mul", x, x) if y == 2 else p.each("pow", x, y),
     "square": lambda p, x: p.each("mul", x, x),
-    "and": lambda p, x, y: p.each("mul", x, y),
-    "or": lambda p, x, y: p.each("max", x, y),
     "not": lambda p, x: p.each("eq", x, 0.0),
     "convert_element_type": convert_element_type,
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],

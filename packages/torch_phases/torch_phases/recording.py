@@ -10,7 +10,6 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -100,13 +99,14 @@ def opened(optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
         for each in optimizers:
             if private.optimizer_has_hooks(each):
                 raise Refused(*HOOKS)
-            undone.enter_context(mock.patch.dict(vars(each)))
-            vars(each).pop("step", None)  # a schedule's, which notes that it was called
+            if step := vars(each).pop("step", None):  # a schedule's, which notes that it was called
+                undone.callback(vars(each).update, step=step)
             for group in each.param_groups:
                 others: dict[str, Any] = dict.fromkeys({"foreach", "fused"} & group.keys(), False)
                 if isinstance(group.get("lr"), float):
                     others["lr"] = torch.tensor(group["lr"], dtype=torch.float64)
-                undone.enter_context(mock.patch.dict(group, others))
+                undone.callback(group.update, {name: group[name] for name in others})
+                group.update(others)
             kind: Any = type(each)
             undone.callback(setattr, each, "__class__", kind)
             each.__class__ = private.plain(kind)

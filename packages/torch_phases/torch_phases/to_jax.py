@@ -104,6 +104,7 @@ def part(x, dim, start=None, end=None, step=1):
 
 
 def put(x, y, dim=0, start=0, end=None, step=1):
+    """y in the place of a part of x."""
     if step > 1:
         return x.at[part(x, dim, start, end, step)].set(y)
     first, last, _ = slice(start, end).indices(x.shape[dim])

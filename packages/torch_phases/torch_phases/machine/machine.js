@@ -5,7 +5,7 @@ const runnable = (modules) => modules.map(decode).find((code) => globalThis.WebA
 const RARE = { // functions that Math does not have
   logistic: (x) => 1 / (1 + Math.exp(-x)),
   round: (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; }, // halves to even numbers
-  rem: (x, y) => x % y,
+  rem: (x, y) => x % y, and: (x, y) => x & y, or: (x, y) => x | y,
   erf: (x) => { // its series; far out it is 1
     if (Math.abs(x) > 4) return Math.sign(x);
     let term = x, sum = x;
