@@ -416,10 +416,10 @@ class Annealed(DDPG):
     def scale(self, rows):
         return self.size * self.tensor
 
-    def after(self, k):
+    def before(self, k):
         self.size *= 0.9
         self.schedule.step()
-        self.tensor.fill_(2.0 + k)
+        self.tensor.fill_(1.0 + k)
 
 
 class TensorsAreWritten(DDPG):
@@ -553,8 +553,8 @@ class AMethodOfTensors(DDPG):
 
     outcome, note = "torch", True
 
-    def after(self, k):
-        if k == 3:
+    def before(self, k):
+        if k == 4:
             torch.Tensor.lerp_ = lambda x, y, share: LERP(x, y, 2 * share)
 
     def end(self):

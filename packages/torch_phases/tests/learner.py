@@ -76,7 +76,7 @@ def soft_update(target, network, share):
 
 
 class DDPG:
-    """Its phases are trained by `phase`, between `before` and `after`; edits override any of it.
+    """Its phases are trained by `phase`, each after `before`; edits override any of it.
 
     Attributes:
         outcome: what must compute it in the end: compiled, torch, or the name of an error.
@@ -140,9 +140,6 @@ class DDPG:
     def before(self, k):
         """Runs before phase k."""
 
-    def after(self, k):
-        """Runs after phase k."""
-
     def end(self):
         """Runs in the end: what is not the learner's own is put back."""
 
@@ -184,7 +181,6 @@ def train(kind, start):
             weights = np.float32(chance.uniform(0.5, 1, (STEPS, BATCH)))
             learner.before(k)
             found += numbers_of(learner.phase(fast, k, rows, weights))
-            learner.after(k)
             found += numbers_of(learner.look(fast, rows[0, :, :SEEN].copy()))
     except Exception as error:
         found.append(error)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace as Learner
 from unittest import mock
 
 import numpy as np
@@ -119,14 +120,6 @@ class Net(nn.Module):
         return loss.detach(), found.detach()
 
 
-class Function:
-    def __init__(self, function):
-        self.function = function
-
-    def learn(self, x, y):
-        return self.function(x, y)
-
-
 def numbers(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
@@ -157,7 +150,10 @@ def test_random_numbers_are_drawn_anew():
         return torch.rand_like(x), torch.randn_like(x), nn.functional.dropout(x, 0.3)
 
     x = numbers(8, 6)
-    exported, calls = export(Function(draw), {"learn": (x, x)}), [["learn", [x.astype(str)] * 2]]
+    exported, calls = (
+        export(Learner(learn=draw), {"learn": (x, x)}),
+        [["learn", [x.astype(str)] * 2]],
+    )
     [drawn], _ = node(CALLS, exported=exported, modules=MODULES, calls=calls)
     for found, expected in zip(drawn, (0.5, 0, x.ravel() / 0.7), strict=True):
         np.testing.assert_allclose(np.array(found, float), np.broadcast_to(expected, 48), rtol=1e-6)
@@ -168,16 +164,16 @@ def test_what_is_missing_is_named_at_once():
         return x.sort(1)[0] + x.cumsum(1) + nn.functional.dropout(y[:, :1])
 
     with pytest.raises(ValueError, match=r"sort.*cumsum|cumsum.*sort"):
-        export(Function(unusual), {"learn": (numbers(8, 6), numbers(8, 3))})
+        export(Learner(learn=unusual), {"learn": (numbers(8, 6), numbers(8, 3))})
     with pytest.raises(ValueError, match="looks at a tensor's number"):
-        export(Function(lambda x, y: x.sum().item()), {"learn": (numbers(8, 6), numbers(8, 3))})
+        export(Learner(learn=lambda x: x.sum().item()), {"learn": (numbers(8, 6),)})
 
 
 def test_an_export_is_the_same_in_every_process():
     """Whatever it has recorded: else a seed would draw other first weights, and learn otherwise."""
     net = "Net(torch.optim.Adam)"
     code = f"export({net}, {{'learn': (numbers(8, 6), numbers(8, 3))}})"
-    code = f"{code}, export(Function(lambda x, y: x.exp() + y.sin()), dict(learn=2 * [numbers(8)]))"
+    code = f"{code}, export(Learner(learn=lambda x, y: x.exp() + y.sin()), dict(learn=2 * [numbers(8)]))"
     eval(code.replace("x.exp() + y.sin()", "y.sin() - x.exp()"))  # in another order
     start = "from test_machine import *; "
     command = [sys.executable, "-c", f"{start}print(json.dumps(({code})))"]
