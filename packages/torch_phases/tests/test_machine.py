@@ -173,7 +173,7 @@ def test_an_export_is_the_same_in_every_process():
     """Whatever it has recorded: else a seed would draw other first weights, and learn otherwise."""
     net = "Net(torch.optim.Adam)"
     code = f"export({net}, {{'learn': (numbers(8, 6), numbers(8, 3))}})"
-    code = f"{code}, export(Learner(learn=lambda x, y: x.exp() + y.sin()), dict(learn=2 * [numbers(8)]))"
+    code += ", export(Learner(learn=lambda x, y: x.exp() + y.sin()), dict(learn=2 * [numbers(8)]))"
     eval(code.replace("x.exp() + y.sin()", "y.sin() - x.exp()"))  # in another order
     start = "from test_machine import *; "
     command = [sys.executable, "-c", f"{start}print(json.dumps(({code})))"]
