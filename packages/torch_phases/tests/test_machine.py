@@ -165,6 +165,8 @@ def test_what_is_missing_is_named_at_once():
 
     with pytest.raises(ValueError, match=r"sort.*cumsum|cumsum.*sort"):
         export(Learner(learn=unusual), {"learn": (numbers(8, 6), numbers(8, 3))})
+    with pytest.raises(ValueError, match=r"the machine has no rev, in <lambda> \(.*x.flip\(1\)"):
+        export(Learner(learn=lambda x: 2 * x.flip(1)), {"learn": (numbers(8, 6),)})
     with pytest.raises(ValueError, match="looks at a tensor's number"):
         export(Learner(learn=lambda x: x.sum().item()), {"learn": (numbers(8, 6),)})
 

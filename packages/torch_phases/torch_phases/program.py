@@ -189,7 +189,7 @@ class Program:
         drawn = self.each(kind, out=empty(*node.meta["val"].shape))
         return self.each("lt", drawn, node.args[-1]) if name == "bernoulli" else drawn
 
-    def run(self, jaxpr: Any, given: Sequence) -> list:
+    def run(self, jaxpr: Any, given: Sequence, where: str = "") -> list:
         """The values that primitives of JAX make of those of constants and inputs."""
         values = dict(zip([*jaxpr.constvars, *jaxpr.invars], given, strict=True))
 
@@ -198,15 +198,16 @@ class Program:
 
         for made in jaxpr.eqns:
             name, args, how = made.primitive.name, [*map(value, made.invars)], made.params
+            place = where or str(made.source_info.name_stack)
             if name in ("jit", "pjit"):  # a function of some primitives
-                found = self.run(how["jaxpr"].jaxpr, [*how["jaxpr"].consts, *args])
+                found = self.run(how["jaxpr"].jaxpr, [*how["jaxpr"].consts, *args], place)
             elif name in NUMBERS:
                 found = [self.each(name, *args)]
             elif name in OPERATIONS:
                 found = OPERATIONS[name](self, *map(self.memory.value, args), **how)
                 found = found if made.primitive.multiple_results else [found]
             else:
-                raise Refused(f"the machine has no {name}")
+                raise Refused(f"the machine has no {name}", "", place)
             for x, new in zip(made.outvars, found, strict=True):
                 values[x] = self.reshape(self.memory.value(new), x.aval.shape)
         return [*map(value, jaxpr.outvars)]

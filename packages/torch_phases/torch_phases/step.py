@@ -155,7 +155,8 @@ def value_of(n: Any, values: dict) -> Any:
     args, kwargs = torch.fx.map_arg((n.args, n.kwargs), argument)
     try:
         operation = n.target if is_of_python(n) else OPERATIONS[name_of(n.target)]
-        found = operation(*args, **kwargs)
+        with jax.named_scope(code_of(n)):
+            found = operation(*args, **kwargs)
     except Exception as error:
         told = str(error).strip().partition("\n")[0]
         what = f"uses {name_of(n.target)}, not translated for its arguments ({told})"
