@@ -29,6 +29,7 @@ F.layer_norm(x, [6]) | F.rms_norm(x, [6]) | torch.erf(3 * x) | x.abs().log1p() |
 x.T.reshape(2, 3, 4).sum(1) | x.sum(0).sum() | x.reshape(2, 2, 6).sum((0, 2)) | x**3
 x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (3 * x).long() % 4 * 1.0
 y.repeat(2, 3) * torch.arange(18) | ((3 * x).long() & (5 * y).long()) * 1.0
+torch.bmm(x.reshape(2, 2, 6), y.reshape(2, 6, 2)) | x.split([2, 4], 1)[1] | x[:, 1] | x.mean(0)
 F.smooth_l1_loss(n, x, reduction='none') | F.huber_loss(n, y) | n.amin(0) | F.silu(n) | n.softmax(1)
 """
 EACH = [x.strip() for x in re.split("[|\n]", OPERATIONS.strip())]
