@@ -150,10 +150,8 @@ def test_random_numbers_are_drawn_anew():
         return torch.rand_like(x), torch.randn_like(x), nn.functional.dropout(x, 0.3)
 
     x = numbers(8, 6)
-    exported, calls = (
-        export(Learner(learn=draw), {"learn": (x, x)}),
-        [["learn", [x.astype(str)] * 2]],
-    )
+    exported = export(Learner(learn=draw), {"learn": (x, x)})
+    calls = [["learn", [x.astype(str)] * 2]]
     [drawn], _ = node(CALLS, exported=exported, modules=MODULES, calls=calls)
     for found, expected in zip(drawn, (0.5, 0, x.ravel() / 0.7), strict=True):
         np.testing.assert_allclose(np.array(found, float), np.broadcast_to(expected, 48), rtol=1e-6)

@@ -27,8 +27,8 @@ n.detach().max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
 n.tanh() | n.sigmoid() | n.isnan() * 1.0 | F.elu(n) | F.gelu(n) | F.smooth_l1_loss(n, y)
 F.layer_norm(x, [6]) | F.rms_norm(x, [6]) | torch.erf(3 * x) | x.abs().log1p() | (3 * x).floor()
 x.T.reshape(2, 3, 4).sum(1) | x.sum(0).sum() | x.reshape(2, 2, 6).sum((0, 2)) | x**3
-x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (3 * x).long() % 4 * 1.0
-y.repeat(2, 3) * torch.arange(18) | ((3 * x).long() & (5 * y).long()) * 1.0
+x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (x > 0).long() % 4 * 1.0
+y.repeat(2, 3) * torch.arange(18) | ((x > 0) * 6 & (y > 0.5) * 3) * 1.0
 torch.bmm(x.reshape(2, 2, 6), y.reshape(2, 6, 2)) | x.split([2, 4], 1)[1] | x[:, 1] | x.mean(0)
 F.smooth_l1_loss(n, x, reduction='none') | F.huber_loss(n, y) | n.amin(0) | F.silu(n) | n.softmax(1)
 """
@@ -74,6 +74,17 @@ def test_operations_are_pytorchs(monkeypatch, first):
             if one is not None:
                 assert one.shape == other.shape and one.dtype == other.dtype
                 np.testing.assert_allclose(other, one, rtol=64 * ROUNDING, atol=64 * 20 * ROUNDING)
+
+
+def test_what_is_no_number_does_not_become_one():
+    """JAX makes 0 of it, so PyTorch computes."""
+    fast = torch_phases.compile(Several(["n.long() * 1.0"]))
+    values, _ = fast.scan("learn", *given())
+    assert (
+        fast.engine == "torch"
+        and "makes whole numbers" in fast.reason
+        and not (values[0] == 0).all()
+    )
 
 
 def test_adams_corrections_are_those_of_double_precision():

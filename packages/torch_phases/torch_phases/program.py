@@ -37,7 +37,7 @@ VECTORIZED = (  # by their numbers in machine.c
     "copy add sub mul div sqrt rsqrt neg abs max min lt le gt ge eq ne select_n fma"
 ).split()
 MATH = (  # number by number, by JavaScript's Math or machine.js
-    "tanh pow exp expm1 log log1p sin cos atan2 floor ceil trunc round erf logistic rem "
+    "tanh pow exp expm1 log log1p sin cos atan2 floor ceil round erf logistic rem "
     "and or normal uniform"
 ).split()
 NUMBERS = {name: k for k, name in enumerate(VECTORIZED)} | {n: 64 + k for k, n in enumerate(MATH)}
@@ -261,12 +261,6 @@ def dot_general(p, a, b, dimension_numbers, **_):
     return p.product(b.t(), a.t()).t() if is_turned else p.product(a, b)
 
 
-def convert_element_type(p, x, new_dtype, **_):
-    if new_dtype.kind == "b":
-        return p.each("ne", x, 0.0)
-    return x if new_dtype.kind == "f" else p.each("trunc", x)
-
-
 def extreme(p, name, x, axes):
     for axis in axes:
         while (n := x.shape[axis]) > 1:  # half of them beside the other half
@@ -284,7 +278,9 @@ OPERATIONS: dict[str, Callable] = {
     "integer_pow": lambda p, x, y: p.each("mul", x, x) if y == 2 else p.each("pow", x, y),
     "square": lambda p, x: p.each("mul", x, x),
     "not": lambda p, x: p.each("eq", x, 0.0),
-    "convert_element_type": convert_element_type,
+    "convert_element_type": lambda p, x, new_dtype, **_: (
+        p.each("ne", x, 0.0) if new_dtype.kind == "b" else x
+    ),
     "iota": lambda p, dtype, shape, dimension, **_: np.indices(shape)[dimension],
     "reduce_sum": lambda p, x, axes, **_: p.sum(x, axes),
     "reduce_max": lambda p, x, axes, **_: extreme(p, "max", x, axes),
@@ -319,8 +315,8 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """
     learner, memory = copy.deepcopy(learner), Memory()
     contents = Contents(learner)
-    groups = [group for each in contents.optimizers for group in each.param_groups]
-    rates = [torch.tensor(group["lr"], dtype=torch.float64) for group in groups]
+    groups = [x for each in contents.optimizers for x in each.param_groups if "lr" in x]
+    rates = [torch.as_tensor(group["lr"], dtype=torch.float64) for group in groups]
     for group, rate in zip(groups, rates, strict=True):
         group["lr"] = rate  # which gets a place
     made = {name: Program(learner, name, given, memory) for name, given in calls.items()}

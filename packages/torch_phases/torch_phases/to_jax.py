@@ -108,13 +108,20 @@ def put(x, y, dim=0, start=0, end=None, step=1):
     if step > 1:
         return x.at[part(x, dim, start, end, step)].set(y)
     first, last, _ = slice(start, end).indices(x.shape[dim])
-    return jnp.concatenate([x[part(x, dim, 0, first)], y, x[part(x, dim, last)]], dim)
+    return jnp.concatenate([x[part(x, dim, 0, first)], y, x[part(x, dim, max(first, last))]], dim)
 
 
 def power(x, p):
     if isinstance(p, float) and abs(p) == 0.5:  # as PyTorch does, and no number of minus infinity
         return jnp.sqrt(x) if p > 0 else jax.lax.rsqrt(x)
     return x ** (int(p) if isinstance(p, float) and p.is_integer() else p)
+
+
+def typed(x, dtype=None, **_):
+    new = number_type(dtype) if dtype else x.dtype
+    if x.dtype.kind == "f" and new.kind in "iu":  # JAX makes 0 of what is no number
+        raise Refused("makes whole numbers of others, which is not compiled")
+    return x.astype(new)
 
 
 OPERATIONS = {
@@ -142,7 +149,7 @@ OPERATIONS |= {
     "sign": sign,
     "clamp": jnp.clip,
     "relu": lambda x: jnp.maximum(x, 0),
-    "_to_copy": lambda x, dtype=None, **_: x.astype(number_type(dtype) if dtype else x.dtype),
+    "_to_copy": typed,
     "mm": product,
     "bmm": jnp.matmul,
     "sum": total,
