@@ -17,6 +17,7 @@ from unittest import mock
 import torch
 import torch._dynamo as dynamo
 from torch._decomp import decomposition_table
+from torch._dynamo.pgo import FrameStateSizeEntry
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables import TensorVariable
 from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
@@ -31,7 +32,6 @@ SETTINGS = {
     "trace_numpy": False,  # NumPy's random numbers would be PyTorch's
     "specialize_int": True,  # whole numbers are looked at, not computed with
     "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
-    "automatic_dynamic_shapes": False,  # JAX has no sizes to compute with
 }
 PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
@@ -49,11 +49,16 @@ def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_g
 
 @contextlib.contextmanager
 def settings() -> Iterator[None]:
-    """A context in which Dynamo records as a phase needs it."""
+    """A context in which Dynamo records as a phase needs it; JAX has no sizes to compute with."""
     mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
+    static = mock.patch.object(FrameStateSizeEntry, "make_tensor", lambda *_: FrameStateSizeEntry())
     CONSTANT_VARIABLE_NONE.source = None
-    with dynamo.config.patch(SETTINGS), mended:
+    with dynamo.config.patch(SETTINGS), mended, static:
         yield
+
+
+def random_calls() -> Sequence:  # of Python, which Dynamo would do once a phase
+    return InstructionTranslator.current_tx().output.random_calls
 
 
 def side_effects() -> Iterator[tuple[str, list[str], Any]]:
@@ -85,9 +90,8 @@ def memory_of(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-def has_hooks(tensor: torch.Tensor) -> bool:
-    hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks
-    return tensor.requires_grad and bool(hooks)
+def has_hooks(x: torch.Tensor) -> bool:
+    return bool(x.requires_grad and (x._backward_hooks or x._post_accumulate_grad_hooks))
 
 
 def optimizer_has_hooks(optimizer: torch.optim.Optimizer) -> bool:

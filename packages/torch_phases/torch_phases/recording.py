@@ -16,7 +16,7 @@ import torch
 from torch_phases import private
 from torch_phases.reading import Contents
 from torch_phases.step import Step
-from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, Refused, changed
+from torch_phases.words import ELSEWHERE, GRADIENT, HOOKS, RANDOM, Refused, changed
 
 RECORDINGS = 16  # of one method, as something has changed; then PyTorch computes
 COUNT = itertools.count()
@@ -50,6 +50,8 @@ class Recorder:
     def backend(self, module: Any, examples: list) -> Any:
         for change in private.side_effects():
             raise changed(*change)
+        for function, *_ in private.random_calls():
+            raise Refused(*RANDOM, f"random.{function.__name__}")
         step = Step(module, examples)
         grads = {id(x.grad) for x in examples if x.is_leaf and x.grad is not None}
         if any(id(examples[k]) in grads for k in step.used):

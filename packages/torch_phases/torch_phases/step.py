@@ -119,8 +119,7 @@ class Phase:
         results = {k: room_for(self.step.outputs[k][None], self.room) for k in self.wanted}
         state, fixed = tree_map(lambda x: x.detach().numpy(), (self.state, self.fixed))
         with jax.enable_x64(True):
-            given = state, results, fixed, rows, draws, np.int32(steps)
-            after, results = self.step.phase(*given)
+            after, results = self.step.phase(state, results, fixed, rows, draws, np.int32(steps))
         for k, new in after.items():
             state[k][...] = np.asarray(new)
         torch.autograd.graph.increment_version(self.state.values())
@@ -164,9 +163,8 @@ def value_of(n: Any, values: dict) -> Any:
     if not isinstance(kind, torch.Tensor):
         return found
     found = jnp.asarray(found, np.float64 if alone else number_type(kind.dtype))
-    if found.size != kind.numel():
-        return jnp.broadcast_to(found, kind.shape)
-    return found.reshape(kind.shape)
+    fitted = jnp.reshape if found.size == kind.numel() else jnp.broadcast_to
+    return fitted(found, kind.shape)
 
 
 def is_number(x: Any) -> bool:
@@ -178,12 +176,9 @@ def is_of_python(n: Node) -> bool:
     return isinstance(n.target, (str, type(len)))
 
 
-def written_into(n: Node) -> Node:
+def written_into(n: Any) -> Node:
     """The input: a second write, such as of batch normalization, goes into what the first left."""
-    into: Any = n
-    while into.op == "call_function":
-        into = into.args[0]
-    return into
+    return written_into(n.args[0]) if n.op == "call_function" else n
 
 
 def code_of(n: Node) -> str:

@@ -35,7 +35,7 @@ PLACES = "takes places by a list or tensor", "multiply by a mask, use torch.wher
 SIZES = "makes a tensor whose size depends on numbers", "multiply by a mask, or use torch.where"
 DYNAMO: Sequence[tuple[str, tuple[str, str]]] = (  # by what is in Dynamo's words and the code
     (r"\bprint\(", ("prints", "print what scan returns")),
-    (r"generator=", RANDOM),
+    (r"generator=|qualname: Random\.", RANDOM),
     (r"recompile_limit|RecompileLimit", ("is recorded again and again", TENSORS)),
     (r"numpy|\bnp\.", ("computes with NumPy", f"use PyTorch, or {OUTSIDE}")),
     (r"RNN, GRU", ("uses an RNN, GRU or LSTM", "write its cell with nn.Linear")),
@@ -69,7 +69,7 @@ def changed(source: str, attributes: Sequence[str], stack: Any) -> Refused:
         (r"G\['__import_[^']*'\](\.|$)", ""),
         (r"[GL]\['(\w+)'\]", r"\1"),
         (r"function\.__self__", "self"),
-        (r".*\.(\w+)\.__closure__.*", r"a variable of \1"),
+        (r"(?:.*\.)?(\w+)\.__closure__.*", r"a variable of \1"),
         (r"\['(\w+)'\]", r".\1"),
     ):
         name = re.sub(old, new, name)
