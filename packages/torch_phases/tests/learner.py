@@ -4,62 +4,37 @@ from __future__ import annotations
 
 import copy
 import random
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
-SEEN, ACTIONS, BATCH, STEPS = 3, 2, 16, 3
+import torch_phases
 
-
-class Batch(NamedTuple):
-    observations: torch.Tensor
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    discounts: torch.Tensor
-    next_observations: torch.Tensor
+Batch = namedtuple("Batch", "observations actions rewards discounts next_observations weights")
 
 
-def split_rows(rows):
-    parts = rows.split([SEEN, ACTIONS, 1, 1, SEEN], dim=-1)
-    return Batch(*parts[:2], parts[2][..., 0], parts[3][..., 0], parts[4])
-
-
-class Actor(nn.Module):
-    def __init__(self):
-        super().__init__()
-        first = nn.Linear(SEEN, 8, bias=False)  # few parameters are recorded sooner
-        self.layers = nn.Sequential(first, nn.ReLU(), nn.Linear(8, ACTIONS))
-
-    def forward(self, observations):
-        return self.layers(observations).tanh()
+def batches(*sizes, seed=0, limit=1.0):
+    """Random numbers in arrays that begin with these axes."""
+    chance, features = np.random.default_rng(seed), ((3,), (2,), (), (), (3,), ())
+    return Batch(*(np.float32(chance.uniform(-limit, limit, sizes + each)) for each in features))
 
 
 class Critic(nn.Module):
-    def __init__(self):
+    def __init__(self, *before):
         super().__init__()
-        first = nn.Linear(SEEN + ACTIONS, 8, bias=False)
+        first = nn.Linear(5, 8, bias=False)  # few parameters are recorded sooner
         norm = nn.LayerNorm(8, elementwise_affine=False)
-        self.layers = nn.Sequential(first, norm, nn.ReLU(), nn.Linear(8, 1))
+        self.layers = nn.Sequential(*before, first, norm, nn.ReLU(), nn.Linear(8, 1))
 
     def forward(self, observations, actions):
         return self.layers(torch.cat([observations, actions], 1)).squeeze(1)
 
 
-class Behind(nn.Module):
-    """A network behind a layer."""
-
-    def __init__(self, layer, inner):
-        super().__init__()
-        self.layer, self.inner = layer, inner
-
-    def forward(self, observations, *others):
-        return self.inner(self.layer(observations), *others)
-
-
-def adam(network, rate=1e-2):  # with a large epsilon, so that no rounding of a gradient grows
-    return torch.optim.Adam(network.parameters(), lr=rate, eps=1e-2)
+def adam(network):  # with a large epsilon, so that no rounding of a gradient grows
+    return torch.optim.Adam(network.parameters(), lr=1e-2, eps=1e-2)
 
 
 def descend(loss, optimizer):
@@ -76,31 +51,35 @@ def soft_update(target, network, share):
 
 
 class DDPG:
-    """Its phases are trained by `phase`, each after `before`; edits override any of it.
+    """Edits override any of it.
 
     Attributes:
         outcome: what must compute it in the end: compiled, torch, or the name of an error.
         line: why PyTorch computes, word by word, where it is tested.
-        note: whether a check has to find that something has changed.
-        phases: how many.
+        notes: how often a check has to find that something has changed.
     """
 
-    outcome, line, note, phases = "compiled", "", False, 6
+    outcome, line, notes = "compiled", "", 0
+    make_critic = Critic
 
-    def __init__(self):
-        self.actor, self.critic = Actor(), self.make_critic()
+    def __init__(self, seed=0):
+        torch.manual_seed(seed)
+        first, last = nn.Linear(3, 8, bias=False), nn.Linear(8, 2)
+        self.actor = nn.Sequential(first, nn.ReLU(), last, nn.Tanh())
+        self.critic = self.make_critic()
         self.target_actor, self.target_critic = copy.deepcopy((self.actor, self.critic))
         self.actor_optimizer = torch.optim.SGD(self.actor.parameters(), lr=1e-2)
         self.critic_optimizer = adam(self.critic)
         self.begin()
 
-    def make_critic(self):
-        return Critic()
-
     def begin(self):
         """What an edit adds."""
 
-    def scale(self, rows):
+    def changes(self):
+        """Makes a change before each phase that is trained."""
+        yield from range(6)
+
+    def scale(self, batch):
         """By which the critic's loss is multiplied."""
         return 1.0
 
@@ -110,80 +89,54 @@ class DDPG:
             values = self.target_critic(batch.next_observations, actions)
             return batch.rewards + batch.discounts * values
 
-    def critic_loss(self, batch, weights=1.0):
+    def critic_loss(self, batch):
         errors = self.targets(batch) - self.critic(batch.observations, batch.actions)
-        return (weights * errors.square()).mean(), errors.detach()
+        return (batch.weights * self.scale(batch) * errors.square()).mean(), errors.detach()
 
     def actor_loss(self, batch):
         return -self.critic(batch.observations, self.actor(batch.observations)).mean()
 
-    def learn_critic(self, batch, weights=1.0):
-        loss, errors = self.critic_loss(batch, weights)
+    def learn_critic(self, batch):
+        loss, errors = self.critic_loss(batch)
         descend(loss, self.critic_optimizer)
         return errors
 
-    def learn(self, rows, weights):
-        batch = split_rows(rows)
-        errors = self.learn_critic(batch, weights * self.scale(rows))
+    def learn(self, batch, share=0.05):
+        errors = self.learn_critic(batch)
         loss = descend(self.actor_loss(batch), self.actor_optimizer)
-        self.update_targets()
-        return errors, loss
-
-    def update_targets(self):
-        soft_update(self.target_actor, self.actor, 0.05)
-        soft_update(self.target_critic, self.critic, 0.05)
+        soft_update(self.target_actor, self.actor, share)
+        soft_update(self.target_critic, self.critic, share)
+        return {"errors": errors, "loss": loss, "share": share, "nothing": None}
 
     @torch.no_grad()
     def act(self, observations):
         return self.actor(observations)
 
-    def before(self, k):
-        """Runs before phase k."""
-
-    def end(self):
-        """Runs in the end: what is not the learner's own is put back."""
-
-    def phase(self, fast, k, rows, weights):
-        return fast.scan("learn", rows, weights)
-
-    def look(self, fast, observations):
-        return fast.call("act", observations)
+    def state_dict(self):
+        """All numbers that it holds."""
+        parts = [x.state_dict() if hasattr(x, "state_dict") else x for x in tree_leaves(vars(self))]
+        return [x for x in tree_leaves(parts) if isinstance(x, (int, float, torch.Tensor))]
 
 
-def tensors_in(value, known):
-    """All tensors of a learner, whatever holds them."""
-    if id(value) in known or isinstance(value, type):
-        return
-    known[id(value)] = value  # kept, or another object could get its id
-    if isinstance(value, torch.Tensor):
-        yield value.detach()
-    elif isinstance(value, (dict, list, tuple)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from tensors_in(each, known)
-    elif hasattr(value, "__dict__"):
-        yield from tensors_in(vars(value), known)
+class One:
+    """A tensor of weights, and its loss."""
+
+    def __init__(self, weight, loss, kind=torch.optim.SGD, **options):
+        self.weight, self.loss = weight.requires_grad_(), loss
+        self.optimizer = kind([self.weight], **options)
+
+    def learn(self, x):
+        return descend(self.loss(self.weight, x), self.optimizer)
 
 
-def numbers_of(result):
-    leaves = torch.utils._pytree.tree_leaves(result)
-    return [np.array(x) for x in leaves if x is not None]
-
-
-def train(kind, start):
-    """The engine, and all numbers: results, actions, and the state in the end; or the error."""
-    torch.manual_seed(0), np.random.seed(0), random.seed(0)
-    learner = kind()
-    fast, found, chance = start(learner), [], np.random.default_rng(0)
+def train(kind, engine):
+    """The engine; all numbers: results, actions, and the state in the end; and the error."""
+    random.seed(0), np.random.seed(0)
+    fast, found, error = torch_phases.compile(kind(), engine), [], ""
     try:
-        for k in range(kind.phases):
-            rows = chance.uniform(-1, 1, (STEPS, BATCH, 2 * SEEN + ACTIONS + 2))
-            rows = np.float32(rows * (1 if k < kind.phases - 1 else 5))
-            weights = np.float32(chance.uniform(0.5, 1, (STEPS, BATCH)))
-            learner.before(k)
-            found += numbers_of(learner.phase(fast, k, rows, weights))
-            found += numbers_of(learner.look(fast, rows[0, :, :SEEN].copy()))
-    except Exception as error:
-        found.append(error)
-    finally:
-        learner.end()
-    return fast, found + [tensor.clone().numpy() for tensor in tensors_in(learner, {})]
+        for k, _ in enumerate(fast.learner.changes()):
+            rows = batches(3, 16, seed=k, limit=5.0 if k % 6 == 5 else 1.0)
+            found += [fast.scan("learn", rows, 0.05), fast.call("act", rows.observations[0]), rows]
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    return fast, [*found, fast.learner.state_dict()], error
