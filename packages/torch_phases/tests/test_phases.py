@@ -133,7 +133,7 @@ def test_a_fault_of_dynamo_is_there_and_is_mended():
         loss.backward()
 
     learn(torch.ones(4))
-    with torch._dynamo.config.patch(private.SETTINGS):
+    with private.SETTINGS:
         found = torch.compile(learn, backend="eager", fullgraph=True)(torch.ones(4))
     assert found is not None, "it is mended: private.py needs no getattr_of_tensor"
     learner = SimpleNamespace(learn=learn, weight=weight)

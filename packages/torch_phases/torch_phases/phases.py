@@ -90,7 +90,7 @@ class Phases:
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first = copied(tree_map_only(torch.Tensor, itemgetter(0), given))
+        first = tree_map_only(torch.Tensor, lambda x: x[0].clone(), given)
         pairs = zip(tree_leaves(first), tree_leaves(given), strict=True)
         stacks = {id(x): stack for x, stack in pairs if isinstance(x, torch.Tensor)}
         recorder = recording.recorder_of(type(self.learner), method, anew)
@@ -98,7 +98,7 @@ class Phases:
         step, inputs, result = recorder.note(function, Contents(self.learner), first)
         phase = Phase(step, inputs, stacks, tree_leaves(result), steps)
         wrong: str | None = None
-        schedule = self.schedules.setdefault(method, check.Schedule())
+        schedule = self.schedules.get(method) or self.schedules.setdefault(method, check.Schedule())
         if tried := schedule.due(id(step), steps):
             names, by_torch = Contents(self.learner).names(), self.by_torch
             wrong = check.difference(phase, lambda: by_torch(method, given, tried), names, tried)

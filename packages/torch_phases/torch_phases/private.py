@@ -27,12 +27,12 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 
 from torch_phases.to_jax import OPERATIONS
 
-SETTINGS = {
-    "trace_autograd_ops": True,  # backward() belongs to the graph
-    "trace_numpy": False,  # NumPy's random numbers would be PyTorch's
-    "specialize_int": True,  # whole numbers are looked at, not computed with
-    "skip_nnmodule_hook_guards": False,  # a hook that comes later counts
-}
+SETTINGS = dynamo.config.patch(
+    trace_autograd_ops=True,  # backward() belongs to the graph
+    trace_numpy=False,  # NumPy's random numbers would be PyTorch's
+    specialize_int=True,  # whole numbers are looked at, not computed with
+    skip_nnmodule_hook_guards=False,  # a hook that comes later counts
+)
 PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
 OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
@@ -53,7 +53,7 @@ def settings() -> Iterator[None]:
     mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
     static = mock.patch.object(FrameStateSizeEntry, "make_tensor", lambda *_: FrameStateSizeEntry())
     CONSTANT_VARIABLE_NONE.source = None
-    with dynamo.config.patch(SETTINGS), mended, static:
+    with SETTINGS, mended, static:
         yield
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
+from itertools import chain
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -33,10 +34,11 @@ class Contents:
         self.things[id(value)] = value, names
         if isinstance(value, torch.Tensor):
             self.tensors.append(value)
-        elif isinstance(value, torch.optim.Optimizer):
+            return  # most things are tensors, and each phase walks
+        if isinstance(value, torch.optim.Optimizer):
             self.optimizers.append(value)
         for name, each in parts(value):
-            if not isinstance(each, LEAVES) and id(each) not in self.things:
+            if id(each) not in self.things and not isinstance(each, LEAVES):
                 self.walk(each, (*names, name))
 
     def names(self) -> dict[str, torch.Tensor]:
@@ -56,16 +58,14 @@ class Contents:
         return {x: x.__code__ for each in spaces for x in each.values() if inspect.isfunction(x)}
 
 
-def parts(value: Any) -> Iterator[tuple[Any, Any]]:
+def parts(value: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(value, torch.nn.Module):
         own = vars(value)
-        for name in ("_parameters", "_buffers", "_modules"):
-            yield from own[name].items()
-        yield from ((name, x) for name, x in own.items() if name not in OF_MODULES)
-    elif isinstance(value, dict):
-        for k, (key, each) in enumerate(value.items()):
-            yield (key if isinstance(key, (str, int)) else k), each
-    elif isinstance(value, (list, tuple)):
-        yield from enumerate(value)
-    else:
-        yield from getattr(value, "__dict__", {}).items()
+        first = (own[name].items() for name in ("_parameters", "_buffers", "_modules"))
+        return chain(*first, [(name, x) for name, x in own.items() if name not in OF_MODULES])
+    if isinstance(value, dict):
+        items = enumerate(value.items())
+        return [(key if isinstance(key, (str, int)) else k, each) for k, (key, each) in items]
+    if isinstance(value, (list, tuple)):
+        return enumerate(value)
+    return getattr(value, "__dict__", {}).items()

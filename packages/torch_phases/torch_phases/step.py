@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.fx import Node
-from torch.utils._pytree import tree_map
 
 from torch_phases import private, to_jax, words
 from torch_phases.phases import stacked
@@ -117,7 +116,8 @@ class Phase:
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
         rows = {k: room_for(stack[:steps], self.room) for k, stack in self.given.items()}
         results = {k: room_for(self.step.outputs[k][None], self.room) for k in self.wanted}
-        state, fixed = tree_map(lambda x: x.detach().numpy(), (self.state, self.fixed))
+        state = {k: x.detach().numpy() for k, x in self.state.items()}
+        fixed = {k: x.detach().numpy() for k, x in self.fixed.items()}
         with jax.enable_x64(True):
             after, results = self.step.phase(state, results, fixed, rows, draws, np.int32(steps))
         for k, new in after.items():
@@ -212,6 +212,6 @@ def draw(n: Any) -> torch.Tensor:
 
 def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
     """Rows and room for more, from a multiple of 64 bytes on, so that JAX takes it as it is."""
-    memory = torch.zeros((room, *stack.shape[1:]), dtype=stack.dtype)
+    memory = torch.empty((room, *stack.shape[1:]), dtype=stack.dtype)
     memory[: len(stack)] = stack[:room]
     return memory.numpy()
