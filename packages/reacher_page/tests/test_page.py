@@ -294,7 +294,7 @@ def test_within_a_notebook_it_lies_over_the_picture_as_high_as_it_is(show):
     driver.switch_to.frame(0)
     assert canvas(driver).std() > 8
     driver.find_element("id", "pull").click()
-    assert "jumped" in text(driver, "#message")
+    wait_for(lambda: "jumped" in text(driver, "#message"))
     assert not driver.find_element("tag name", "h1").is_displayed()
     driver.switch_to.default_content()
 

@@ -27,7 +27,7 @@ from torch_phases.machine import build
 from torch_phases.program import export
 
 NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(not NODE, reason="no Node")
+needs_node = pytestmark = pytest.mark.skipif(not NODE, reason="no Node")
 FLAG = 'require("v8").setFlagsFromString("--experimental-wasm-relaxed-simd");'  # for Node 20
 RANDOM = "const random = { uniform: () => 0.5, normal: () => 0 };"
 MODULES = [base64.b64encode((build.HERE / name).read_bytes()).decode() for name in build.VARIANTS]
@@ -74,13 +74,15 @@ def beside_pytorch(learner, calls):
         expected += arrays(getattr(learner, method)(*tensors))
     for module in MODULES:
         found, state = node(CALLS, exported=exported, modules=[module], calls=told)
-        pairs = list(zip((x for each in found for x in each), expected, strict=True))
-        for path, numbers in (each for each in state if "optimizer" not in each[0]):
-            tensor = operator.attrgetter(path.removeprefix("self."))(learner).numpy(force=True)
-            pairs.append((numbers, tensor.T if tensor.ndim == 2 else tensor))
-        for mine, theirs in pairs:
+        for mine, theirs in zip((x for each in found for x in each), expected, strict=True):
             mine = np.reshape(mine, theirs.shape).astype(float)
             np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+        for path, mine in (each for each in state if "optimizer" not in each[0]):
+            tensor = operator.attrgetter(path.removeprefix("self."))(learner).numpy(force=True)
+            theirs = tensor.T.ravel()
+            # a gradient of 0 but for rounding becomes a whole step of Adam's, 1e-3
+            assert np.isclose(mine, theirs, 1e-5, 1e-5).mean() > 0.998, path
+            np.testing.assert_allclose(mine, theirs, rtol=0, atol=3e-3)
 
 
 @pytest.mark.parametrize("name", "Adam AdamW RMSprop Adagrad SGD".split())
