@@ -62,8 +62,9 @@ def difference(
         by_torch: computes these steps of the learner.
         tensors: of the learner, by name.
     """
-    others = {f"tensor {k} of {tuple(x.shape)}": x for k, x in phase.state.items()}
-    tensors, chance = {**tensors, **others}, torch.get_rng_state()
+    named, chance = {*map(id, tensors.values())}, torch.get_rng_state()
+    others = {k: x for k, x in phase.state.items() if id(x) not in named}
+    tensors = {**tensors, **{f"tensor {k} of {tuple(x.shape)}": x for k, x in others.items()}}
     before = {name: x.detach().clone() for name, x in tensors.items()}
 
     def after(run: Callable) -> dict[str, np.ndarray]:
@@ -99,7 +100,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
         return math.inf
     alike = (one == other) | (np.isnan(one) & np.isnan(other))
     with np.errstate(invalid="ignore"):  # infinity minus infinity, where they are alike
-        length = float(np.linalg.norm(np.where(alike, 0.0, one - other)))
+        length = math.sqrt(np.square(np.where(alike, 0.0, one - other)).sum())  # BLAS would spin
     return math.inf if math.isnan(length) else length
 
 

@@ -7,12 +7,13 @@ writes what has changed back into them; it keeps no numbers of its own between t
 from __future__ import annotations
 
 import threading
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves, tree_map, tree_map_only, tree_structure, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
 
 from torch_phases.reading import Contents
 from torch_phases.words import Refused, in_a_line
@@ -63,16 +64,17 @@ class Phases:
             ValueError: the arrays differ in the length of their first axis, or it is 0; or the
                 engine is "compiled" and cannot be.
         """
-        given, reason = tree_map(as_tensor, arguments), ""
+        leaves, kind = tree_flatten(arguments)
+        given, reason = [*map(as_tensor, leaves)], ""
         steps = steps_of(given)
         if self.engine == "compiled":
             try:
                 with LOCK:
-                    return self.phase(method, given, steps)
+                    return self.phase(method, given, kind, steps)
             except Exception as error:  # a broken or another installation fails in any way
                 reason = f"{method} {in_a_line(error)}"
         # If it is an error of the learner's own, PyTorch raises it.
-        found = self.by_torch(method, given, steps)
+        found = self.by_torch(method, tree_unflatten(given, kind), steps)
         if reason:
             self.engine, self.reason = "torch", reason
             if self.strict:
@@ -85,34 +87,34 @@ class Phases:
         rows = (tree_map_only(torch.Tensor, itemgetter(k), given) for k in range(steps))
         return tree_map(stacked, *(self.call(method, *row) for row in rows))
 
-    def phase(self, method: str, given: tuple, steps: int, anew: bool = False) -> Any:
+    def phase(self, method: str, given: list, kind: Any, steps: int, anew: bool = False) -> Any:
         """All steps as one call, checked now and then."""
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first = tree_map_only(torch.Tensor, lambda x: x[0].clone(), given)
-        pairs = zip(tree_leaves(first), tree_leaves(given), strict=True)
-        stacks = {id(x): stack for x, stack in pairs if isinstance(x, torch.Tensor)}
+        first = [x[0].clone() if isinstance(x, torch.Tensor) else x for x in given]
+        stacks = {id(x): stack for x, stack in zip(first, given, strict=True) if x is not stack}
         recorder = recording.recorder_of(type(self.learner), method, anew)
-        function = getattr(self.learner, method)
-        step, inputs, result = recorder.note(function, Contents(self.learner), first)
-        phase = Phase(step, inputs, stacks, tree_leaves(result), steps)
+        step, inputs, result = recorder.note(self.learner, method, tree_unflatten(first, kind))
+        leaves, results = tree_flatten(result)
+        phase = Phase(step, inputs, stacks, leaves, steps)
         wrong: str | None = None
         schedule = self.schedules.get(method) or self.schedules.setdefault(method, check.Schedule())
         if tried := schedule.due(id(step), steps):
-            names, by_torch = Contents(self.learner).names(), self.by_torch
-            wrong = check.difference(phase, lambda: by_torch(method, given, tried), names, tried)
+            names = Contents(self.learner).names()
+            right = partial(self.by_torch, method, tree_unflatten(given, kind), tried)
+            wrong = check.difference(phase, right, names, tried)
         if wrong is None:
-            return tree_unflatten(phase.run(steps), tree_structure(result))
+            return tree_unflatten(phase.run(steps), results)
         if recorder.is_new:
             raise Refused(f"depends on something that was not seen: {wrong} is not PyTorch's")
         print(f"{method} is recorded anew, because a check found that {wrong} is not PyTorch's")
-        return self.phase(method, given, steps, anew=True)
+        return self.phase(method, given, kind, steps, anew=True)
 
 
-def steps_of(given: tuple) -> int:
+def steps_of(given: list) -> int:
     """How many rows the tensors have."""
-    shapes = [tuple(x.shape) for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
+    shapes = [tuple(x.shape) for x in given if isinstance(x, torch.Tensor)]
     lengths = {shape[0] if shape else 0 for shape in shapes}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {shapes}")

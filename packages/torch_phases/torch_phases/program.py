@@ -8,10 +8,10 @@ matrices in order. What is needed no longer gives its memory away. All numbers a
 
 from __future__ import annotations
 
-import base64
 import copy
 import inspect
 import math
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -96,16 +96,15 @@ class Program:
     """A method's instructions: lists of numbers and values, the first of which is written."""
 
     def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
-        self.memory = memory
+        self.memory, given = memory, copied(arguments)
         self.code: list[list] = []
         self.products: dict[int, tuple] = {}  # values and their factors, by id
-        contents, function, given = Contents(learner), getattr(learner, method), copied(arguments)
         try:
             recorder = Recorder(f"{type(learner).__name__}_{method}")
-            step, inputs, result = recorder.note(function, contents, given)
+            step, inputs, result = recorder.note(learner, method, given)
         except Exception as error:
             raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
-        named = inspect.signature(function).bind(*given).arguments.items()
+        named = inspect.signature(getattr(learner, method)).bind(*given).arguments.items()
         self.inputs = {
             id(x): (name, memory.placed(empty(*x.shape)))
             for name, each in named
@@ -229,7 +228,7 @@ class Program:
             for place, value in map(memory.places.__getitem__, ended):
                 memory.free[value.untyped_storage().nbytes()].append(place)
         return {
-            "words": packed(np.array(found, np.int32)),
+            "words": b64encode(np.array(found, np.int32).tobytes()).decode(),
             "inputs": [{"name": name, **memory.lies(x)} for name, x in self.inputs.values()],
             "outputs": [*map(memory.lies, self.outputs)],
             "reads": [*map(memory.lies, self.reads.values())],
@@ -316,9 +315,9 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     learner, memory = copy.deepcopy(learner), Memory()
     contents = Contents(learner)
     groups = [x for each in contents.optimizers for x in each.param_groups if "lr" in x]
-    rates = [torch.as_tensor(group["lr"], dtype=torch.float64) for group in groups]
-    for group, rate in zip(groups, rates, strict=True):
-        group["lr"] = rate  # which gets a place
+    for group in groups:
+        group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float64)  # which gets a place
+    rates = {id(group["lr"]) for group in groups}
     made = {name: Program(learner, name, given, memory) for name, given in calls.items()}
     layers = [x for x, _ in contents.things.values() if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
@@ -326,20 +325,15 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     for key, (tensor, value) in memory.state.items():
         numbers = tensor.detach().to(torch.float32).numpy().T.ravel()
         first[memory.place(value)] = numbers, drawn.get(key, 0.0)
-    paths = {id(x): f"self.{name}" for name, x in contents.names().items()}
-    state = {key: value for key, (_, value) in memory.state.items()}
+    known = {f"self.{k}": x for k, x in contents.names().items() if id(x) in memory.state}
     return {
         "programs": {name: each.told() for name, each in made.items()},
         "math": MATH,
         "top": memory.top,
-        "rates": [[memory.place(state[id(x)]), x.item()] for x in rates if id(x) in state],
-        "state": {path: memory.lies(state[k]) for k, path in paths.items() if k in state},
+        "rates": [(memory.place(y), x.item()) for x, y in memory.state.values() if id(x) in rates],
+        "state": {path: memory.lies(memory.tensor(x)) for path, x in known.items()},
         "first": first_numbers(first),
     }
-
-
-def packed(numbers: np.ndarray) -> str:
-    return base64.b64encode(numbers.tobytes()).decode()
 
 
 def first_numbers(first: Mapping[int, tuple[np.ndarray, float]]) -> list[list]:
@@ -352,7 +346,7 @@ def first_numbers(first: Mapping[int, tuple[np.ndarray, float]]) -> list[list]:
             found.append([place, len(numbers), "uniform", bound])
         else:
             some = numbers[:1] if len({*numbers}) == 1 else numbers  # repeated there
-            found.append([place, len(numbers), "numbers", packed(some)])
+            found.append([place, len(numbers), "numbers", b64encode(some.tobytes()).decode()])
         known[key] = place
     return found
 

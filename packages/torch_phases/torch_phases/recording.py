@@ -7,6 +7,7 @@ back end, which only notes the tensors that the graph wants; a phase is computed
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -64,17 +65,18 @@ class Recorder:
 
         return note
 
-    def note(self, function: Any, contents: Contents, arguments: Any) -> tuple:
+    def note(self, learner: Any, method: str, arguments: Any) -> tuple:
         """The step, the inputs of its graph, and what the call returned."""
-        self.is_new = False
+        self.is_new, contents, collects = False, Contents(learner), gc.isenabled()
         learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf]
         after, begun, inputs = [(x, x.grad) for x in learn], [], ()
+        gc.disable()  # garbage collections take a tenth of a recording
         try:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
                 x.grad = torch.empty_like(x)
             begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
             with private.settings(), opened(contents.optimizers):
-                result = self.recorded(function, *arguments)
+                result = self.recorded(getattr(learner, method), *arguments)
             if any(map(private.has_hooks, self.wanted[1])):
                 raise Refused(*HOOKS)
             (step, inputs), self.wanted = self.wanted, None
@@ -83,6 +85,7 @@ class Recorder:
             if {*map(id, graded)} - {*map(id, learn)}:
                 raise Refused(*ELSEWHERE)
         finally:
+            (gc.enable if collects else gc.disable)()
             used = {*map(id, inputs)}
             for state, x in begun:
                 if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
