@@ -1,12 +1,9 @@
-import warnings
-
 import pytest
 import torch
 
 from torch_phases import recording
 
 torch.set_num_threads(1)  # so small networks lose time by more
-warnings.filterwarnings("ignore", "Profiler record function")  # Dynamo's, of optimizers
 
 
 @pytest.fixture(autouse=True)

@@ -68,16 +68,8 @@ def test_operations_are_pytorchs(monkeypatch, first):
     torch.testing.assert_close(*found, rtol=64 * ROUNDING, atol=atol, equal_nan=True)
 
 
-def test_what_is_no_number_does_not_become_one():
-    """JAX makes 0 of it, so PyTorch computes."""
-    fast = torch_phases.compile(Several(["n.long() * 1.0"]))
-    fast.scan("learn", *given())
-    assert fast.engine == "torch" and "makes whole numbers" in fast.reason
-
-
 def test_adams_corrections_are_those_of_double_precision():
     """1 - 0.999**t of float32 is off by 2e-5 at first, and so would be the step."""
-
     ends = []
     for engine in ("compiled", "torch"):
         one = One(torch.zeros(3), lambda w, x: (w * x).sum(), torch.optim.Adam, lr=0.125, eps=0.0)

@@ -115,7 +115,6 @@ class Program:
         phase = Phase(step, inputs, places, tree_leaves(result), 1)
         self.reads = {k: memory.tensor(x) for k, x in (phase.fixed | phase.state).items()}
         values = dict(sorted((phase.given | self.reads).items()))
-
         wanted = [step.places[id(x)] for x in tree_leaves(result) if id(x) in step.places]
 
         def one(numbers: dict, drawn: list) -> list:

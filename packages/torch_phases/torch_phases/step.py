@@ -53,7 +53,8 @@ class Step:
         self.results: list[Any] = [*end.args[0]]
         self.outputs: list[Any] = [n if n is None else zeros(n) for n in self.results]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
-        self.phase = jax.jit(self.steps, compiler_options=to_jax.COMPILER_OPTIONS)
+        # The state is given away: else XLA copies all of it in a second thread, and stays there.
+        self.phase = jax.jit(self.steps, donate_argnums=0, compiler_options=to_jax.COMPILER_OPTIONS)
 
     def run(self, inputs: Mapping[int, Any], draws: Sequence) -> tuple[list, dict]:
         """One step in JAX: its results, and what it writes into inputs, by their numbers."""
