@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 import torch
 
@@ -10,5 +12,6 @@ torch.set_num_threads(1)  # so small networks lose time by more
 def nothing_is_recorded():
     """What a test has recorded, or failed to, is no other test's."""
     yield
+    assert gc.isenabled()
     torch._dynamo.reset()
     recording.RECORDERS.clear()

@@ -96,7 +96,7 @@ class Program:
     """A method's instructions: lists of numbers and values, the first of which is written."""
 
     def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
-        self.memory, given = memory, copied(arguments)
+        self.memory, given, function = memory, copied(arguments), getattr(learner, method)
         self.code: list[list] = []
         self.products: dict[int, tuple] = {}  # values and their factors, by id
         try:
@@ -104,7 +104,7 @@ class Program:
             step, inputs, result = recorder.note(learner, method, given)
         except Exception as error:
             raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
-        named = inspect.signature(getattr(learner, method)).bind(*given).arguments.items()
+        named = inspect.signature(function).bind(*given).arguments.items()
         self.inputs = {
             id(x): (name, memory.placed(empty(*x.shape)))
             for name, each in named
