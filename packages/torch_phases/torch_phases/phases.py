@@ -52,7 +52,7 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        found = getattr(self.learner, method)(*copied(arguments))
+        found = getattr(self.learner, method)(*tree_map(copied, arguments))
         return tree_map_only(torch.Tensor, lambda x: x.numpy(force=True).copy(), found)
 
     def scan(self, method: str, *arguments: Any) -> Any:
@@ -127,9 +127,9 @@ def as_tensor(x: Any) -> Any:
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
-def copied(arguments: tuple) -> tuple:
-    """The same with new tensors in the place of arrays and tensors."""
-    return tree_map_only(torch.Tensor, torch.clone, tree_map(as_tensor, arguments))
+def copied(x: Any) -> Any:
+    x = as_tensor(x)
+    return x.clone() if isinstance(x, torch.Tensor) else x
 
 
 def stacked(*values: Any) -> Any:

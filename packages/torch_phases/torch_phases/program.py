@@ -21,7 +21,7 @@ import torch
 from jax.extend.core import Literal
 from jax.interpreters.partial_eval import dce_jaxpr
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_phases.phases import copied
 from torch_phases.private import memory_of, name_of
@@ -96,7 +96,7 @@ class Program:
     """A method's instructions: lists of numbers and values, the first of which is written."""
 
     def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
-        self.memory, given, function = memory, copied(arguments), getattr(learner, method)
+        self.memory, function, given = memory, getattr(learner, method), tree_map(copied, arguments)
         self.code: list[list] = []
         self.products: dict[int, tuple] = {}  # values and their factors, by id
         try:
