@@ -376,15 +376,15 @@ class TensorsAreWritten(DDPG):
 
     def changes(self):
         yield self.learn(Batch(*map(torch.from_numpy, batches(16))))
-        with torch.no_grad():
-            for parameter in self.actor.parameters():
-                parameter.add_(0.1 * torch.randn_like(parameter))
+        for parameter in self.actor.parameters():
+            parameter.data.add_(0.1 * torch.randn_like(parameter))
         yield
         yield self.critic.load_state_dict(self.make_critic().state_dict())
         for parameter in self.critic.parameters():
             parameter.data.clamp_(-0.2, 0.2)
         yield
         yield self.critic.layers[0].running_mean.add_(0.1)
+        yield self.critic_optimizer.state[self.critic.layers[1].weight]["step"].add_(3)
         yield self.critic_optimizer.state.clear()
         yield self.learn(Batch(*map(torch.from_numpy, batches(16))))
         yield self.critic.layers[:3].requires_grad_(False)

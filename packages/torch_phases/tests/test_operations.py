@@ -20,11 +20,11 @@ x.log_softmax(1) | x.std(1) | x.softmax(0) | x.logsumexp(1) | x.var(0) | x.norm(
 y.max(1).values | y.min(0).indices * 1.0 | x.amin((0, 1)) | y.pow(x) | x.atan2(y) | 2**x
 torch.stack([x, y]).unbind(2)[1] | x.repeat(2, 1).split(3, 1)[1] | x.clamp(-y, y) | x.lerp(y, y)
 x.sgn() | torch.where((x > 0).logical_or(y > 0.5), x, y) | x.tril() | x.round() | x.sin().cos()
-x.remainder(0.3) | n ** 0.5 | n ** -0.5
+x.remainder(0.3) | n ** 0.5 | n ** -0.5 | F.smooth_l1_loss(n, y)
 F.gelu(x) | F.silu(x) | F.mish(x) | F.elu(x) | F.selu(x) | F.softplus(x) | F.hardtanh(x)
 F.leaky_relu(x) | n.relu() | n.clamp(0, 1) | n.sign() | n.abs() | n.maximum(x) | n.amax(1)
 n.detach().max(1).values | n > 0 | F.hardtanh(n) | F.leaky_relu(n)
-n.tanh() | n.sigmoid() | n.isnan() * 1.0 | F.elu(n) | F.gelu(n) | F.smooth_l1_loss(n, y)
+n.tanh() | n.sigmoid() | n.isnan() * 1.0 | F.elu(n.detach()) | F.gelu(n.clamp(-9, 9))
 F.layer_norm(x, [6]) | F.rms_norm(x, [6]) | torch.erf(3 * x) | x.abs().log1p() | (3 * x).floor()
 x.T.reshape(2, 3, 4).sum(1) | x.sum(0).sum() | x.reshape(2, 2, 6).sum((0, 2)) | x**3
 x[:, ::2] | torch.cat([x[:, 2:], y[-4:, 1:], x[2].expand(4, 6)], 1) | (x > 0).long() % 4 * 1.0
@@ -59,7 +59,7 @@ def given():
 
 @pytest.mark.parametrize("first", range(0, len(EACH), 12))
 def test_operations_are_pytorchs(monkeypatch, first):
-    """To a few roundings of sums of 24 numbers, and of powers up to 20."""
+    """To a few roundings of sums of 24 numbers, and powers up to 20. PyTorch's gelu(inf) varies."""
     monkeypatch.setattr(check.Schedule, "due", lambda *_: 0)
     some, found = EACH[first : first + 12], []
     for engine in ("compiled", "torch"):

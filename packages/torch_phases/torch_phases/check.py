@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves
 
 from torch_phases.step import Phase
 
-FIRST = 10  # phases after something new that are all checked; then it is the n-th with FIRST / n
+FIRST = 10  # phases after something new are all checked; then the n-th with (FIRST / n)^2
 EVERY = 7000  # steps from one check to the next in the end, on average
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32
@@ -40,17 +40,13 @@ class Schedule:
 
     def due(self, recording: int, steps: int) -> int:
         """How many of the steps are checked in this phase, or 0."""
-        if (now := (recording, cells_run())) != self.known:
-            self.known, self.phases = now, 0
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        cells = getattr(shell, "execution_count", 0)  # each may have changed something
+        if (recording, cells) != self.known:
+            self.known, self.phases = (recording, cells), 0
         self.phases += 1
-        is_due = self.random.random() < max(FIRST / self.phases, steps / EVERY)
+        is_due = self.random.random() < max((FIRST / self.phases) ** 2, steps / EVERY)
         return min(steps, self.random.randint(1, 3)) if is_due else 0
-
-
-def cells_run() -> int:
-    """How many cells of a notebook have been run: each may have changed something."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "execution_count", 0)
 
 
 def difference(
@@ -58,9 +54,7 @@ def difference(
 ) -> str | None:
     """The name of what is not PyTorch's after some steps, or None. Nothing else is left of it.
 
-    Args:
-        by_torch: computes these steps of the learner.
-        tensors: of the learner, by name.
+    `by_torch` computes these steps; the tensors are the learner's, by name.
     """
     named, chance = {*map(id, tensors.values())}, torch.get_rng_state()
     others = {k: x for k, x in phase.state.items() if id(x) not in named}

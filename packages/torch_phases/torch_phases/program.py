@@ -267,14 +267,12 @@ def extreme(p, name, x, axes):
     return x
 
 
-# If more than one of NUMBERS: of the program, values and parameters. `Program.run` gives what they
-# return the primitive's shape.
+# Of the program, values and parameters. `Program.run` gives what they return its shape.
 OPERATIONS: dict[str, Callable] = {
     "concatenate": concatenate,
     "broadcast_in_dim": broadcast_in_dim,
     "dot_general": dot_general,
     "integer_pow": lambda p, x, y: p.each("mul", x, x) if y == 2 else p.each("pow", x, y),
-    "square": lambda p, x: p.each("mul", x, x),
     "not": lambda p, x: p.each("eq", x, 0.0),
     "convert_element_type": lambda p, x, new_dtype, **_: (
         p.each("ne", x, 0.0) if new_dtype.kind == "b" else x
@@ -300,13 +298,10 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """Methods of a learner as programs for machine/machine.js: a dictionary for JSON.
 
     Args:
-        learner: any object with methods that use PyTorch's networks and optimizers. It stays as it
-            was.
-        calls: example arguments by the name of a method, as `Phases.call` takes them: arrays of the
-            shapes that the program will be given.
+        learner: any object with methods that use PyTorch's networks and optimizers; it is copied.
+        calls: example arguments by a method's name, as `Phases.call` takes them: shapes count.
 
-    Weights of linear layers that look uniformly distributed are drawn anew on the other side, which
-    makes a small file.
+    Weights of layers that look uniformly distributed are drawn anew there, for a small file.
 
     Raises:
         ValueError: something cannot be recorded, or the machine does not have it.

@@ -26,6 +26,7 @@ class Step:
     Attributes:
         inputs, results: nodes; a result may be None.
         writes: which inputs the step writes into, by number, and where.
+        counts: inputs that each step adds 1 to, such as an optimizer's for each of its tensors.
         draws: nodes of random numbers, in their order.
         outputs: tensors that stand for the results, to find out what a method returns.
     """
@@ -48,13 +49,17 @@ class Step:
             raise Refused(*(words.PLACES if "index" in names else what), code_of(missing[0]))
         writes = [n for n in self.calls if name_of(n.target) == "copy_"]
         self.writes = {n: self.inputs.index(written_into(n)) for n in writes}
+        new = {k: n.args[1] for n, k in self.writes.items()}
+        sums = [k for k, n in new.items() if name_of(n.target) == "add" and not n.kwargs]
+        self.counts = {k for k in sums if new[k].args == (self.inputs[k], 1)}
         *_, end = nodes
         self.used = [k for k, n in enumerate(self.inputs) if n.users.keys() - {end}]
         self.results: list[Any] = [*end.args[0]]
         self.outputs: list[Any] = [n if n is None else zeros(n) for n in self.results]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
         # The state is given away: else XLA copies all of it in a second thread, and stays there.
-        self.phase = jax.jit(self.steps, donate_argnums=0, compiler_options=to_jax.COMPILER_OPTIONS)
+        options: Any = {"donate_argnums": 0, "compiler_options": to_jax.COMPILER_OPTIONS}
+        self.phase = jax.jit(self.steps, static_argnums=6, **options)
 
     def run(self, inputs: Mapping[int, Any], draws: Sequence) -> tuple[list, dict]:
         """One step in JAX: its results, and what it writes into inputs, by their numbers."""
@@ -69,10 +74,10 @@ class Step:
                 new[k] = values[n].astype(inputs[k].dtype)
         return [*map(values.get, self.results)], new
 
-    def steps(self, state: dict, results: dict, fixed: dict, rows: dict, draws: list, steps: Any):
+    def steps(self, state: dict, results: dict, fixed: dict, rows: dict, draws: list, steps, same):
         """Many steps, with some results: the state in the end, and the results with their rows.
 
-        Inputs and results go by their numbers.
+        Inputs and results go by their numbers; `same` has pairs of equal ones.
         """
 
         def body(k, carried):
@@ -80,7 +85,7 @@ class Step:
             own, drawn = jax.tree.map(
                 lambda x: jax.lax.dynamic_index_in_dim(x, k, 0, False), (rows, draws)
             )
-            found, new = self.run(state | fixed | own, drawn)
+            found, new = self.run({k: state[j] for k, j in same} | fixed | own, drawn)
             for j, x in results.items():
                 row = found[j].astype(x.dtype)
                 results[j] = jax.lax.dynamic_update_index_in_dim(x, row, k, 0)
@@ -92,9 +97,7 @@ class Step:
 class Phase:
     """Many steps for some tensors, the inputs of the graph; `state` has those that they change.
 
-    Args:
-        stacks: rows of those inputs that each step has its own of, by their id.
-        leaves: what the recorded call returned.
+    `stacks` has rows for inputs that each step has its own of, by id; the call returned `leaves`.
     """
 
     def __init__(self, step: Step, inputs: Sequence, stacks: dict, leaves: Sequence, steps: int):
@@ -109,6 +112,10 @@ class Phase:
         written, read = (set(map(memory_of, x.values())) for x in (self.state, self.fixed))
         if len(written) < len(self.state) or written & read:  # which no guard of Dynamo sees
             raise Refused(*words.SHARED)
+        first: dict[Any, int] = {}  # of equal counts, which are computed once
+        counts = {k for k, x in self.state.items() if k in step.counts and not x.ndim}
+        kinds = {k: (x.dtype, x.item()) if k in counts else k for k, x in self.state.items()}
+        self.same = tuple((k, first.setdefault(kind, k)) for k, kind in kinds.items())
         self.room = max(ROOM, 1 << (steps - 1).bit_length())
 
     def run(self, steps: int) -> list:
@@ -117,12 +124,13 @@ class Phase:
         draws = [room_for(torch.stack(each), self.room) for each in drawn]
         rows = {k: room_for(stack[:steps], self.room) for k, stack in self.given.items()}
         results = {k: room_for(self.step.outputs[k][None], self.room) for k in self.wanted}
-        state = {k: x.detach().numpy() for k, x in self.state.items()}
+        state = {k: self.state[k].detach().numpy() for _, k in self.same}
         fixed = {k: x.detach().numpy() for k, x in self.fixed.items()}
+        given = state, results, fixed, rows, draws, np.int32(steps), self.same
         with jax.enable_x64(True):
-            after, results = self.step.phase(state, results, fixed, rows, draws, np.int32(steps))
-        for k, new in after.items():
-            state[k][...] = np.asarray(new)
+            after, results = self.step.phase(*given)
+        for k, j in self.same:
+            self.state[k].detach().numpy()[...] = np.asarray(after[j])
         torch.autograd.graph.increment_version(self.state.values())
 
         def leaf(x: Any) -> Any:
