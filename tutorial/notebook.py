@@ -9,12 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from tutorial.paths import EXTENSIONS, NOTEBOOK
 
 
-def parameters_of(notebook: nbformat.NotebookNode) -> dict[str, Any]:
+def parameters_of(notebook: Any) -> dict[str, Any]:
     """The values in the notebook's one cell with the tag `parameters`.
 
     Raises:
@@ -113,6 +111,8 @@ def load_definitions(
             definition; says which.
         Exception: whatever a definition raises, an undefined name in an annotation included.
     """
+    import nbformat  # which takes a second, and is not needed by cells
+
     notebook = nbformat.read(path, as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for old, new in edits:
