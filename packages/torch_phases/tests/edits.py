@@ -163,11 +163,11 @@ class Scale:  # what Python does in a step, and often a factor of the loss that 
         return batch.rewards.bfloat16().abs().float()
 
 
-class AColumnThatIsNotThere(DDPG):
-    outcome = "IndexError"
+class ShapesThatDoNotFit(DDPG):
+    outcome = "RuntimeError"
 
     def scale(self, batch):
-        return batch.observations[:, 10]
+        return batch.observations[:, :2]
 
 
 # -------------------------------------------------------------- other learners, which are compiled
@@ -378,11 +378,8 @@ class TensorsAreWritten(DDPG):
         yield self.learn(Batch(*map(torch.from_numpy, batches(16))))
         for parameter in self.actor.parameters():
             parameter.data.add_(0.1 * torch.randn_like(parameter))
-        yield
         yield self.critic.load_state_dict(self.make_critic().state_dict())
-        for parameter in self.critic.parameters():
-            parameter.data.clamp_(-0.2, 0.2)
-        yield
+        yield [x.data.clamp_(-0.2, 0.2) for x in self.critic.parameters()]
         yield self.critic.layers[0].running_mean.add_(0.1)
         yield self.critic_optimizer.state[self.critic.layers[1].weight]["step"].add_(3)
         yield self.critic_optimizer.state.clear()

@@ -37,8 +37,9 @@ SETTINGS = dynamo.config.patch(
 PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
 OTHERS = "max.dim min.dim view.dtype div.Tensor_mode div.Scalar_mode round.decimals".split()
-# Optimizers name their steps for profilers, which Dynamo would tell a reader that it ignores.
-logging.getLogger("torch._dynamo.variables.ctx_manager").setLevel(logging.ERROR)
+# They tell that names of steps are ignored, and trace what becomes an error or a line anyway.
+for name in ("_dynamo.variables.ctx_manager", "_subclasses.fake_tensor", "_guards"):
+    logging.getLogger(f"torch.{name}").setLevel(logging.CRITICAL)
 
 
 def getattr_of_tensor(variable: Any, *args: Any, get: Any = TensorVariable.var_getattr) -> Any:
