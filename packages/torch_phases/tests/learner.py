@@ -135,7 +135,7 @@ def train(kind, engine):
     fast, found, error = torch_phases.compile(kind(), engine), [], ""
     try:
         for k, _ in enumerate(fast.learner.changes()):
-            rows = batches(3, 16, seed=k, limit=5.0 if k % 6 == 5 else 1.0)
+            rows = batches((3, 5, 1)[k % 3], 16, seed=k, limit=5.0 if k % 6 == 5 else 1.0)
             found += [fast.scan("learn", rows, 0.05), fast.call("act", rows.observations[0]), rows]
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"

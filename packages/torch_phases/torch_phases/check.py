@@ -1,12 +1,10 @@
 """Now and then, PyTorch computes the first steps of a phase as well, and both must agree.
 
-That finds what no guard sees, mostly in the first phases after something new.
-
-How far may two float32 computations of the same formulas lie apart? What a step changes is compared
-with the change by PyTorch, as vectors: a true difference is of the size of the change itself, and
-rounding a ten-thousandth of it. But a gradient may consist of rounding, which Adam divides by its
-own size; a number before a ReLU may be so close to 0 that the two lie on different sides; the slope
-of a saturated tanh is rounding alone. So where they lie apart, PyTorch computes again, with other
+That finds what no guard sees, mostly in the first phases after something new. The change of a step
+is compared with that by PyTorch, as vectors: a true difference is of the size of the change itself,
+and rounding a ten-thousandth of it. But a gradient may consist of rounding, which Adam divides by
+its own size; a number before a ReLU may be so close to 0 that the two lie on different sides; a
+saturated tanh's slope is rounding. So where they lie apart, PyTorch computes again, with other
 roundings of each operation, and as far as that reaches, rounding does.
 """
 

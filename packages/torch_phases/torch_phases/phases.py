@@ -6,6 +6,8 @@ writes what has changed back into them; it keeps no numbers of its own between t
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 from functools import partial
 from operator import itemgetter
@@ -18,6 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unfl
 from torch_phases.reading import Contents
 from torch_phases.words import Refused, in_a_line
 
+ARRAYS = np.ndarray, torch.Tensor
 LOCK = threading.RLock()  # recordings are shared, and Dynamo's settings are the process's
 
 
@@ -45,6 +48,7 @@ class Phases:
         self.engine = "torch" if engine == "torch" else "compiled"
         self.reason: str | None = None
         self.schedules: dict[str, Any] = {}  # of checks, by method
+        self.contents: tuple = ()  # the learner's tensors and optimizers in the phase before
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What a method returns for arrays (NumPy's or tensors), numbers and None, by PyTorch.
@@ -52,8 +56,7 @@ class Phases:
         Tuples, lists, dicts and named tuples of these are fine, too. Tensors in the result become
         arrays. The method may change the learner, but not the arguments, of which it gets copies.
         """
-        found = getattr(self.learner, method)(*tree_map(copied, arguments))
-        return tree_map_only(torch.Tensor, lambda x: x.numpy(force=True).copy(), found)
+        return arrays(getattr(self.learner, method)(*map(copied, arguments)))
 
     def scan(self, method: str, *arguments: Any) -> Any:
         """The method called once for each row of the arguments' arrays, and the results stacked.
@@ -66,10 +69,15 @@ class Phases:
         """
         leaves, kind = tree_flatten(arguments)
         given, reason = [*map(as_tensor, leaves)], ""
-        steps = steps_of(given)
+        shapes = [tuple(x.shape) for x in given if isinstance(x, torch.Tensor)]
+        steps, *others = {shape[0] if shape else 0 for shape in shapes} or {0}
+        if others or not steps:
+            raise ValueError(f"scan needs arrays of one number of steps, at least 1, not {shapes}")
         if self.engine == "compiled":
             try:
-                with LOCK:
+                with LOCK, contextlib.ExitStack() as ended:
+                    ended.callback(gc.enable if gc.isenabled() else gc.disable)
+                    gc.disable()  # garbage collections take a tenth of a recording
                     return self.phase(method, given, kind, steps)
             except Exception as error:  # a broken or another installation fails in any way
                 reason = f"{method} {in_a_line(error)}"
@@ -95,15 +103,15 @@ class Phases:
         first = [x[0].clone() if isinstance(x, torch.Tensor) else x for x in given]
         stacks = {id(x): stack for x, stack in zip(first, given, strict=True) if x is not stack}
         recorder = recording.recorder_of(type(self.learner), method, anew)
-        step, inputs, result = recorder.note(self.learner, method, tree_unflatten(first, kind))
+        called = self.learner, method, tree_unflatten(first, kind)
+        step, inputs, result, self.contents = recorder.note(*called, self.contents)
         leaves, results = tree_flatten(result)
         phase = Phase(step, inputs, stacks, leaves, steps)
         wrong: str | None = None
         schedule = self.schedules.get(method) or self.schedules.setdefault(method, check.Schedule())
         if tried := schedule.due(id(step), steps):
-            names = Contents(self.learner).names()
             right = partial(self.by_torch, method, tree_unflatten(given, kind), tried)
-            wrong = check.difference(phase, right, names, tried)
+            wrong = check.difference(phase, right, Contents(self.learner).names(), tried)
         if wrong is None:
             return tree_unflatten(phase.run(steps), results)
         if recorder.is_new:
@@ -112,24 +120,23 @@ class Phases:
         return self.phase(method, given, kind, steps, anew=True)
 
 
-def steps_of(given: list) -> int:
-    """How many rows the tensors have."""
-    shapes = [tuple(x.shape) for x in given if isinstance(x, torch.Tensor)]
-    lengths = {shape[0] if shape else 0 for shape in shapes}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"scan needs arrays with one number of steps, at least 1, not {shapes}")
-    return lengths.pop()
-
-
 def as_tensor(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         x = torch.from_numpy(x if x.flags.writeable else x.copy())
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
-def copied(x: Any) -> Any:
-    x = as_tensor(x)
-    return x.clone() if isinstance(x, torch.Tensor) else x
+def copied(given: Any) -> Any:
+    """A copy, with tensors for arrays; for one alone without `tree_map`, which takes a while."""
+    if isinstance(given, ARRAYS):
+        return as_tensor(given).clone()
+    return tree_map_only(ARRAYS, copied, given)
+
+
+def arrays(found: Any) -> Any:
+    if isinstance(found, torch.Tensor):
+        return found.numpy(force=True).copy()
+    return tree_map_only(torch.Tensor, arrays, found)
 
 
 def stacked(*values: Any) -> Any:

@@ -18,6 +18,7 @@ import torch
 import torch._dynamo as dynamo
 from torch._decomp import decomposition_table
 from torch._dynamo.pgo import FrameStateSizeEntry
+from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables import TensorVariable
 from torch._dynamo.variables.constant import CONSTANT_VARIABLE_NONE
@@ -33,6 +34,7 @@ SETTINGS = dynamo.config.patch(
     trace_numpy=False,  # NumPy's random numbers would be PyTorch's
     specialize_int=True,  # whole numbers are looked at, not computed with
     skip_nnmodule_hook_guards=False,  # a hook that comes later counts
+    run_gc_after_compile=False,  # nor is garbage collected within a phase
 )
 PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
@@ -54,8 +56,9 @@ def settings() -> Iterator[None]:
     """A context in which Dynamo records as a phase needs it; JAX has no sizes to compute with."""
     mended = mock.patch.object(TensorVariable, "var_getattr", getattr_of_tensor)
     static = mock.patch.object(FrameStateSizeEntry, "make_tensor", lambda *_: FrameStateSizeEntry())
+    untold = mock.patch.object(SideEffects, "_format_side_effect_message", lambda *_: "")
     CONSTANT_VARIABLE_NONE.source = None
-    with SETTINGS, mended, static:
+    with SETTINGS, mended, static, untold:  # messages take a twentieth of a recording
         yield
 
 

@@ -21,7 +21,7 @@ import torch
 from jax.extend.core import Literal
 from jax.interpreters.partial_eval import dce_jaxpr
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
 from torch_phases.phases import copied
 from torch_phases.private import memory_of, name_of
@@ -96,12 +96,12 @@ class Program:
     """A method's instructions: lists of numbers and values, the first of which is written."""
 
     def __init__(self, learner: Any, method: str, arguments: tuple, memory: Memory):
-        self.memory, function, given = memory, getattr(learner, method), tree_map(copied, arguments)
+        self.memory, function, given = memory, getattr(learner, method), copied(arguments)
         self.code: list[list] = []
         self.products: dict[int, tuple] = {}  # values and their factors, by id
         try:
             recorder = Recorder(f"{type(learner).__name__}_{method}")
-            step, inputs, result = recorder.note(learner, method, given)
+            step, inputs, result, _ = recorder.note(learner, method, given)
         except Exception as error:
             raise Refused(f"{method} cannot be recorded: {in_a_line(error)}") from None
         named = inspect.signature(function).bind(*given).arguments.items()
@@ -234,9 +234,6 @@ class Program:
         }
 
 
-# --------------------------------------------------------------------------- primitives by name
-
-
 def concatenate(p, *values, dimension):
     out = torch.cat(values, dimension)
     sizes = [x.shape[dimension] for x in values]
@@ -291,9 +288,6 @@ OPERATIONS: dict[str, Callable] = {
 OPERATIONS |= dict.fromkeys(("reshape", "squeeze"), lambda p, x, **_: x)
 
 
-# -------------------------------------------------------------------------- programs of a learner
-
-
 def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
     """Methods of a learner as programs for machine/machine.js: a dictionary for JSON.
 
@@ -313,7 +307,7 @@ def export(learner: Any, calls: Mapping[str, tuple]) -> dict:
         group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float64)  # which gets a place
     rates = {id(group["lr"]) for group in groups}
     made = {name: Program(learner, name, given, memory) for name, given in calls.items()}
-    layers = [x for x, _ in contents.things.values() if isinstance(x, torch.nn.Linear)]
+    layers = [x for x, _ in contents.things if isinstance(x, torch.nn.Linear)]
     drawn = {id(x): k.in_features**-0.5 for k in layers for x in (k.weight, k.bias)}
     first = {memory.place(value): (numbers, 0.0) for numbers, value in memory.constants.values()}
     for key, (tensor, value) in memory.state.items():

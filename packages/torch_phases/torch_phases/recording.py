@@ -7,12 +7,12 @@ back end, which only notes the tensors that the graph wants; a phase is computed
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.compiler import set_stance
 
 from torch_phases import private
 from torch_phases.reading import Contents
@@ -65,18 +65,31 @@ class Recorder:
 
         return note
 
-    def note(self, learner: Any, method: str, arguments: Any) -> tuple:
-        """The step, the inputs of its graph, and what the call returned."""
-        self.is_new, contents, collects = False, Contents(learner), gc.isenabled()
-        learn = [x for x in contents.tensors if x.requires_grad and x.is_leaf]
+    def note(self, learner: Any, method: str, arguments: Any, known: Any = ()) -> tuple:
+        """The step, the inputs of its graph, what the call returned, and the learner's contents.
+
+        These stay as they are `known`, its tensors and optimizers, while Dynamo's guards hold so.
+        """
+        called = getattr(learner, method), *arguments
+        if known:
+            with contextlib.suppress(Exception):
+                return *self.noted(called, lambda: set_stance("fail_on_recompile"), *known), known
+        contents = Contents(learner)
+        known = contents.tensors, contents.optimizers
+        noted = self.noted(called, private.settings, *known)
+        self.codes |= contents.codes() if self.is_new else {}
+        return *noted, known
+
+    def noted(self, called: tuple, settings: Any, tensors: list, optimizers: list) -> tuple:
+        self.is_new = False
+        learn = [x for x in tensors if x.requires_grad and x.is_leaf]
         after, begun, inputs = [(x, x.grad) for x in learn], [], ()
-        gc.disable()  # garbage collections take a tenth of a recording
         try:
             for x in learn:  # as after a step: whether a graph uses them shows in its inputs
                 x.grad = torch.empty_like(x)
-            begun = [(each.state, x) for each in contents.optimizers for x in private.begin(each)]
-            with private.settings(), opened(contents.optimizers):
-                result = self.recorded(getattr(learner, method), *arguments)
+            begun = [(each.state, x) for each in optimizers for x in private.begin(each)]
+            with settings(), opened(optimizers):
+                result = self.recorded(*called)
             if any(map(private.has_hooks, self.wanted[1])):
                 raise Refused(*HOOKS)
             (step, inputs), self.wanted = self.wanted, None
@@ -85,15 +98,12 @@ class Recorder:
             if {*map(id, graded)} - {*map(id, learn)}:
                 raise Refused(*ELSEWHERE)
         finally:
-            (gc.enable if collects else gc.disable)()
             used = {*map(id, inputs)}
             for state, x in begun:
                 if used.isdisjoint(map(id, state[x].values())):  # its parameter does not learn
                     del state[x]
             for x, grad in after:
                 x.grad = grad
-        if self.is_new:
-            self.codes |= contents.codes()
         return step, inputs, result
 
 

@@ -15,7 +15,6 @@ from torch_phases.private import memory_of, name_of
 from torch_phases.to_jax import OPERATIONS, jax, jnp, number_type
 from torch_phases.words import Refused
 
-ROOM = 64  # steps for which a phase has room, or a power of two above
 # Random operations that need no numbers of a tensor, but at most its shape, begin so.
 DRAWS = "aten.rand", "aten.normal_fun", "aten.normal.float_f", "aten.bernoulli.p", "aten.uniform"
 
@@ -29,6 +28,7 @@ class Step:
         counts: inputs that each step adds 1 to, such as an optimizer's for each of its tensors.
         draws: nodes of random numbers, in their order.
         outputs: tensors that stand for the results, to find out what a method returns.
+        room: for how many steps a phase is compiled; it has fewer, or is compiled once more.
     """
 
     def __init__(self, module: Any, examples: Sequence[torch.Tensor]):
@@ -57,6 +57,7 @@ class Step:
         self.results: list[Any] = [*end.args[0]]
         self.outputs: list[Any] = [n if n is None else zeros(n) for n in self.results]
         self.places = {id(x): k for k, x in enumerate(self.outputs) if x is not None}
+        self.room = 0
         # The state is given away: else XLA copies all of it in a second thread, and stays there.
         options: Any = {"donate_argnums": 0, "compiler_options": to_jax.COMPILER_OPTIONS}
         self.phase = jax.jit(self.steps, static_argnums=6, **options)
@@ -116,21 +117,23 @@ class Phase:
         counts = {k for k, x in self.state.items() if k in step.counts and not x.ndim}
         kinds = {k: (x.dtype, x.item()) if k in counts else k for k, x in self.state.items()}
         self.same = tuple((k, first.setdefault(kind, k)) for k, kind in kinds.items())
-        self.room = max(ROOM, 1 << (steps - 1).bit_length())
+        if steps > step.room:
+            step.room = max(steps, 2 * step.room)
 
     def run(self, steps: int) -> list:
         """Compute the first steps; what the method returns in them, leaf by leaf."""
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
-        draws = [room_for(torch.stack(each), self.room) for each in drawn]
-        rows = {k: room_for(stack[:steps], self.room) for k, stack in self.given.items()}
-        results = {k: room_for(self.step.outputs[k][None], self.room) for k in self.wanted}
-        state = {k: self.state[k].detach().numpy() for _, k in self.same}
+        draws = [room_for(torch.stack(each), self.step.room) for each in drawn]
+        rows = {k: room_for(stack[:steps], self.step.room) for k, stack in self.given.items()}
+        results = {k: room_for(self.step.outputs[k][None], self.step.room) for k in self.wanted}
+        memory = {k: x.numpy(force=True) for k, x in self.state.items()}
+        state = {k: memory[k] for _, k in self.same}
         fixed = {k: x.detach().numpy() for k, x in self.fixed.items()}
         given = state, results, fixed, rows, draws, np.int32(steps), self.same
         with jax.enable_x64(True):
             after, results = self.step.phase(*given)
         for k, j in self.same:
-            self.state[k].detach().numpy()[...] = np.asarray(after[j])
+            memory[k][...] = np.asarray(after[j])
         torch.autograd.graph.increment_version(self.state.values())
 
         def leaf(x: Any) -> Any:
@@ -220,7 +223,7 @@ def draw(n: Any) -> torch.Tensor:
 
 
 def room_for(stack: torch.Tensor, room: int) -> np.ndarray:
-    """Rows and room for more, from a multiple of 64 bytes on, so that JAX takes it as it is."""
-    memory = torch.empty((room, *stack.shape[1:]), dtype=stack.dtype)
-    memory[: len(stack)] = stack[:room]
-    return memory.numpy()
+    """Rows and room for more, as JAX takes them: else it copies them, in a second thread."""
+    if len(stack) < room or stack.data_ptr() % 64 or not stack.is_contiguous():
+        stack = torch.cat([stack, stack.new_empty((room - len(stack), *stack.shape[1:]))])
+    return stack.numpy()

@@ -1,7 +1,4 @@
-"""PyTorch's operations in JAX, by their names (`private.name_of`).
-
-JAX is imported with this module: on the processor, in one thread.
-"""
+"""PyTorch's operations in JAX, by their names (`private.name_of`)."""
 
 from __future__ import annotations
 
@@ -41,9 +38,6 @@ def number_type(dtype: torch.dtype | None) -> Any:
     if name not in "float32 float64 int8 int16 int32 int64 uint8 bool".split():
         raise Refused(f"has numbers of the type {dtype}, which are not compiled")
     return np.dtype(name)
-
-
-# ----------------------------------------------------------------------------- operations by name
 
 
 def sign(x):
