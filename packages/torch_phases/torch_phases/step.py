@@ -126,7 +126,7 @@ class Phase:
         draws = [room_for(torch.stack(each), self.step.room) for each in drawn]
         rows = {k: room_for(stack[:steps], self.step.room) for k, stack in self.given.items()}
         results = {k: room_for(self.step.outputs[k][None], self.step.room) for k in self.wanted}
-        memory = {k: x.numpy(force=True) for k, x in self.state.items()}
+        memory = {k: x.detach().numpy() for k, x in self.state.items()}
         state = {k: memory[k] for _, k in self.same}
         fixed = {k: x.detach().numpy() for k, x in self.fixed.items()}
         given = state, results, fixed, rows, draws, np.int32(steps), self.same
