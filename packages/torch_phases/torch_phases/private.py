@@ -34,7 +34,7 @@ SETTINGS = dynamo.config.patch(
     trace_numpy=False,  # NumPy's random numbers would be PyTorch's
     specialize_int=True,  # whole numbers are looked at, not computed with
     skip_nnmodule_hook_guards=False,  # a hook that comes later counts
-    run_gc_after_compile=False,  # nor is garbage collected within a phase
+    run_gc_after_compile=False,  # as phases.py: no garbage is collected in a phase
 )
 PLAIN = torch._C.DispatchKey.CompositeExplicitAutograd  # of operations on lists
 # Ways of giving arguments that make another operation of one.
