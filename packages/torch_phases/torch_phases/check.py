@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 
 from torch_phases.step import Phase
 
-FIRST = 10  # phases after something new are all checked; then the n-th with (FIRST / n)^2
+FIRST = 5  # phases after something new are all checked; then the n-th with (FIRST / n)^2
 EVERY = 7000  # steps from one check to the next in the end, on average
 SHARE = 1e-2  # of a change: rounding is far below, an edit that is not seen far above
 ROUNDING = 2.0**-24  # relative, of float32

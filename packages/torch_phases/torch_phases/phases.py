@@ -100,7 +100,7 @@ class Phases:
         from torch_phases import check, recording  # which need Dynamo and JAX
         from torch_phases.step import Phase
 
-        first = [x[0].clone() if isinstance(x, torch.Tensor) else x for x in given]
+        first = [x[0] if isinstance(x, torch.Tensor) else x for x in given]
         stacks = {id(x): stack for x, stack in zip(first, given, strict=True) if x is not stack}
         recorder = recording.recorder_of(type(self.learner), method, anew)
         called = self.learner, method, tree_unflatten(first, kind)
@@ -122,7 +122,7 @@ class Phases:
 
 def as_tensor(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        x = torch.from_numpy(x if x.flags.writeable else x.copy())
+        return torch.from_numpy(x if x.flags.writeable else x.copy())
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 

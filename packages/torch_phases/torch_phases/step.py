@@ -124,7 +124,7 @@ class Phase:
         """Compute the first steps; what the method returns in them, leaf by leaf."""
         drawn = zip(*([draw(n) for n in self.step.draws] for _ in range(steps)), strict=True)
         draws = [room_for(torch.stack(each), self.step.room) for each in drawn]
-        rows = {k: room_for(stack[:steps], self.step.room) for k, stack in self.given.items()}
+        rows = {k: room_for(stack, self.step.room) for k, stack in self.given.items()}
         results = {k: room_for(self.step.outputs[k][None], self.step.room) for k in self.wanted}
         memory = {k: x.detach().numpy() for k, x in self.state.items()}
         state = {k: memory[k] for _, k in self.same}
