@@ -46,6 +46,7 @@ def test_arguments_are_refused_with_a_reason():
         fast.call("lern")
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):  # in PyTorch's words
         fast.call("act", np.zeros((2, 5), np.float32))
+    fast.scan("act", np.ones((3, 2, 3), np.float32)[::-1])  # an array may lie backwards
     assert fast.engine == "compiled"
     fast = torch_phases.compile(SimpleNamespace(learn=lambda x: print(x)), "compiled")
     with pytest.raises(ValueError, match="learn prints.*use 'torch' or 'auto'"):

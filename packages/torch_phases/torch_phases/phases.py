@@ -122,7 +122,7 @@ class Phases:
 
 def as_tensor(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        return torch.from_numpy(x if x.flags.writeable else x.copy())
+        return torch.from_numpy(x if x.flags.writeable and x.flags.forc else x.copy())
     return x.detach() if isinstance(x, torch.Tensor) else x
 
 
